@@ -1,0 +1,3 @@
+module github.com/evenkeel/evenkeel
+
+go 1.26.0
