@@ -1,0 +1,117 @@
+package eventsource
+
+import (
+	"github.com/evenkeel/evenkeel/timeline"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// InformerOptions configure an [Informer].
+type InformerOptions struct {
+	// Name of the source, required.
+	Name string
+	// Index is the name of the index for [Informer.Of], unique within the store; default Name. Stores
+	// are shared, so controllers put their own name in it.
+	Index string
+	// Kind of the secondaries, for causes; required.
+	Kind string
+	// Map tells the primaries of a secondary, required.
+	Map Mapper
+	// Filter, if set, tells whether a change matters. old is nil for an addition, new for a deletion;
+	// both are what readers saw before and see after it. Default: everything matters.
+	Filter func(old, new trc.Object) bool
+}
+
+// Informer makes primaries due when their secondaries change. The store behind it may be shared with
+// other sources.
+type Informer struct {
+	store   *trc.Store
+	options InformerOptions
+}
+
+var _ Source = (*Informer)(nil)
+
+// NewInformer returns a source over a store, which it does not run.
+func NewInformer(store *trc.Store, options InformerOptions) *Informer {
+	if options.Index == "" {
+		options.Index = options.Name
+	}
+	return &Informer{store: store, options: options}
+}
+
+// Name returns the name of the source.
+func (i *Informer) Name() string { return i.options.Name }
+
+// Store returns the store behind the source.
+func (i *Informer) Store() *trc.Store { return i.store }
+
+// Synced is closed once the store holds the first list.
+func (i *Informer) Synced() <-chan struct{} { return i.store.Synced() }
+
+// Err returns the last failure of the store's watches, nil if they are well.
+func (i *Informer) Err() error { return i.store.Err() }
+
+// Start subscribes to the store and adds the index for [Informer.Of].
+func (i *Informer) Start(sink Sink) (stop func(), err error) {
+	if err := i.store.AddIndex(i.options.Index, i.primaries); err != nil {
+		return nil, err
+	}
+	return i.store.Subscribe(func(t trc.Transition) { i.handle(t, sink) }), nil
+}
+
+// Of returns the secondaries of a primary as readers see them now, shared and in no order.
+func (i *Informer) Of(primary trc.Key) ([]trc.Object, error) {
+	return i.store.ByIndex(i.options.Index, primary.String())
+}
+
+func (i *Informer) primaries(o trc.Object) []string {
+	var values []string
+	for _, key := range i.options.Map(o) {
+		values = append(values, key.String())
+	}
+	return values
+}
+
+func (i *Informer) handle(t trc.Transition, sink Sink) {
+	if i.options.Filter != nil && !i.options.Filter(t.Old, t.New) {
+		return
+	}
+	offer := Offer{Cause: CauseOf(i.options.Name, i.options.Kind, t), Initial: t.Initial}
+	offered := map[trc.Key]bool{}
+	for _, o := range []trc.Object{t.Old, t.New} {
+		if o == nil {
+			continue
+		}
+		for _, primary := range i.options.Map(o) {
+			if !offered[primary] {
+				offered[primary] = true
+				sink.Offer(primary, offer)
+			}
+		}
+	}
+}
+
+// CauseOf describes a transition seen by the named source.
+func CauseOf(source, kind string, t trc.Transition) timeline.Resource {
+	o := t.New
+	if o == nil {
+		o = t.Old
+	}
+	cause := timeline.Resource{
+		Source: source, Kind: kind, Namespace: o.GetNamespace(), Name: o.GetName(), UID: string(o.GetUID()),
+	}
+	switch {
+	case t.Old == nil:
+		cause.Action = timeline.Added
+	case t.New == nil:
+		cause.Action = timeline.Deleted
+	default:
+		cause.Action = timeline.Updated
+	}
+	if t.Old != nil {
+		cause.OldVersion = t.Old.GetResourceVersion()
+	}
+	if t.New != nil {
+		cause.NewVersion = t.New.GetResourceVersion()
+	}
+	return cause
+}

@@ -1,0 +1,32 @@
+package eventsource
+
+import (
+	"github.com/evenkeel/evenkeel/timeline"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// Sink takes in that a primary is due.
+type Sink interface {
+	// Offer makes the primary due. It does not block.
+	Offer(primary trc.Key, offer Offer)
+}
+
+// Offer is why a primary is due.
+type Offer struct {
+	Cause timeline.Cause
+	// Initial is set for what was there already when the source started.
+	Initial bool
+}
+
+// Source makes primaries due. It is the one interface that custom sources implement.
+type Source interface {
+	// Name is unique within a controller.
+	Name() string
+	// Start begins to offer to the sink and returns; stop ends it, and nothing is offered after stop
+	// has returned and the offers under way have.
+	Start(sink Sink) (stop func(), err error)
+	// Synced is closed once the source has offered, or holds, everything that was there at its start.
+	Synced() <-chan struct{}
+	// Err is what is wrong with the source at the moment, nil if nothing is.
+	Err() error
+}

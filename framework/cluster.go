@@ -1,0 +1,287 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/unstructuredscheme"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
+
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// cluster is one API server: its resources, and the stores over them, which all controllers share.
+type cluster struct {
+	config *rest.Config
+	http   *http.Client
+	scheme *runtime.Scheme
+	codecs serializer.CodecFactory
+	mapper *restmapper.DeferredDiscoveryRESTMapper
+
+	mu        sync.Mutex // guards everything below; a leaf
+	resources map[resourceKey]*resource
+	stores    map[storeKey]*sharedStore
+}
+
+type resourceKey struct {
+	gvk          schema.GroupVersionKind
+	unstructured bool
+}
+
+// storeKey is what two stores must have in common to be one.
+type storeKey struct {
+	resourceKey
+	namespaces     string
+	labels, fields string
+}
+
+type sharedStore struct {
+	*trc.Store
+	key     storeKey
+	watched []trc.Watched
+}
+
+func newCluster(config *rest.Config, scheme *runtime.Scheme) (*cluster, error) {
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("framework: %w", err)
+	}
+	disco, err := discovery.NewDiscoveryClientForConfigAndClient(config, client)
+	if err != nil {
+		return nil, fmt.Errorf("framework: %w", err)
+	}
+	return &cluster{
+		config: config, http: client, scheme: scheme,
+		codecs:    serializer.NewCodecFactory(scheme),
+		mapper:    restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disco)),
+		resources: map[resourceKey]*resource{},
+		stores:    map[storeKey]*sharedStore{},
+	}, nil
+}
+
+// resourceOf returns the resource that serves the kind of sample. It asks the API server's discovery
+// the first time.
+func (c *cluster) resourceOf(sample runtime.Object, gvk schema.GroupVersionKind) (*resource, error) {
+	_, isUnstructured := sample.(*unstructured.Unstructured)
+	key := resourceKey{gvk: gvk, unstructured: isUnstructured}
+	c.mu.Lock()
+	known := c.resources[key]
+	c.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	// Discovery is a request: never under the lock. Two callers may both make it; either result serves.
+	mapping, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return nil, fmt.Errorf("framework: %s: %w; is its CustomResourceDefinition installed?", gvk, err)
+	}
+	r := &resource{gvk: gvk, name: mapping.Resource.Resource, namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}
+	if err := c.constructors(r, isUnstructured); err != nil {
+		return nil, err
+	}
+	if r.client, err = c.clientFor(r, isUnstructured); err != nil {
+		return nil, err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.resources[key] = r
+	return r, nil
+}
+
+func (c *cluster) constructors(r *resource, isUnstructured bool) error {
+	if isUnstructured {
+		r.newItem = func() Object { return &unstructured.Unstructured{} }
+		r.newList = func() runtime.Object { return &unstructured.UnstructuredList{} }
+		return nil
+	}
+	listKind := r.gvk.GroupVersion().WithKind(r.gvk.Kind + "List")
+	if _, err := c.scheme.New(listKind); err != nil {
+		return fmt.Errorf("framework: the list type of %s: %w", r.gvk, err)
+	}
+	r.newItem = func() Object { o, _ := c.scheme.New(r.gvk); return o.(Object) }
+	r.newList = func() runtime.Object { o, _ := c.scheme.New(listKind); return o }
+	return nil
+}
+
+func (c *cluster) clientFor(r *resource, isUnstructured bool) (rest.Interface, error) {
+	config := rest.CopyConfig(c.config)
+	gv := r.gvk.GroupVersion()
+	config.GroupVersion = &gv
+	config.APIPath = "/apis"
+	if gv.Group == "" {
+		config.APIPath = "/api"
+	}
+	config.NegotiatedSerializer = c.codecs.WithoutConversion()
+	if isUnstructured {
+		config.NegotiatedSerializer = unstructuredscheme.NewUnstructuredNegotiatedSerializer()
+	}
+	// Built-in kinds have a protobuf form, which is cheaper for both sides.
+	if _, hasProtobuf := r.newItem().(runtime.ProtobufMarshaller); hasProtobuf && config.ContentType == "" {
+		config.ContentType = runtime.ContentTypeProtobuf
+		config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	}
+	client, err := rest.RESTClientForConfigAndClient(config, c.http)
+	if err != nil {
+		return nil, fmt.Errorf("framework: client for %s: %w", r.gvk, err)
+	}
+	return client, nil
+}
+
+// watching is what a store watches of a resource.
+type watching struct {
+	namespaces     []string // empty for all
+	labels, fields string
+}
+
+// storeOf returns the store that watches the resource so, which is shared by all who ask alike.
+func (c *cluster) storeOf(r *resource, w watching) (*sharedStore, error) {
+	selector, err := labels.Parse(w.labels)
+	if err != nil {
+		return nil, fmt.Errorf("framework: label selector %q: %w", w.labels, err)
+	}
+	namespaces := slices.Compact(slices.Sorted(slices.Values(w.namespaces)))
+	if len(namespaces) == 0 || !r.namespaced {
+		namespaces = []string{""}
+	}
+	_, isUnstructured := r.newItem().(*unstructured.Unstructured)
+	key := storeKey{
+		resourceKey: resourceKey{gvk: r.gvk, unstructured: isUnstructured},
+		namespaces:  strings.Join(namespaces, ","), labels: selector.String(), fields: w.fields,
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if shared := c.stores[key]; shared != nil {
+		return shared, nil
+	}
+	shared := &sharedStore{key: key, Store: trc.NewStore(trc.Options{
+		Name:    r.name,
+		Visible: func(o trc.Object) bool { return selector.Matches(labels.Set(o.GetLabels())) },
+	})}
+	for _, namespace := range namespaces {
+		watched := trc.Watched{
+			Namespace: namespace,
+			From:      listWatch{resource: r, namespace: namespace, labels: key.labels, fields: w.fields},
+		}
+		if !isUnstructured {
+			watched.Expected = r.newItem()
+		}
+		shared.watched = append(shared.watched, watched)
+	}
+	c.stores[key] = shared
+	return shared, nil
+}
+
+// allStores returns the stores in a stable order.
+func (c *cluster) allStores() []*sharedStore {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make([]*sharedStore, 0, len(c.stores))
+	for _, s := range c.stores {
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b *sharedStore) int {
+		return strings.Compare(a.describe(), b.describe())
+	})
+	return all
+}
+
+func (s *sharedStore) describe() string {
+	d := s.key.gvk.String()
+	if s.key.namespaces != "" {
+		d += " in " + s.key.namespaces
+	}
+	if s.key.labels != "" {
+		d += " with " + s.key.labels
+	}
+	return d
+}
+
+// acknowledge lays the answer to a write over every store of its kind, typed or not, before the
+// write returns.
+func (c *cluster) acknowledge(gvk schema.GroupVersionKind, o Object) error {
+	for _, s := range c.storesOf(gvk) {
+		own, err := c.convert(o, s.key)
+		if err != nil {
+			return err
+		}
+		if err := s.Acknowledge(own); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *cluster) acknowledgeGone(gvk schema.GroupVersionKind, o Object) {
+	for _, s := range c.storesOf(gvk) {
+		s.AcknowledgeGone(trc.KeyOf(o), o.GetUID(), o.GetResourceVersion())
+	}
+}
+
+func (c *cluster) storesOf(gvk schema.GroupVersionKind) []*sharedStore {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var found []*sharedStore
+	for key, s := range c.stores {
+		if key.gvk == gvk {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// current returns the object from a cache if one shows it, and from the API server otherwise.
+func (c *cluster) current(ctx context.Context, r *resource, key trc.Key) (Object, error) {
+	for _, s := range c.storesOf(r.gvk) {
+		if o := s.Get(key); o != nil && !s.key.unstructured {
+			return o.DeepCopyObject().(Object), nil
+		}
+	}
+	return r.get(ctx, key)
+}
+
+// convert returns a private copy of o in the form that the store keeps.
+func (c *cluster) convert(o Object, key storeKey) (Object, error) {
+	_, isUnstructured := o.(*unstructured.Unstructured)
+	if isUnstructured == key.unstructured {
+		return o.DeepCopyObject().(Object), nil
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, fmt.Errorf("framework: %s %s: %w", key.gvk.Kind, trc.KeyOf(o), err)
+	}
+	if key.unstructured {
+		u := &unstructured.Unstructured{Object: content}
+		u.SetGroupVersionKind(key.gvk)
+		return u, nil
+	}
+	typed, err := c.scheme.New(key.gvk)
+	if err != nil {
+		return nil, fmt.Errorf("framework: %s: %w", key.gvk, err)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, typed); err != nil {
+		return nil, fmt.Errorf("framework: %s %s: %w", key.gvk.Kind, trc.KeyOf(o), err)
+	}
+	return typed.(Object), nil
+}
+
+// runStores feeds all stores until ctx ends.
+func (c *cluster) runStores(ctx context.Context) {
+	var stores sync.WaitGroup
+	for _, s := range c.allStores() {
+		stores.Go(func() { s.Run(ctx, s.watched...) })
+	}
+	stores.Wait()
+}

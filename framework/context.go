@@ -1,0 +1,122 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/scheduler"
+	"github.com/evenkeel/evenkeel/timeline"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// Context is one run of one primary: what it may read, what it writes through, and why it runs. It
+// belongs to its run; writes through it fail with [ErrRunEnded] afterwards.
+type Context[P Object] struct {
+	controller *controller[P]
+	key        trc.Key
+	primary    P
+	run        scheduler.Run
+	write      *writer
+	logger     logr.Logger
+}
+
+var (
+	_ Lookup = (*Context[Object])(nil)
+	_ Writes = (*Context[Object])(nil)
+)
+
+// Primary returns the very copy that Reconcile or Cleanup was given.
+func (c *Context[P]) Primary() P { return c.primary }
+
+// Key returns the primary's namespace and name.
+func (c *Context[P]) Key() types.NamespacedName { return c.key }
+
+// Causes returns why this run happens, oldest first. The slice must not be changed.
+func (c *Context[P]) Causes() []timeline.Cause { return c.run.Causes }
+
+// RetryInfo tells a retry from an ordinary run.
+type RetryInfo struct {
+	// Attempt is 0 for a run after a success, n for the n-th retry.
+	Attempt int
+	// LastAttempt is true if the policy grants no further retry.
+	LastAttempt bool
+}
+
+// Retry tells which attempt this run is.
+func (c *Context[P]) Retry() RetryInfo {
+	return RetryInfo{Attempt: c.run.Attempt, LastAttempt: c.run.LastAttempt}
+}
+
+// NextRunImminent reports whether a further run is already certain to follow this one, so that, say,
+// an intermediate status need not be written.
+func (c *Context[P]) NextRunImminent() bool { return c.controller.scheduler.Imminent(c.key) }
+
+// Logger returns the run's logger, which carries controller, controllerGroup, controllerKind,
+// namespace, name and reconcileID. It is also in the ctx of the run.
+func (c *Context[P]) Logger() logr.Logger { return c.logger }
+
+// Live reads an object of T's type from the API server, consistently, past all caches: one request.
+// Use it where a cached answer will not do even though it is at least as new as the controller's own
+// writes. namespace is empty for cluster-scoped objects. For *unstructured.Unstructured use
+// [Secondary.GetNamed].
+func Live[T Object, P Object](ctx context.Context, c *Context[P], namespace, name string) (T, error) {
+	var none T
+	sample := newObject[T]()
+	gvk, err := gvkOf(c.write.cluster.scheme, sample)
+	if err != nil {
+		return none, err
+	}
+	r, err := c.write.cluster.resourceOf(sample, gvk)
+	if err != nil {
+		return none, err
+	}
+	key := trc.Key{Namespace: namespace, Name: name}
+	if err := r.checkScope(key); err != nil {
+		return none, err
+	}
+	o, err := r.get(ctx, key)
+	if err != nil {
+		return none, fmt.Errorf("framework: get %s: %w", r.describe(key), err)
+	}
+	return o.(T), nil
+}
+
+// Event publishes a Kubernetes event about the primary. action says what was done or tried, reason
+// why in one CamelCase word; both are for machines, note is for people. Repetitions are counted by
+// the events API instead of being stored one by one. It never blocks; events are best effort.
+func (c *Context[P]) Event(kind EventKind, action, reason, note string, args ...any) {
+	c.controller.operator.event(c.controller.referenceTo(c.primary), kind, action, reason, note, args...)
+}
+
+// EventKind is Normal or Warning.
+type EventKind int
+
+// The kinds of events.
+const (
+	Normal EventKind = iota
+	Warning
+)
+
+// String returns the kind as the API spells it.
+func (k EventKind) String() string {
+	if k == Warning {
+		return corev1.EventTypeWarning
+	}
+	return corev1.EventTypeNormal
+}
+
+func (c *Context[P]) writer() *writer     { return c.write }
+func (c *Context[P]) primaryKey() trc.Key { return c.key }
+
+func (c *Context[P]) informer(secondary SecondarySource) (*eventsource.Informer, error) {
+	source := c.controller.informers[secondary]
+	if source == nil {
+		return nil, fmt.Errorf("framework: %T is not among ControllerOptions.Secondaries of controller %q", secondary, c.controller.name)
+	}
+	return source, nil
+}

@@ -1,0 +1,123 @@
+package framework
+
+import (
+	"fmt"
+	"time"
+)
+
+// UpdateControl says what to write to the primary after Reconcile, and when to come back. The zero
+// value writes nothing and comes back only for a reason.
+type UpdateControl[P Object] struct {
+	object       P
+	resource     bool
+	status       bool
+	reschedule   bool
+	rescheduleIn time.Duration
+}
+
+// NoUpdate writes nothing to the primary. It is the zero value, for readers who like it said.
+func NoUpdate[P Object]() UpdateControl[P] { return UpdateControl[P]{} }
+
+// PatchStatus writes the status of the primary. [ControllerOptions.PrimaryWrites] decides how:
+//
+//   - by patch (the default): given the primary that Reconcile received, changed in place, what
+//     differs from the status it was read with is sent, removals included. Given a fresh object (one
+//     without a UID), what it sets is sent, and nothing is removed.
+//   - by apply: a fresh object with exactly the fields the controller wants to own.
+//
+// If nothing differs, nothing is sent.
+func PatchStatus[P Object](primary P) UpdateControl[P] {
+	return UpdateControl[P]{object: primary, status: true}
+}
+
+// PatchResource writes metadata and spec of the primary, in the way described at [PatchStatus]. By
+// apply, the controller's own finalizer is added to the object, so that it is not given up.
+func PatchResource[P Object](primary P) UpdateControl[P] {
+	return UpdateControl[P]{object: primary, resource: true}
+}
+
+// PatchResourceAndStatus writes both, in this order: two requests, if both differ.
+func PatchResourceAndStatus[P Object](primary P) UpdateControl[P] {
+	return UpdateControl[P]{object: primary, resource: true, status: true}
+}
+
+// RescheduleAfter asks for a further run after d at the latest. It is kept when events lead to runs
+// before, until one of them asks for another time. d must be positive.
+func (u UpdateControl[P]) RescheduleAfter(d time.Duration) UpdateControl[P] {
+	u.rescheduleIn = d
+	return u
+}
+
+// Reschedule asks for a further run at once. Reconcilers that rely on being triggered by their own
+// writes, which do not trigger them here, are migrated with it.
+func (u UpdateControl[P]) Reschedule() UpdateControl[P] {
+	u.reschedule = true
+	return u
+}
+
+func (u UpdateControl[P]) validate() error {
+	if u.rescheduleIn < 0 {
+		return fmt.Errorf("framework: UpdateControl: RescheduleAfter %v: must be positive", u.rescheduleIn)
+	}
+	return nil
+}
+
+// DeleteControl says how Cleanup ended. The zero value is [RemoveFinalizer].
+type DeleteControl struct {
+	keep         bool
+	rescheduleIn time.Duration
+}
+
+// RemoveFinalizer: everything is cleaned up, the primary may go.
+func RemoveFinalizer() DeleteControl { return DeleteControl{} }
+
+// KeepFinalizer: not everything is gone yet; Cleanup runs again when a secondary changes.
+func KeepFinalizer() DeleteControl { return DeleteControl{keep: true} }
+
+// KeepFinalizerFor keeps the finalizer and runs Cleanup again after d at the latest. d must be
+// positive.
+func KeepFinalizerFor(d time.Duration) DeleteControl {
+	return DeleteControl{keep: true, rescheduleIn: d}
+}
+
+func (d DeleteControl) validate() error {
+	if d.rescheduleIn < 0 {
+		return fmt.Errorf("framework: DeleteControl: KeepFinalizerFor %v: must be positive", d.rescheduleIn)
+	}
+	return nil
+}
+
+// ErrorStatusControl says what follows a failed Reconcile. The zero value writes nothing, logs the
+// error and retries it as the policy grants.
+type ErrorStatusControl[P Object] struct {
+	object       P
+	status       bool
+	noRetry      bool
+	rescheduleIn time.Duration
+}
+
+// PatchErrorStatus writes the status of the primary in the way described at [PatchStatus]; the run
+// is retried all the same.
+func PatchErrorStatus[P Object](primary P) ErrorStatusControl[P] {
+	return ErrorStatusControl[P]{object: primary, status: true}
+}
+
+// WithoutRetry treats the run as if it had succeeded: attempts are reset and the error is only
+// logged at V(1).
+func (e ErrorStatusControl[P]) WithoutRetry() ErrorStatusControl[P] {
+	e.noRetry = true
+	return e
+}
+
+// RescheduleAfter replaces the retry by a run after d at the latest. d must be positive.
+func (e ErrorStatusControl[P]) RescheduleAfter(d time.Duration) ErrorStatusControl[P] {
+	e.noRetry, e.rescheduleIn = true, d
+	return e
+}
+
+func (e ErrorStatusControl[P]) validate() error {
+	if e.rescheduleIn < 0 {
+		return fmt.Errorf("framework: ErrorStatusControl: RescheduleAfter %v: must be positive", e.rescheduleIn)
+	}
+	return nil
+}

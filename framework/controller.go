@@ -1,0 +1,277 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/scheduler"
+	"github.com/evenkeel/evenkeel/timeline"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// controller is one registered reconciler with its stores and its scheduler. Everything but the
+// scheduler's state is set before the first run and read-only from then on.
+type controller[P Object] struct {
+	operator     *Operator
+	name         string
+	gvk          schema.GroupVersionKind
+	options      ControllerOptions[P]
+	secondaries  []secondaryDescription
+	reconciler   Reconciler[P]
+	cleaner      Cleaner[P]            // nil if the reconciler is none
+	errorHandler ErrorStatusHandler[P] // nil if the reconciler is none
+
+	resource  *resource
+	store     *sharedStore
+	sources   []eventsource.Source
+	informers map[SecondarySource]*eventsource.Informer
+	scheduler *scheduler.Scheduler[trc.Key]
+	recorder  *timeline.Recorder
+}
+
+func newController[P Object](op *Operator, reconciler Reconciler[P], options ControllerOptions[P]) (*controller[P], error) {
+	if op == nil || reconciler == nil {
+		return nil, errors.New("framework: Register: neither the operator nor the reconciler may be nil")
+	}
+	gvk, err := declaredKind(op, newObject[P](), options.GroupVersionKind)
+	if err != nil {
+		return nil, err
+	}
+	options.setDefaults(gvk)
+	c := &controller[P]{
+		operator: op, name: options.Name, gvk: gvk, options: options, reconciler: reconciler,
+		informers: map[SecondarySource]*eventsource.Informer{},
+		recorder:  timeline.NewRecorder(options.KeepRecords),
+	}
+	c.cleaner, _ = reconciler.(Cleaner[P])
+	c.errorHandler, _ = reconciler.(ErrorStatusHandler[P])
+	if err := errors.Join(options.validate(), c.describeSecondaries()); err != nil {
+		return nil, err
+	}
+	c.scheduler, err = scheduler.New(c.reconcile, scheduler.Options[trc.Key]{
+		Concurrency: options.Concurrency, Retry: options.Retry, MaxInterval: options.MaxInterval,
+		Grace: op.options.Grace, Record: c.record,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("framework: controller %q: %w", c.name, err)
+	}
+	return c, nil
+}
+
+// declaredKind is the kind of a type parameter: from the scheme, or as declared if it is unstructured.
+func declaredKind(op *Operator, sample Object, declared schema.GroupVersionKind) (schema.GroupVersionKind, error) {
+	if u, ok := sample.(*unstructured.Unstructured); ok {
+		u.SetGroupVersionKind(declared)
+	} else if !declared.Empty() {
+		return declared, fmt.Errorf("framework: GroupVersionKind %q: must be empty for %T, the scheme knows it", declared, sample)
+	}
+	return gvkOf(op.options.Scheme, sample)
+}
+
+// describeSecondaries validates the secondaries and gives them their names.
+func (c *controller[P]) describeSecondaries() error {
+	var errs []error
+	names := map[string]bool{}
+	taken := func(name string) {
+		if names[name] {
+			errs = append(errs, fmt.Errorf("framework: controller %q: two event sources named %q; set Secondary.Name", c.name, name))
+		}
+		names[name] = true
+	}
+	for i, secondary := range c.options.Secondaries {
+		if secondary == nil {
+			errs = append(errs, fmt.Errorf("framework: controller %q: Secondaries[%d] is nil", c.name, i))
+			continue
+		}
+		d := secondary.describe()
+		gvk, err := declaredKind(c.operator, d.object, d.gvk)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("framework: controller %q: Secondaries[%d]: %w", c.name, i, err))
+			continue
+		}
+		d.gvk = gvk
+		if d.name == "" {
+			d.name = strings.ToLower(gvk.Kind)
+		}
+		if err := checkNamespaces(d.namespaces); err != nil {
+			errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: Namespaces: %w", c.name, d.name, err))
+		}
+		taken(d.name)
+		c.secondaries = append(c.secondaries, d)
+	}
+	for _, source := range c.options.Sources {
+		taken(source.Name())
+	}
+	return errors.Join(errs...)
+}
+
+func (c *controller[P]) controllerName() string     { return c.name }
+func (c *controller[P]) records() []timeline.Record { return c.recorder.Records() }
+func (c *controller[P]) queued() int                { return c.scheduler.Len() }
+
+func (c *controller[P]) finalizerName() (string, string) {
+	if c.cleaner == nil {
+		return "", ""
+	}
+	return c.gvk.GroupKind().String(), c.options.Finalizer
+}
+
+func (c *controller[P]) referenceTo(primary P) *corev1.ObjectReference {
+	apiVersion, kind := c.gvk.ToAPIVersionAndKind()
+	return &corev1.ObjectReference{
+		APIVersion: apiVersion, Kind: kind, Namespace: primary.GetNamespace(), Name: primary.GetName(),
+		UID: primary.GetUID(), ResourceVersion: primary.GetResourceVersion(),
+	}
+}
+
+// prepare resolves resources, which asks the API server's discovery, and sets up the stores.
+func (c *controller[P]) prepare() error {
+	cluster := c.operator.cluster
+	fail := func(err error) error { return fmt.Errorf("framework: controller %q: %w", c.name, err) }
+	var err error
+	if c.resource, err = cluster.resourceOf(newObject[P](), c.gvk); err != nil {
+		return fail(err)
+	}
+	namespaces := watchedNamespaces(c.options.Namespaces, c.operator.options.Namespaces)
+	c.store, err = cluster.storeOf(c.resource, watching{
+		namespaces: namespaces, labels: c.options.LabelSelector, fields: c.options.FieldSelector,
+	})
+	if err != nil {
+		return fail(err)
+	}
+	for i, d := range c.secondaries {
+		informer, err := c.informerFor(d, namespaces)
+		if err != nil {
+			return fail(fmt.Errorf("secondary %q: %w", d.name, err))
+		}
+		c.informers[c.options.Secondaries[i]] = informer
+		c.sources = append(c.sources, informer)
+	}
+	c.sources = append(c.sources, c.options.Sources...)
+	return c.subscribe()
+}
+
+func (c *controller[P]) informerFor(d secondaryDescription, namespaces []string) (*eventsource.Informer, error) {
+	cluster := c.operator.cluster
+	r, err := cluster.resourceOf(d.object, d.gvk)
+	if err != nil {
+		return nil, err
+	}
+	store, err := cluster.storeOf(r, watching{namespaces: watchedNamespaces(d.namespaces, namespaces), labels: d.selector})
+	if err != nil {
+		return nil, err
+	}
+	if d.mapper == nil {
+		d.mapper = eventsource.OwnedBy(c.gvk.GroupKind(), !c.resource.namespaced)
+	}
+	return eventsource.NewInformer(store.Store, eventsource.InformerOptions{
+		Name: d.name, Index: c.name + "/" + d.name, Kind: d.gvk.Kind, Map: d.mapper, Filter: d.filter,
+	}), nil
+}
+
+// subscribe connects stores and sources with the scheduler, which keeps their events until it runs.
+func (c *controller[P]) subscribe() error {
+	c.store.Subscribe(c.primaryChanged)
+	for _, source := range c.sources {
+		if _, err := source.Start(sink[P]{c}); err != nil {
+			return fmt.Errorf("framework: controller %q: source %q: %w", c.name, source.Name(), err)
+		}
+	}
+	return nil
+}
+
+func (c *controller[P]) run(ctx context.Context) error { return c.scheduler.Run(ctx) }
+
+// sink is where the sources of a controller offer; eventsource and scheduler meet here and know
+// nothing of each other.
+type sink[P Object] struct{ controller *controller[P] }
+
+// Offer passes on what a source says. A primary that does not exist is not run: its run would find
+// nothing, but a source may name any number of them.
+func (s sink[P]) Offer(primary trc.Key, offer eventsource.Offer) {
+	s.controller.scheduler.Offer(primary, scheduler.Event{Cause: offer.Cause, Lane: laneOf(offer.Initial)})
+}
+
+func laneOf(initial bool) scheduler.Lane {
+	if initial {
+		return scheduler.BulkLane
+	}
+	return scheduler.LiveLane
+}
+
+// primaryChanged turns a transition of a primary into an event, or into the end of its key.
+func (c *controller[P]) primaryChanged(t trc.Transition) {
+	if t.New == nil {
+		c.scheduler.Forget(trc.KeyOf(t.Old))
+		return
+	}
+	if !c.triggers(t) {
+		return
+	}
+	c.scheduler.Offer(trc.KeyOf(t.New), scheduler.Event{
+		Cause:  eventsource.CauseOf(c.name, c.gvk.Kind, t),
+		Lane:   laneOf(t.Initial),
+		Renews: t.Old != nil && renews(t.Old, t.New),
+	})
+}
+
+// renews tells a change of what is wanted from all others.
+func renews(old, new trc.Object) bool {
+	deletionRequested := old.GetDeletionTimestamp() == nil && new.GetDeletionTimestamp() != nil
+	return deletionRequested || new.GetGeneration() > old.GetGeneration()
+}
+
+// triggers applies the generation filter and the author's.
+func (c *controller[P]) triggers(t trc.Transition) bool {
+	matters := t.Old == nil || c.options.AllGenerations || renews(t.Old, t.New) ||
+		t.New.GetGeneration() == 0 || c.needsFinalizer(t.New)
+	if !matters || c.options.Filter == nil {
+		return matters
+	}
+	var old P
+	if t.Old != nil {
+		old = t.Old.(P)
+	}
+	return c.options.Filter(old, t.New.(P))
+}
+
+// needsFinalizer tells whether the controller's finalizer is still to be put on the primary.
+func (c *controller[P]) needsFinalizer(primary trc.Object) bool {
+	return c.cleaner != nil && primary.GetDeletionTimestamp() == nil && !c.hasFinalizer(primary)
+}
+
+func (c *controller[P]) hasFinalizer(primary trc.Object) bool {
+	return slices.Contains(primary.GetFinalizers(), c.options.Finalizer)
+}
+
+func (c *controller[P]) record(key trc.Key, r timeline.Record) {
+	r.Key = strings.TrimPrefix(key.String(), "/")
+	c.recorder.Add(r)
+	logger := c.operator.logger.WithValues(c.logValues(key)...)
+	switch r.Outcome {
+	case timeline.Failed, timeline.Panicked:
+		logger.Info("run failed", "error", r.Err, "attempt", r.Attempt, "next", r.Next.String())
+	default:
+		logger.V(1).Info("run", "outcome", r.Outcome.String(), "duration", r.Duration.String(), "writes", len(r.Requests))
+	}
+	if v := logger.V(2); v.Enabled() {
+		for _, cause := range r.Causes {
+			v.Info("cause", "cause", cause.String())
+		}
+	}
+}
+
+func (c *controller[P]) logValues(key trc.Key) []any {
+	return []any{
+		"controller", c.name, "controllerGroup", c.gvk.Group, "controllerKind", c.gvk.Kind,
+		"namespace", key.Namespace, "name", key.Name,
+	}
+}

@@ -1,0 +1,164 @@
+package framework
+
+import (
+	"encoding/json"
+	"fmt"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// serverFields of metadata are set by the server and never part of an intent.
+var serverFields = []string{
+	"managedFields", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation",
+	"resourceVersion", "uid", "selfLink",
+}
+
+// intentOf reduces an object to what its author set: no nulls, nothing that only the server sets.
+func intentOf(gvk schema.GroupVersionKind, o Object) (map[string]any, error) {
+	content, err := contentOf(o)
+	if err != nil {
+		return nil, err
+	}
+	dropNulls(content)
+	content["apiVersion"], content["kind"] = gvk.ToAPIVersionAndKind()
+	metadata, _ := content["metadata"].(map[string]any)
+	for _, field := range serverFields {
+		delete(metadata, field)
+	}
+	return content, nil
+}
+
+// contentOf returns a private JSON form of the object.
+func contentOf(o Object) (map[string]any, error) {
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o.DeepCopyObject())
+	if err != nil {
+		return nil, fmt.Errorf("framework: %T %s: %w", o, trc.KeyOf(o), err)
+	}
+	return content, nil
+}
+
+// dropNulls removes nulls, which Go types leave where a timestamp has no value: sent in an apply,
+// they would be an intent.
+func dropNulls(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, field := range value {
+			if field == nil {
+				delete(value, key)
+				continue
+			}
+			dropNulls(field)
+		}
+	case []any:
+		for _, item := range value {
+			dropNulls(item)
+		}
+	}
+}
+
+// difference is the merge patch from one JSON object to another, nil if they are equal.
+func difference(from, to map[string]any) (map[string]any, error) {
+	before, err := json.Marshal(from)
+	if err != nil {
+		return nil, err
+	}
+	after, err := json.Marshal(to)
+	if err != nil {
+		return nil, err
+	}
+	patch, err := jsonpatch.CreateMergePatch(before, after)
+	if err != nil {
+		return nil, err
+	}
+	var content map[string]any
+	if err := json.Unmarshal(patch, &content); err != nil {
+		return nil, err
+	}
+	if len(content) == 0 {
+		return nil, nil
+	}
+	return content, nil
+}
+
+// additions is the merge patch that brings intent into current without removing anything.
+func additions(current Object, intent map[string]any) (map[string]any, error) {
+	content, err := contentOf(current)
+	if err != nil {
+		return nil, err
+	}
+	delete(content, "apiVersion")
+	delete(content, "kind")
+	delete(intent, "apiVersion")
+	delete(intent, "kind")
+	merged := runtime.DeepCopyJSON(content)
+	overlay(merged, intent)
+	return difference(content, merged)
+}
+
+// overlay sets in target what intent sets, field by field; lists are replaced.
+func overlay(target, intent map[string]any) {
+	for key, value := range intent {
+		fields, isObject := value.(map[string]any)
+		present, both := target[key].(map[string]any)
+		if isObject && both {
+			overlay(present, fields)
+			continue
+		}
+		target[key] = value
+	}
+}
+
+// ownerReference refers to the primary of the run as the controller of a secondary.
+func (w *writer) ownerReference(r *resource, key trc.Key) (metav1.OwnerReference, error) {
+	if w.owner == nil {
+		return metav1.OwnerReference{}, fmt.Errorf("framework: %s: OwnedByPrimary outside of a run", r.describe(key))
+	}
+	if namespace := w.owner.GetNamespace(); namespace != "" && namespace != key.Namespace {
+		return metav1.OwnerReference{}, fmt.Errorf(
+			"framework: %s: OwnedByPrimary: the primary %s is in another namespace, and Kubernetes would delete the secondary at once; map it with Secondary.Map instead",
+			r.describe(key), trc.KeyOf(w.owner))
+	}
+	return *metav1.NewControllerRef(w.owner, w.ownerGVK), nil
+}
+
+func (w *writer) own(r *resource, o Object) error {
+	reference, err := w.ownerReference(r, trc.KeyOf(o))
+	if err != nil {
+		return err
+	}
+	references := []metav1.OwnerReference{reference}
+	for _, other := range o.GetOwnerReferences() {
+		if other.UID != reference.UID {
+			references = append(references, other)
+		}
+	}
+	o.SetOwnerReferences(references)
+	return nil
+}
+
+func (w *writer) ownIntent(r *resource, key trc.Key, intent map[string]any) error {
+	reference, err := w.ownerReference(r, key)
+	if err != nil {
+		return err
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&reference)
+	if err != nil {
+		return err
+	}
+	metadata, _ := intent["metadata"].(map[string]any)
+	references := []any{content}
+	others, _ := metadata["ownerReferences"].([]any)
+	for _, other := range others {
+		if fields, ok := other.(map[string]any); !ok || types.UID(fmt.Sprint(fields["uid"])) != reference.UID {
+			references = append(references, other)
+		}
+	}
+	metadata["ownerReferences"] = references
+	return nil
+}

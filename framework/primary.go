@@ -1,0 +1,208 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// finalizerTries bounds how often a finalizer is put on or taken off anew after a conflict, within
+// one run; then the run is repeated.
+const finalizerTries = 5
+
+// addFinalizer puts the finalizer on and returns the primary as the server stored it. The patch
+// holds only for the version it was computed from, so that foreign finalizers are never lost.
+func (c *controller[P]) addFinalizer(ctx context.Context, w *writer, from trc.Object) (Object, error) {
+	current := Object(from)
+	for try := 1; ; try++ {
+		patch := finalizers(append(slices.Clone(current.GetFinalizers()), c.options.Finalizer))
+		stored, err := w.sendMergePatch(ctx, c.resource, trc.KeyOf(current), current, patch, w.options(nil))
+		if err == nil || !apierrors.IsConflict(err) || try == finalizerTries {
+			return stored, err
+		}
+		live, err := c.resource.get(ctx, trc.KeyOf(from))
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("framework: get %s: %w", c.resource.describe(trc.KeyOf(from)), err)
+		case live.GetUID() != from.GetUID() || live.GetDeletionTimestamp() != nil || c.hasFinalizer(live):
+			// Another incarnation, in deletion, or done by an earlier attempt: a run on the fresh view decides.
+			resource := schema.GroupResource{Group: c.gvk.Group, Resource: c.resource.name}
+			return nil, apierrors.NewConflict(resource, from.GetName(), errors.New("it changed while the finalizer was added"))
+		}
+		current = live
+	}
+}
+
+// removeFinalizer takes the finalizer off. A primary that is gone, or has been replaced, is a
+// success.
+func (c *controller[P]) removeFinalizer(ctx context.Context, w *writer, key trc.Key) error {
+	shared := c.store.Get(key)
+	if shared == nil {
+		return nil
+	}
+	current := Object(shared)
+	for try := 1; ; try++ {
+		if !c.hasFinalizer(current) {
+			return nil
+		}
+		rest := slices.DeleteFunc(slices.Clone(current.GetFinalizers()), func(f string) bool { return f == c.options.Finalizer })
+		_, err := w.sendMergePatch(ctx, c.resource, key, current, finalizers(rest), w.options(nil))
+		if err == nil || apierrors.IsNotFound(err) {
+			return nil
+		}
+		if !isReplaced(err) || try == finalizerTries {
+			return err
+		}
+		live, err := c.resource.get(ctx, key)
+		if apierrors.IsNotFound(err) || (err == nil && live.GetUID() != current.GetUID()) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("framework: get %s: %w", c.resource.describe(key), err)
+		}
+		current = live
+	}
+}
+
+// isReplaced tells the answers to a patch whose version or UID is not the object's any more.
+func isReplaced(err error) bool { return apierrors.IsConflict(err) || apierrors.IsInvalid(err) }
+
+func finalizers(list []string) map[string]any {
+	items := make([]any, len(list))
+	for i, f := range list {
+		items[i] = f
+	}
+	return map[string]any{"metadata": map[string]any{"finalizers": items}}
+}
+
+// carryOut writes to the primary what the author asked for; nothing if nothing differs.
+func (c *controller[P]) carryOut(ctx context.Context, rc *Context[P], read trc.Object, control UpdateControl[P]) error {
+	if !control.resource && !control.status {
+		return nil
+	}
+	if err := c.checkReturned(rc, control.object); err != nil {
+		return err
+	}
+	if c.options.PrimaryWrites == ByApply {
+		return c.carryOutByApply(ctx, rc, control)
+	}
+	return c.carryOutByPatch(ctx, rc, read, control)
+}
+
+func (c *controller[P]) checkReturned(rc *Context[P], returned P) error {
+	if isNil(returned) {
+		return fmt.Errorf("framework: UpdateControl of %s: the object is nil", c.resource.describe(rc.key))
+	}
+	if key := trc.KeyOf(returned); key != rc.key {
+		return fmt.Errorf("framework: UpdateControl of %s: the object is %s, not the primary", c.resource.describe(rc.key), key)
+	}
+	if uid := returned.GetUID(); uid != "" && uid != rc.primary.GetUID() {
+		return fmt.Errorf("framework: UpdateControl of %s: the object has UID %s, not the primary's", c.resource.describe(rc.key), uid)
+	}
+	return nil
+}
+
+func (c *controller[P]) carryOutByPatch(ctx context.Context, rc *Context[P], read trc.Object, control UpdateControl[P]) error {
+	patch, err := c.patchOf(read, control.object)
+	if err != nil {
+		return fmt.Errorf("framework: UpdateControl of %s: %w", c.resource.describe(rc.key), err)
+	}
+	status, hasStatus := patch["status"]
+	delete(patch, "status")
+	base := Object(read)
+	if control.resource && len(patch) > 0 {
+		stored, err := rc.write.sendMergePatch(ctx, c.resource, rc.key, base, patch, rc.write.options(nil))
+		if err != nil {
+			return err
+		}
+		base = stored
+	}
+	if control.status && hasStatus {
+		_, err = rc.write.sendMergePatch(ctx, c.resource, rc.key, base, map[string]any{"status": status}, rc.write.options(nil), "status")
+	}
+	return err
+}
+
+// patchOf is the merge patch from the primary as it was read to what the author returned.
+func (c *controller[P]) patchOf(read trc.Object, returned P) (map[string]any, error) {
+	if returned.GetUID() == "" {
+		intent, err := intentOf(c.gvk, returned)
+		if err != nil {
+			return nil, err
+		}
+		return additions(read, intent)
+	}
+	before, err := contentOf(read)
+	if err != nil {
+		return nil, err
+	}
+	after, err := contentOf(returned)
+	if err != nil {
+		return nil, err
+	}
+	for _, content := range []map[string]any{before, after} {
+		delete(content, "apiVersion")
+		delete(content, "kind")
+		metadata, _ := content["metadata"].(map[string]any)
+		for _, field := range serverFields {
+			delete(metadata, field)
+		}
+	}
+	return difference(before, after)
+}
+
+func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], control UpdateControl[P]) error {
+	created := control.object.GetCreationTimestamp()
+	if !created.IsZero() {
+		return fmt.Errorf("framework: UpdateControl of %s: apply takes a fresh object that holds only the controller's own intent, not a changed copy of the primary (metadata.creationTimestamp is set): it would take over every field", c.resource.describe(rc.key))
+	}
+	intent, err := intentOf(c.gvk, control.object)
+	if err != nil {
+		return err
+	}
+	status, hasStatus := intent["status"]
+	delete(intent, "status")
+	options := rc.write.options(nil)
+	if control.resource {
+		c.protect(rc, intent, true)
+		if _, err := rc.write.sendApply(ctx, c.resource, rc.key, intent, options); err != nil {
+			return err
+		}
+	}
+	if !control.status {
+		return nil
+	}
+	statusIntent := map[string]any{"apiVersion": intent["apiVersion"], "kind": intent["kind"], "metadata": coordinates(rc.key)}
+	if hasStatus {
+		statusIntent["status"] = status
+	}
+	c.protect(rc, statusIntent, false)
+	_, err = rc.write.sendApply(ctx, c.resource, rc.key, statusIntent, options, "status")
+	return err
+}
+
+// protect binds an apply to the primary of this run, so that one that vanished is not created anew,
+// and keeps the finalizer, which an apply by the same field manager would otherwise give up.
+func (c *controller[P]) protect(rc *Context[P], intent map[string]any, withFinalizer bool) {
+	metadata := intent["metadata"].(map[string]any)
+	metadata["uid"] = string(rc.primary.GetUID())
+	if !withFinalizer || c.cleaner == nil {
+		return
+	}
+	list, _ := metadata["finalizers"].([]any)
+	if !slices.Contains(list, any(c.options.Finalizer)) {
+		metadata["finalizers"] = append(list, c.options.Finalizer)
+	}
+}
+
+func isNil(o any) bool {
+	v := reflect.ValueOf(o)
+	return !v.IsValid() || (v.Kind() == reflect.Pointer && v.IsNil())
+}

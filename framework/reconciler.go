@@ -1,0 +1,46 @@
+package framework
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// Object is an API object: a pointer to a typed one that the operator's scheme knows, or
+// *unstructured.Unstructured.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Reconciler brings the world in line with a primary of type P.
+type Reconciler[P Object] interface {
+	// Reconcile is called whenever the primary is due; [Context.Causes] says why. It must be
+	// idempotent and work from the state it finds: events are merged, and a run may be repeated.
+	//
+	// primary is a private copy that may be changed; changes take effect only through the returned
+	// [UpdateControl]. An error leads to a retry with back-off; what is returned beside it is ignored.
+	// ctx ends with the run's deadline and when the operator stops.
+	Reconcile(ctx context.Context, primary P, c *Context[P]) (UpdateControl[P], error)
+}
+
+// Cleaner is implemented by a [Reconciler] that must do something before its primary goes. The
+// framework then puts a finalizer on every primary before the first Reconcile, and takes it off
+// after Cleanup.
+//
+// Secondaries with an owner reference to the primary need no Cleaner: the garbage collector of
+// Kubernetes deletes them.
+type Cleaner[P Object] interface {
+	// Cleanup is called instead of Reconcile once the primary's deletion is requested, until it
+	// returns [RemoveFinalizer] without an error. It must be idempotent.
+	Cleanup(ctx context.Context, primary P, c *Context[P]) (DeleteControl, error)
+}
+
+// ErrorStatusHandler is implemented by a [Reconciler] that shows failures in the primary's status.
+type ErrorStatusHandler[P Object] interface {
+	// ErrorStatus is called after every Reconcile that returned an error or panicked, also the last
+	// one that the retry policy grants; [Context.Retry] tells which attempt it was. primary is the copy
+	// that Reconcile was given, with what it changed.
+	ErrorStatus(ctx context.Context, primary P, c *Context[P], failure error) ErrorStatusControl[P]
+}

@@ -1,0 +1,149 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/rest"
+
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// resource is one resource of one cluster, as a client: plain requests, no cache.
+type resource struct {
+	gvk        schema.GroupVersionKind
+	name       string // plural, as in the URL
+	namespaced bool
+	client     rest.Interface
+	newItem    func() Object
+	newList    func() runtime.Object
+}
+
+// parameters encodes ListOptions and the like, which have the same form for every resource.
+var parameters, parametersVersion = func() (runtime.ParameterCodec, schema.GroupVersion) {
+	version := schema.GroupVersion{Version: "v1"}
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, version)
+	return runtime.NewParameterCodec(scheme), version
+}()
+
+// listWatch is the resource as seen by a store: one namespace and selectors.
+type listWatch struct {
+	*resource
+	namespace      string
+	labels, fields string
+}
+
+var _ trc.ListerWatcher = listWatch{}
+
+func (l listWatch) List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	options.LabelSelector, options.FieldSelector = l.labels, l.fields
+	list := l.newList()
+	err := l.client.Get().NamespaceIfScoped(l.namespace, l.namespace != "").Resource(l.name).
+		SpecificallyVersionedParams(&options, parameters, parametersVersion).Do(ctx).Into(list)
+	return list, err
+}
+
+func (l listWatch) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	options.LabelSelector, options.FieldSelector = l.labels, l.fields
+	options.Watch = true
+	return l.client.Get().NamespaceIfScoped(l.namespace, l.namespace != "").Resource(l.name).
+		SpecificallyVersionedParams(&options, parameters, parametersVersion).Watch(ctx)
+}
+
+// get reads the object from the API server, consistently.
+func (r *resource) get(ctx context.Context, key trc.Key) (Object, error) {
+	return r.do(ctx, r.client.Get().NamespaceIfScoped(key.Namespace, r.namespaced).Resource(r.name).Name(key.Name))
+}
+
+func (r *resource) create(ctx context.Context, o Object, options metav1.CreateOptions) (Object, error) {
+	return r.do(ctx, r.client.Post().NamespaceIfScoped(o.GetNamespace(), r.namespaced).Resource(r.name).
+		SpecificallyVersionedParams(&options, parameters, parametersVersion).Body(o))
+}
+
+func (r *resource) update(ctx context.Context, o Object, options metav1.UpdateOptions, subresource ...string) (Object, error) {
+	return r.do(ctx, r.client.Put().NamespaceIfScoped(o.GetNamespace(), r.namespaced).Resource(r.name).
+		Name(o.GetName()).SubResource(subresource...).
+		SpecificallyVersionedParams(&options, parameters, parametersVersion).Body(o))
+}
+
+func (r *resource) patch(ctx context.Context, key trc.Key, kind types.PatchType, body []byte, options metav1.PatchOptions, subresource ...string) (Object, error) {
+	return r.do(ctx, r.client.Patch(kind).NamespaceIfScoped(key.Namespace, r.namespaced).Resource(r.name).
+		Name(key.Name).SubResource(subresource...).
+		SpecificallyVersionedParams(&options, parameters, parametersVersion).Body(body))
+}
+
+// delete returns the object if the server answered with one, or nil if it answered with a Status:
+// then the object is gone already.
+func (r *resource) delete(ctx context.Context, key trc.Key, options metav1.DeleteOptions) (Object, error) {
+	result := r.client.Delete().NamespaceIfScoped(key.Namespace, r.namespaced).Resource(r.name).Name(key.Name).
+		Body(&options).Do(ctx)
+	if err := result.Error(); err != nil {
+		return nil, err
+	}
+	answer, err := result.Get()
+	if err != nil {
+		return nil, err
+	}
+	if o, ok := answer.(Object); ok && o.GetUID() != "" {
+		return o, nil
+	}
+	return nil, nil
+}
+
+func (r *resource) do(ctx context.Context, request *rest.Request) (Object, error) {
+	o := r.newItem()
+	if err := request.Do(ctx).Into(o); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// describe names an object of the resource in errors and records.
+func (r *resource) describe(key trc.Key) string {
+	if key.Namespace == "" {
+		return r.gvk.Kind + " " + key.Name
+	}
+	return r.gvk.Kind + " " + key.String()
+}
+
+// checkScope refuses an object whose namespace does not fit the resource.
+func (r *resource) checkScope(key trc.Key) error {
+	switch {
+	case key.Name == "":
+		return fmt.Errorf("framework: %s: no name", r.describe(key))
+	case r.namespaced && key.Namespace == "":
+		return fmt.Errorf("framework: %s: no namespace, and %s is namespaced", r.describe(key), r.gvk.Kind)
+	case !r.namespaced && key.Namespace != "":
+		return fmt.Errorf("framework: %s: namespace %q, and %s is cluster-scoped", r.describe(key), key.Namespace, r.gvk.Kind)
+	}
+	return nil
+}
+
+// gvkOf tells the kind of an object: from the scheme for typed ones, from the object otherwise.
+func gvkOf(scheme *runtime.Scheme, o runtime.Object) (schema.GroupVersionKind, error) {
+	switch o := o.(type) {
+	case nil:
+		return schema.GroupVersionKind{}, errors.New("framework: the object is nil")
+	case *unstructured.Unstructured:
+		gvk := o.GroupVersionKind()
+		if gvk.Kind == "" || gvk.Version == "" {
+			return gvk, fmt.Errorf("framework: unstructured object: apiVersion %q, kind %q: neither may be empty", o.GetAPIVersion(), o.GetKind())
+		}
+		return gvk, nil
+	case *metav1.PartialObjectMetadata:
+		return schema.GroupVersionKind{}, errors.New("framework: metadata-only objects cannot be primaries, secondaries or written; use the whole type")
+	}
+	gvks, _, err := scheme.ObjectKinds(o)
+	if err != nil {
+		return schema.GroupVersionKind{}, fmt.Errorf("framework: %T: %w; is its AddToScheme called on OperatorOptions.Scheme?", o, err)
+	}
+	return gvks[0], nil
+}

@@ -1,0 +1,158 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/uuid"
+
+	"github.com/evenkeel/evenkeel/scheduler"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// reconcile is the life of one run, from reading the primary to carrying out what the author asked
+// for. It is what the scheduler runs.
+func (c *controller[P]) reconcile(ctx context.Context, key trc.Key, run scheduler.Run) (result scheduler.Result) {
+	shared := c.store.Get(key)
+	if shared == nil {
+		return scheduler.Result{Gone: true}
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, c.options.RunTimeout,
+		fmt.Errorf("framework: the run exceeded ControllerOptions.RunTimeout of %v", c.options.RunTimeout))
+	defer cancel()
+	rc := c.newContext(key, copyOf[P](shared), run)
+	ctx = logr.NewContext(ctx, rc.logger)
+	// Deferred so that a panic, which the scheduler turns into a failure, ends the writer too.
+	defer func() { result.Requests = rc.write.end() }()
+
+	control, err := c.lifecycle(ctx, rc, shared)
+	result = control
+	result.Err = c.soften(ctx, rc, err, &result)
+	return result
+}
+
+func (c *controller[P]) newContext(key trc.Key, primary P, run scheduler.Run) *Context[P] {
+	values := append(c.logValues(key), "reconcileID", string(uuid.NewUUID()))
+	return &Context[P]{
+		controller: c, key: key, primary: primary, run: run,
+		logger: c.operator.logger.WithValues(values...),
+		write: &writer{
+			cluster: c.operator.cluster, fieldManager: c.options.FieldManager, mode: c.options.SecondaryWrites,
+			owner: primary, ownerGVK: c.gvk,
+		},
+	}
+}
+
+// soften treats a conflict with a concurrent change as what it is: not a failure, but a reason to
+// look again. The primary is read consistently first, so that the next run does not meet the same
+// stale view.
+func (c *controller[P]) soften(ctx context.Context, rc *Context[P], err error, result *scheduler.Result) error {
+	if !apierrors.IsConflict(err) || ctx.Err() != nil {
+		return err
+	}
+	live, readErr := c.resource.get(ctx, rc.key)
+	switch {
+	case readErr == nil:
+		if err := c.operator.cluster.acknowledge(c.gvk, live); err != nil {
+			return err
+		}
+	case !apierrors.IsNotFound(readErr):
+		return errors.Join(err, readErr)
+	}
+	rc.logger.V(1).Info("conflict, running again", "conflict", err.Error())
+	result.RescheduleNow = true
+	return nil
+}
+
+// lifecycle decides between cleanup and reconcile, and sees to the finalizer before the author's first
+// side effect.
+func (c *controller[P]) lifecycle(ctx context.Context, rc *Context[P], shared trc.Object) (scheduler.Result, error) {
+	if shared.GetDeletionTimestamp() != nil {
+		if c.cleaner == nil || !c.hasFinalizer(shared) {
+			return scheduler.Result{}, nil
+		}
+		return c.cleanup(ctx, rc)
+	}
+	read := shared
+	if c.needsFinalizer(shared) {
+		withFinalizer, err := c.addFinalizer(ctx, rc.write, shared)
+		if err != nil {
+			return scheduler.Result{}, err
+		}
+		read = withFinalizer
+		rc.setPrimary(copyOf[P](withFinalizer))
+	}
+	return c.reconcileAuthor(ctx, rc, read)
+}
+
+func (c *Context[P]) setPrimary(primary P) {
+	c.primary = primary
+	c.write.owner = primary
+}
+
+func (c *controller[P]) cleanup(ctx context.Context, rc *Context[P]) (scheduler.Result, error) {
+	control, err := c.cleaner.Cleanup(ctx, rc.primary, rc)
+	if err != nil {
+		return scheduler.Result{}, err
+	}
+	if err := control.validate(); err != nil {
+		return scheduler.Result{}, err
+	}
+	if control.keep {
+		return scheduler.Result{RescheduleAfter: control.rescheduleIn}, nil
+	}
+	return scheduler.Result{}, c.removeFinalizer(ctx, rc.write, rc.key)
+}
+
+// reconcileAuthor calls the author and carries out the result. read is the primary as the author got
+// it, against which changes are computed.
+func (c *controller[P]) reconcileAuthor(ctx context.Context, rc *Context[P], read trc.Object) (scheduler.Result, error) {
+	control, err := c.callReconcile(ctx, rc)
+	if err == nil {
+		err = control.validate()
+	}
+	if err != nil {
+		return c.failed(ctx, rc, read, err)
+	}
+	if err := c.carryOut(ctx, rc, read, control); err != nil {
+		return scheduler.Result{}, err
+	}
+	return scheduler.Result{RescheduleAfter: control.rescheduleIn, RescheduleNow: control.reschedule}, nil
+}
+
+// callReconcile turns a panic into an error here already where an ErrorStatusHandler waits for it.
+func (c *controller[P]) callReconcile(ctx context.Context, rc *Context[P]) (control UpdateControl[P], err error) {
+	if c.errorHandler != nil {
+		defer func() {
+			if value := recover(); value != nil {
+				err = scheduler.NewPanicError(value)
+			}
+		}()
+	}
+	return c.reconciler.Reconcile(ctx, rc.primary, rc)
+}
+
+func (c *controller[P]) failed(ctx context.Context, rc *Context[P], read trc.Object, failure error) (scheduler.Result, error) {
+	if c.errorHandler == nil || apierrors.IsConflict(failure) {
+		return scheduler.Result{}, failure
+	}
+	control := c.errorHandler.ErrorStatus(ctx, rc.primary, rc, failure)
+	if err := control.validate(); err != nil {
+		return scheduler.Result{}, errors.Join(failure, err)
+	}
+	if control.status {
+		err := c.carryOut(ctx, rc, read, UpdateControl[P]{object: control.object, status: true})
+		if err != nil && !apierrors.IsConflict(err) {
+			return scheduler.Result{}, errors.Join(failure, err)
+		}
+	}
+	if control.noRetry {
+		rc.logger.V(1).Info("failure handled by ErrorStatus", "error", failure.Error())
+		return scheduler.Result{RescheduleAfter: control.rescheduleIn}, nil
+	}
+	return scheduler.Result{}, failure
+}
+

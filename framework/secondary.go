@@ -1,0 +1,153 @@
+package framework
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// Secondary declares the secondaries of type S that a controller reads, and reads them. The zero
+// value means: those with an owner reference to the primary, in the controller's namespaces. It
+// usually is a field of the [Reconciler], registered through [ControllerOptions.Secondaries]; its
+// fields must not be changed after that.
+//
+// Reads see the cache with the operator's own writes laid over it, and never block. What they return
+// are private copies.
+type Secondary[S Object] struct {
+	// Name of the event source, unique within the controller. Default: the kind in lower case.
+	Name string
+	// GroupVersionKind is required for *unstructured.Unstructured, and must be empty otherwise.
+	GroupVersionKind schema.GroupVersionKind
+	// Namespaces to watch. Default: those of the controller. For all, give [AllNamespaces].
+	Namespaces []string
+	// LabelSelector restricts what is watched, in kubectl's syntax. Default: everything.
+	LabelSelector string
+	// Map tells the primaries of a secondary. Default: its owners of the primary's group and kind. It
+	// must be pure; it is asked for the old and the new state of each change.
+	Map func(S) []types.NamespacedName
+	// Filter tells whether a change may make the primaries due. old is nil for an addition, new for a
+	// deletion. Default: every change. It must be pure.
+	Filter func(old, new S) bool
+}
+
+// AllNamespaces, as the only element of a list of namespaces, stands for all of them.
+const AllNamespaces = "*"
+
+// SecondarySource is a [Secondary] of any type.
+type SecondarySource interface {
+	describe() secondaryDescription
+}
+
+// Secondaries lists the secondaries of a controller for [ControllerOptions.Secondaries].
+func Secondaries(secondaries ...SecondarySource) []SecondarySource { return secondaries }
+
+// Lookup is where secondaries are looked up: a [Context].
+type Lookup interface {
+	// informer returns the source registered for a Secondary, identified by its address.
+	informer(secondary SecondarySource) (*eventsource.Informer, error)
+	primaryKey() trc.Key
+}
+
+// Get returns the one secondary of the primary, or nil if there is none. More than one is an error
+// that names them; use [Secondary.List] where that is normal.
+func (s *Secondary[S]) Get(c Lookup) (S, error) {
+	var none S
+	found, err := s.shared(c)
+	if err != nil {
+		return none, err
+	}
+	switch len(found) {
+	case 0:
+		return none, nil
+	case 1:
+		return copyOf[S](found[0]), nil
+	}
+	names := make([]string, len(found))
+	for i, o := range found {
+		names[i] = trc.KeyOf(o).String()
+	}
+	return none, fmt.Errorf("framework: get secondary of %s: there are %d: %s", c.primaryKey(), len(found), strings.Join(names, ", "))
+}
+
+// List returns all secondaries of the primary, in no order.
+func (s *Secondary[S]) List(c Lookup) ([]S, error) {
+	found, err := s.shared(c)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]S, len(found))
+	for i, o := range found {
+		all[i] = copyOf[S](o)
+	}
+	return all, nil
+}
+
+// GetNamed returns the object with that name, whether it belongs to the primary or not, or nil if
+// the cache has none. namespace is empty for cluster-scoped objects.
+func (s *Secondary[S]) GetNamed(c Lookup, namespace, name string) (S, error) {
+	var none S
+	source, err := c.informer(s)
+	if err != nil {
+		return none, err
+	}
+	o := source.Store().Get(trc.Key{Namespace: namespace, Name: name})
+	if o == nil {
+		return none, nil
+	}
+	return copyOf[S](o), nil
+}
+
+func (s *Secondary[S]) shared(c Lookup) ([]trc.Object, error) {
+	source, err := c.informer(s)
+	if err != nil {
+		return nil, err
+	}
+	return source.Of(c.primaryKey())
+}
+
+// secondaryDescription is a Secondary without its type parameter.
+type secondaryDescription struct {
+	name       string
+	object     Object
+	gvk        schema.GroupVersionKind
+	namespaces []string
+	selector   string
+	mapper     eventsource.Mapper
+	filter     func(old, new trc.Object) bool
+}
+
+func (s *Secondary[S]) describe() secondaryDescription {
+	d := secondaryDescription{
+		name: s.Name, object: newObject[S](), gvk: s.GroupVersionKind,
+		namespaces: s.Namespaces, selector: s.LabelSelector,
+	}
+	if s.Map != nil {
+		d.mapper = func(o trc.Object) []trc.Key { return s.Map(o.(S)) }
+	}
+	if s.Filter != nil {
+		d.filter = func(before, after trc.Object) bool {
+			var old, new S
+			if before != nil {
+				old = before.(S)
+			}
+			if after != nil {
+				new = after.(S)
+			}
+			return s.Filter(old, new)
+		}
+	}
+	return d
+}
+
+// newObject returns an empty object of a pointer type.
+func newObject[T Object]() T {
+	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+}
+
+func copyOf[T Object](o trc.Object) T { return o.DeepCopyObject().(T) }

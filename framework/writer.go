@@ -1,0 +1,413 @@
+package framework
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// ErrRunEnded is what writes return once the run they belong to has ended.
+var ErrRunEnded = errors.New("framework: the run has ended, its Context cannot write any more")
+
+// Writes is what [Apply] and the other writing functions write through: a [Context] during its run.
+type Writes interface {
+	writer() *writer
+}
+
+// writer sends the writes of one run, and lays their answers over the caches before it returns them.
+type writer struct {
+	cluster      *cluster
+	fieldManager string
+	// mode is how secondaries are written by Apply.
+	mode WriteMode
+	// owner is the primary, for OwnedByPrimary.
+	owner    Object
+	ownerGVK schema.GroupVersionKind
+
+	mu       sync.Mutex // guards everything below; a leaf
+	requests []string
+	ended    bool
+}
+
+// WriteMode is how desired state is sent.
+type WriteMode int
+
+const (
+	// ByDefault is ByPatch for primaries and ByApply for secondaries.
+	ByDefault WriteMode = iota
+	// ByPatch sends what differs from what was read, as a JSON merge patch; what does not exist is
+	// created.
+	ByPatch
+	// ByApply sends the fields that the controller wants to own, as a server-side apply.
+	ByApply
+)
+
+// String returns "default", "patch" or "apply".
+func (m WriteMode) String() string {
+	switch m {
+	case ByDefault:
+		return "default"
+	case ByPatch:
+		return "patch"
+	case ByApply:
+		return "apply"
+	}
+	return fmt.Sprintf("WriteMode(%d)", int(m))
+}
+
+// WriteOption changes one write.
+type WriteOption func(*writeOptions)
+
+type writeOptions struct {
+	fieldManager  string
+	owned         bool
+	leaveToOthers bool
+	mode          WriteMode
+	propagation   *metav1.DeletionPropagation
+	gracePeriod   *int64
+}
+
+// FieldManager replaces the controller's field manager for one write.
+func FieldManager(name string) WriteOption { return func(o *writeOptions) { o.fieldManager = name } }
+
+// OwnedByPrimary adds a controller reference to the primary, so that the secondary is mapped to it
+// and deleted with it. The secondary must be in the primary's namespace, or the primary
+// cluster-scoped: Kubernetes forbids other owners.
+func OwnedByPrimary() WriteOption { return func(o *writeOptions) { o.owned = true } }
+
+// LeaveToOthers makes an apply fail with a conflict where another field manager owns a field with
+// another value. By default the field is taken over, as Kubernetes advises controllers.
+func LeaveToOthers() WriteOption { return func(o *writeOptions) { o.leaveToOthers = true } }
+
+// By replaces the controller's [ControllerOptions.SecondaryWrites] for one [Apply].
+func By(mode WriteMode) WriteOption { return func(o *writeOptions) { o.mode = mode } }
+
+// Propagation says what a [Delete] does with what the object owns. Default: the kind's.
+func Propagation(policy metav1.DeletionPropagation) WriteOption {
+	return func(o *writeOptions) { o.propagation = &policy }
+}
+
+// GracePeriodSeconds is how long a deleted Pod may take to end. Default: the object's.
+func GracePeriodSeconds(seconds int64) WriteOption {
+	return func(o *writeOptions) { o.gracePeriod = &seconds }
+}
+
+func (w *writer) options(options []WriteOption) writeOptions {
+	o := writeOptions{fieldManager: w.fieldManager, mode: w.mode}
+	for _, option := range options {
+		option(&o)
+	}
+	return o
+}
+
+// Apply makes the object exist with the fields it sets, and leaves other fields alone: a server-side
+// apply, or what [ControllerOptions.SecondaryWrites] says instead. desired is reduced to intent:
+// status, managedFields and nulls are not sent. It returns what the server stored, which reads
+// return from then on.
+func Apply[T Object](ctx context.Context, c Writes, desired T, options ...WriteOption) (T, error) {
+	w := c.writer()
+	return typed[T](w.apply(ctx, desired, w.options(options)))
+}
+
+// ApplyStatus is [Apply] for the status sub-resource: only desired's status is sent, always by
+// server-side apply. The object must exist.
+func ApplyStatus[T Object](ctx context.Context, c Writes, desired T, options ...WriteOption) (T, error) {
+	w := c.writer()
+	return typed[T](w.applyStatus(ctx, desired, w.options(options)))
+}
+
+// Create creates the object. A generateName is resolved here, so that a create whose answer is lost
+// can be told from one that never arrived. An object that exists already is an error that
+// apierrors.IsAlreadyExists recognises.
+func Create[T Object](ctx context.Context, c Writes, object T, options ...WriteOption) (T, error) {
+	w := c.writer()
+	return typed[T](w.create(ctx, object, w.options(options)))
+}
+
+// Update replaces the object (PUT). It must carry the resourceVersion it was read with: if the
+// object changed since, the error is one that apierrors.IsConflict recognises.
+func Update[T Object](ctx context.Context, c Writes, object T, options ...WriteOption) (T, error) {
+	w := c.writer()
+	return typed[T](w.update(ctx, object, w.options(options)))
+}
+
+// UpdateStatus is [Update] for the status sub-resource.
+func UpdateStatus[T Object](ctx context.Context, c Writes, object T, options ...WriteOption) (T, error) {
+	w := c.writer()
+	return typed[T](w.update(ctx, object, w.options(options), "status"))
+}
+
+// Delete deletes the very object: it must carry the UID it was read with, and an object of the same
+// name with another UID is left alone. One that is gone already is a success.
+func Delete(ctx context.Context, c Writes, object Object, options ...WriteOption) error {
+	w := c.writer()
+	return w.delete(ctx, object, w.options(options))
+}
+
+func typed[T Object](o Object, err error) (T, error) {
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return o.(T), nil
+}
+
+// target resolves and checks what is common to all writes.
+func (w *writer) target(o Object) (*resource, trc.Key, error) {
+	gvk, err := gvkOf(w.cluster.scheme, o)
+	if err != nil {
+		return nil, trc.Key{}, err
+	}
+	r, err := w.cluster.resourceOf(o, gvk)
+	if err != nil {
+		return nil, trc.Key{}, err
+	}
+	key := trc.KeyOf(o)
+	return r, key, r.checkScope(key)
+}
+
+func (w *writer) apply(ctx context.Context, desired Object, options writeOptions) (Object, error) {
+	r, key, err := w.target(desired)
+	if err != nil {
+		return nil, err
+	}
+	if options.mode == ByPatch {
+		return w.applyByPatch(ctx, r, key, desired, options)
+	}
+	intent, err := intentOf(r.gvk, desired)
+	if err != nil {
+		return nil, err
+	}
+	delete(intent, "status")
+	if options.owned {
+		if err := w.ownIntent(r, key, intent); err != nil {
+			return nil, err
+		}
+	}
+	return w.sendApply(ctx, r, key, intent, options)
+}
+
+func (w *writer) applyStatus(ctx context.Context, desired Object, options writeOptions) (Object, error) {
+	r, key, err := w.target(desired)
+	if err != nil {
+		return nil, err
+	}
+	content, err := intentOf(r.gvk, desired)
+	if err != nil {
+		return nil, err
+	}
+	intent := map[string]any{
+		"apiVersion": content["apiVersion"], "kind": content["kind"],
+		"metadata": coordinates(key),
+	}
+	if status, ok := content["status"]; ok {
+		intent["status"] = status
+	}
+	return w.sendApply(ctx, r, key, intent, options, "status")
+}
+
+func (w *writer) sendApply(ctx context.Context, r *resource, key trc.Key, intent map[string]any, options writeOptions, subresource ...string) (Object, error) {
+	body, err := json.Marshal(intent)
+	if err != nil {
+		return nil, fmt.Errorf("framework: apply %s: %w", r.describe(key), err)
+	}
+	force := !options.leaveToOthers
+	return w.send(r, key, verb("apply", subresource), func() (Object, error) {
+		return r.patch(ctx, key, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: options.fieldManager, Force: &force}, subresource...)
+	})
+}
+
+// applyByPatch is Apply for those who cannot or do not want to use server-side apply: create, or
+// patch what differs from what is there.
+func (w *writer) applyByPatch(ctx context.Context, r *resource, key trc.Key, desired Object, options writeOptions) (Object, error) {
+	desired = desired.DeepCopyObject().(Object)
+	if options.owned {
+		if err := w.own(r, desired); err != nil {
+			return nil, err
+		}
+	}
+	current, err := w.cluster.current(ctx, r, key)
+	if apierrors.IsNotFound(err) {
+		options.owned = false // it is done
+		return w.create(ctx, desired, options)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("framework: get %s: %w", r.describe(key), err)
+	}
+	intent, err := intentOf(r.gvk, desired)
+	if err != nil {
+		return nil, err
+	}
+	delete(intent, "status")
+	patch, err := additions(current, intent)
+	if err != nil || patch == nil {
+		return current, err
+	}
+	return w.sendMergePatch(ctx, r, key, current, patch, options)
+}
+
+// sendMergePatch sends a merge patch that holds only for the very object and version it was computed
+// from.
+func (w *writer) sendMergePatch(ctx context.Context, r *resource, key trc.Key, from Object, patch map[string]any, options writeOptions, subresource ...string) (Object, error) {
+	metadata, _ := patch["metadata"].(map[string]any)
+	if metadata == nil {
+		metadata = map[string]any{}
+		patch["metadata"] = metadata
+	}
+	metadata["uid"], metadata["resourceVersion"] = string(from.GetUID()), from.GetResourceVersion()
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("framework: patch %s: %w", r.describe(key), err)
+	}
+	return w.send(r, key, verb("patch", subresource), func() (Object, error) {
+		return r.patch(ctx, key, types.MergePatchType, body, metav1.PatchOptions{FieldManager: options.fieldManager}, subresource...)
+	})
+}
+
+func (w *writer) create(ctx context.Context, object Object, options writeOptions) (Object, error) {
+	object = object.DeepCopyObject().(Object)
+	if object.GetName() == "" && object.GetGenerateName() != "" {
+		object.SetName(generateName(object.GetGenerateName()))
+	}
+	r, key, err := w.target(object)
+	if err != nil {
+		return nil, err
+	}
+	if options.owned {
+		if err := w.own(r, object); err != nil {
+			return nil, err
+		}
+	}
+	object.SetResourceVersion("")
+	return w.send(r, key, "create", func() (Object, error) {
+		return r.create(ctx, object, metav1.CreateOptions{FieldManager: options.fieldManager})
+	})
+}
+
+func (w *writer) update(ctx context.Context, object Object, options writeOptions, subresource ...string) (Object, error) {
+	r, key, err := w.target(object)
+	if err != nil {
+		return nil, err
+	}
+	if object.GetResourceVersion() == "" {
+		return nil, fmt.Errorf("framework: update %s: no resourceVersion: it would overwrite changes that were never read", r.describe(key))
+	}
+	return w.send(r, key, verb("update", subresource), func() (Object, error) {
+		return r.update(ctx, object, metav1.UpdateOptions{FieldManager: options.fieldManager}, subresource...)
+	})
+}
+
+func (w *writer) delete(ctx context.Context, object Object, options writeOptions) error {
+	r, key, err := w.target(object)
+	if err != nil {
+		return err
+	}
+	uid := object.GetUID()
+	if uid == "" {
+		return fmt.Errorf("framework: delete %s: no UID: it might hit another object of that name", r.describe(key))
+	}
+	if err := w.begin("delete", r, key); err != nil {
+		return err
+	}
+	answer, err := r.delete(ctx, key, metav1.DeleteOptions{
+		Preconditions:     &metav1.Preconditions{UID: &uid},
+		PropagationPolicy: options.propagation, GracePeriodSeconds: options.gracePeriod,
+	})
+	if apierrors.IsConflict(err) && w.replaced(ctx, r, key, uid) {
+		err = nil
+	}
+	switch {
+	case err != nil && !apierrors.IsNotFound(err):
+		return fmt.Errorf("framework: delete %s: %w", r.describe(key), err)
+	case answer == nil || isGone(answer):
+		w.cluster.acknowledgeGone(r.gvk, object)
+		return nil
+	}
+	return w.cluster.acknowledge(r.gvk, answer)
+}
+
+// replaced reports whether the name belongs to no object or to another one by now.
+func (w *writer) replaced(ctx context.Context, r *resource, key trc.Key, uid types.UID) bool {
+	live, err := r.get(ctx, key)
+	return apierrors.IsNotFound(err) || (err == nil && live.GetUID() != uid)
+}
+
+// isGone tells from the answer to a write whether the object no longer exists: the server answers so
+// to a deletion that took effect at once, and to the removal of the last finalizer.
+func isGone(answer Object) bool {
+	if len(answer.GetFinalizers()) > 0 {
+		return false
+	}
+	grace := answer.GetDeletionGracePeriodSeconds()
+	return answer.GetDeletionTimestamp() == nil || grace == nil || *grace == 0
+}
+
+// send sends a write and lays its answer over the caches.
+func (w *writer) send(r *resource, key trc.Key, verb string, request func() (Object, error)) (Object, error) {
+	if err := w.begin(verb, r, key); err != nil {
+		return nil, err
+	}
+	answer, err := request()
+	if err != nil {
+		return nil, fmt.Errorf("framework: %s %s: %w", verb, r.describe(key), err)
+	}
+	if answer.GetDeletionTimestamp() != nil && isGone(answer) {
+		w.cluster.acknowledgeGone(r.gvk, answer)
+		return answer, nil
+	}
+	if err := w.cluster.acknowledge(r.gvk, answer); err != nil {
+		return nil, err
+	}
+	return answer, nil
+}
+
+// begin notes a request for the run's record, and refuses it once the run has ended.
+func (w *writer) begin(verb string, r *resource, key trc.Key) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.ended {
+		return ErrRunEnded
+	}
+	w.requests = append(w.requests, verb+" "+r.describe(key))
+	return nil
+}
+
+// end closes the writer and returns the requests it sent.
+func (w *writer) end() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = true
+	return slices.Clip(w.requests)
+}
+
+func coordinates(key trc.Key) map[string]any {
+	metadata := map[string]any{"name": key.Name}
+	if key.Namespace != "" {
+		metadata["namespace"] = key.Namespace
+	}
+	return metadata
+}
+
+func verb(verb string, subresource []string) string {
+	if len(subresource) > 0 {
+		return verb + " " + subresource[0] + " of"
+	}
+	return verb
+}
+
+// generateName does what the API server does: five random characters, within 63.
+func generateName(base string) string {
+	const suffix = 5
+	return base[:min(len(base), 63-suffix)] + rand.String(suffix)
+}

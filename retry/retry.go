@@ -1,0 +1,140 @@
+package retry
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+// Defaults of a zero [Policy].
+const (
+	DefaultInitial = 500 * time.Millisecond
+	DefaultFactor  = 2.0
+	DefaultMax     = 5 * time.Minute
+	DefaultJitter  = 0.1
+)
+
+// NoJitter, given as [Policy.Jitter], makes delays exact.
+const NoJitter = -1.0
+
+// Policy says how failures of one key are spaced. The zero value waits 500 ms, then doubles up to
+// 5 minutes, with 10 % jitter, without a limit of attempts.
+type Policy struct {
+	// Initial is the delay after the first failure. Default 500 ms. Too low hammers whatever is
+	// failing; too high makes every hiccup visible.
+	Initial time.Duration
+	// Factor multiplies the delay after each further failure; at least 1. Default 2.
+	Factor float64
+	// Max caps the delay before jitter. Default 5 minutes; it must not be below Initial.
+	Max time.Duration
+	// Jitter spreads each delay evenly over delay×(1±Jitter), so that keys that failed together do
+	// not come back together. Between 0 and 1; 0 means the default of 0.1, [NoJitter] none.
+	Jitter float64
+	// MaxAttempts bounds the number of retries. 0 means no bound, [NoRetry] none at all.
+	MaxAttempts int
+	// MaxElapsed bounds the time from the first failure to the start of the last retry. 0 means no
+	// bound.
+	MaxElapsed time.Duration
+}
+
+// NoRetry, given as [Policy.MaxAttempts], turns retries off.
+const NoRetry = -1
+
+// Never is the policy of things that are not retried.
+func Never() Policy { return Policy{MaxAttempts: NoRetry} }
+
+// JOSDK is the default of the Java Operator SDK 5.5: five retries, the first after 2 s, each later
+// delay 1.5 times the one before, without jitter. The Java SDK waits 2 s twice; here the second
+// delay is already 3 s.
+func JOSDK() Policy {
+	return Policy{Initial: 2 * time.Second, Factor: 1.5, Max: 15187 * time.Millisecond, Jitter: NoJitter, MaxAttempts: 5}
+}
+
+// Validate reports every field that makes no sense, joined into one error, or nil.
+func (p Policy) Validate() error {
+	d := p.withDefaults()
+	var errs []error
+	check := func(bad bool, field string, value any, want string) {
+		if bad {
+			errs = append(errs, fmt.Errorf("retry: %s %v: %s", field, value, want))
+		}
+	}
+	check(p.Initial < 0, "Initial", p.Initial, "must not be negative")
+	check(p.Factor != 0 && p.Factor < 1, "Factor", p.Factor, "must be at least 1")
+	check(d.Max < d.Initial, "Max", d.Max, fmt.Sprintf("must not be below Initial %v", d.Initial))
+	check(p.Jitter != NoJitter && (p.Jitter < 0 || p.Jitter > 1), "Jitter", p.Jitter, "must be between 0 and 1, or NoJitter")
+	check(p.MaxAttempts < NoRetry, "MaxAttempts", p.MaxAttempts, "must be a number of attempts, 0 for no bound, or NoRetry")
+	check(p.MaxElapsed < 0, "MaxElapsed", p.MaxElapsed, "must not be negative")
+	return errors.Join(errs...)
+}
+
+func (p Policy) withDefaults() Policy {
+	if p.Initial == 0 {
+		p.Initial = DefaultInitial
+	}
+	if p.Factor == 0 {
+		p.Factor = DefaultFactor
+	}
+	if p.Max == 0 {
+		p.Max = max(DefaultMax, p.Initial)
+	}
+	switch p.Jitter {
+	case 0:
+		p.Jitter = DefaultJitter
+	case NoJitter:
+		p.Jitter = 0
+	}
+	return p
+}
+
+// State is what one key remembers between its failures. The zero value has not failed.
+type State struct {
+	attempts int
+	// delays exists only while the key is failing, so that an idle key costs two words.
+	delays *backoff.ExponentialBackOff
+}
+
+// Attempt is the number of retries granted since the last success: 0 for a key that is not being
+// retried, 1 for its first retry.
+func (s *State) Attempt() int { return s.attempts }
+
+// Reset forgets all failures.
+func (s *State) Reset() { *s = State{} }
+
+// Next records a failure and returns the wait before the next attempt, or false if the policy is
+// exhausted. Once exhausted it stays so until [State.Reset].
+func (p Policy) Next(s *State) (time.Duration, bool) {
+	if p.MaxAttempts == NoRetry || (p.MaxAttempts > 0 && s.attempts >= p.MaxAttempts) {
+		return 0, false
+	}
+	if s.delays == nil {
+		s.delays = p.generator()
+	}
+	delay := s.delays.NextBackOff()
+	if delay == backoff.Stop {
+		return 0, false
+	}
+	s.attempts++
+	return delay, true
+}
+
+// LastAttempt reports whether the run that follows s is the last one the policy grants, so that an
+// author can say so in the status.
+func (p Policy) LastAttempt(s *State) bool {
+	return p.MaxAttempts == NoRetry || (p.MaxAttempts > 0 && s.attempts >= p.MaxAttempts)
+}
+
+// generator wraps the backoff library as what it is good at, computing delays; its Retry loop,
+// which sleeps, is never used.
+func (p Policy) generator() *backoff.ExponentialBackOff {
+	d := p.withDefaults()
+	return backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(d.Initial),
+		backoff.WithMultiplier(d.Factor),
+		backoff.WithMaxInterval(d.Max),
+		backoff.WithRandomizationFactor(d.Jitter),
+		backoff.WithMaxElapsedTime(d.MaxElapsed),
+	)
+}

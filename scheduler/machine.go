@@ -1,0 +1,366 @@
+package scheduler
+
+import (
+	"container/heap"
+	"math/rand/v2"
+	"time"
+
+	"github.com/evenkeel/evenkeel/retry"
+	"github.com/evenkeel/evenkeel/timeline"
+)
+
+// maxCauses bounds the causes kept one by one per key; further ones are counted.
+const maxCauses = 64
+
+// bulkTurn is how many live keys may be taken before one of the bulk lane gets its turn, so that a
+// busy live lane cannot starve the initial list.
+const bulkTurn = 8
+
+type phase uint8
+
+const (
+	idle phase = iota
+	queued
+	running
+)
+
+// keyState is what the machine remembers of a key. Invariants:
+//   - at most one of idle, queued, running; a queued key stands in exactly one lane once;
+//   - causes is non-empty while queued, and holds what arrived since the start while running;
+//   - retryAt is set exactly while the key backs off;
+//   - at is the earliest of the slots, and the key is in the timer heap iff it is non-zero.
+type keyState[K comparable] struct {
+	key     K
+	phase   phase
+	lane    Lane
+	renews  bool // an event since the last start renews the key
+	forgot  bool // the resource went away during the run
+	early   bool // the back-off window's one early run is used up
+
+	causes   []timeline.Cause
+	overflow int
+	since    time.Time // when the first of causes arrived
+
+	retry retry.State
+	// One slot per reason to wake up; zero means none.
+	retryAt, rescheduleAt, intervalAt time.Time
+	rescheduleAfter, interval         time.Duration
+
+	at    time.Time // heap key
+	index int       // heap position, -1 outside
+}
+
+// machine is the pure core: every method takes the time and returns or records what follows from it.
+type machine[K comparable] struct {
+	policy      retry.Policy
+	maxInterval time.Duration
+	keys        map[K]*keyState[K]
+	lanes       [laneCount][]*keyState[K]
+	liveTaken   int
+	timers      timerHeap[K]
+}
+
+func newMachine[K comparable](policy retry.Policy, maxInterval time.Duration) *machine[K] {
+	return &machine[K]{policy: policy, maxInterval: maxInterval, keys: map[K]*keyState[K]{}}
+}
+
+func (m *machine[K]) state(key K) *keyState[K] {
+	s := m.keys[key]
+	if s == nil {
+		s = &keyState[K]{key: key, index: -1}
+		m.keys[key] = s
+	}
+	return s
+}
+
+func (m *machine[K]) isRunning(key K) bool {
+	s := m.keys[key]
+	return s != nil && s.phase == running
+}
+
+// offer takes in an event. While the key runs it is only collected.
+func (m *machine[K]) offer(now time.Time, key K, e Event) {
+	s := m.state(key)
+	s.add(now, e.Cause)
+	s.renews = s.renews || e.Renews
+	switch s.phase {
+	case running:
+	case queued:
+		m.promote(s, e.Lane)
+	case idle:
+		m.wake(s, e.Lane)
+	}
+}
+
+// wake decides whether an idle key with fresh causes is queued now or waits for its back-off.
+func (m *machine[K]) wake(s *keyState[K], lane Lane) {
+	switch {
+	case s.renews:
+		s.retry.Reset()
+		s.retryAt, s.early = time.Time{}, false
+		m.retime(s)
+	case s.retryAt.IsZero():
+	case s.early:
+		return // the causes wait for the retry
+	default:
+		s.early = true
+	}
+	m.enqueue(s, lane)
+}
+
+func (m *machine[K]) enqueue(s *keyState[K], lane Lane) {
+	s.phase, s.lane = queued, lane
+	m.lanes[lane] = append(m.lanes[lane], s)
+}
+
+// promote moves a queued key from the bulk lane to the live one when a live event arrives.
+func (m *machine[K]) promote(s *keyState[K], lane Lane) {
+	if s.lane == BulkLane && lane == LiveLane {
+		m.unqueue(s)
+		m.enqueue(s, LiveLane)
+	}
+}
+
+func (m *machine[K]) unqueue(s *keyState[K]) {
+	lane := m.lanes[s.lane]
+	for i, other := range lane {
+		if other == s {
+			m.lanes[s.lane] = append(lane[:i:i], lane[i+1:]...)
+			break
+		}
+	}
+	s.phase = idle
+}
+
+// take starts the next due key, if there is one.
+func (m *machine[K]) take(now time.Time) (*keyState[K], Run, bool) {
+	lane := LiveLane
+	if len(m.lanes[LiveLane]) == 0 || (m.liveTaken >= bulkTurn && len(m.lanes[BulkLane]) > 0) {
+		lane = BulkLane
+	}
+	if len(m.lanes[lane]) == 0 {
+		return nil, Run{}, false
+	}
+	if lane == LiveLane {
+		m.liveTaken++
+	} else {
+		m.liveTaken = 0
+	}
+	s := m.lanes[lane][0]
+	m.lanes[lane][0] = nil
+	m.lanes[lane] = m.lanes[lane][1:]
+	s.phase, s.renews, s.forgot = running, false, false
+	run := Run{Causes: s.collect(), Waited: now.Sub(s.since), Attempt: s.retry.Attempt()}
+	run.LastAttempt = m.policy.LastAttempt(&s.retry)
+	return s, run, true
+}
+
+// finish ends the run of s. Undecided causes were taken by the caller before; causes are those that
+// remain of them.
+func (m *machine[K]) finish(now time.Time, s *keyState[K], r Result, causes []timeline.Cause) time.Duration {
+	s.phase = idle
+	since := s.since
+	for _, c := range causes {
+		s.add(since, c)
+	}
+	if r.Gone || s.forgot {
+		m.drain(s)
+	} else {
+		m.settle(now, s, r)
+	}
+	if len(s.causes) > 0 {
+		m.wake(s, LiveLane)
+	} else {
+		s.renews = false
+	}
+	if s.phase == idle && s.at.IsZero() && len(s.causes) == 0 {
+		delete(m.keys, s.key)
+	}
+	return s.next(now)
+}
+
+// settle applies the result of a run of a resource that is still there.
+func (m *machine[K]) settle(now time.Time, s *keyState[K], r Result) {
+	s.intervalAt = time.Time{}
+	if m.maxInterval > 0 {
+		s.interval = jittered(m.maxInterval)
+		s.intervalAt = now.Add(s.interval)
+	}
+	if r.Err != nil {
+		m.backOff(now, s)
+	} else {
+		s.retry.Reset()
+		s.retryAt, s.early = time.Time{}, false
+	}
+	if r.RescheduleAfter > 0 {
+		s.rescheduleAfter = r.RescheduleAfter
+		s.rescheduleAt = now.Add(r.RescheduleAfter)
+	}
+	if r.RescheduleNow {
+		s.add(now, timeline.Timer{})
+	}
+	m.retime(s)
+}
+
+// backOff schedules the retry of a failed run. A window that is still open means that the run was
+// an early one: it consumed no attempt and leaves the window as it is.
+func (m *machine[K]) backOff(now time.Time, s *keyState[K]) {
+	if !s.retryAt.IsZero() {
+		return
+	}
+	s.early = false
+	if delay, again := m.policy.Next(&s.retry); again {
+		s.retryAt = now.Add(delay)
+	}
+}
+
+// forget drops a key whose resource is gone: what waits is dropped, what runs is drained when it
+// ends. Events offered afterwards belong to a new incarnation.
+func (m *machine[K]) forget(key K) {
+	s := m.keys[key]
+	if s == nil {
+		return
+	}
+	s.causes, s.overflow, s.renews = nil, 0, false
+	switch s.phase {
+	case running:
+		s.forgot = true
+	case queued:
+		m.unqueue(s)
+		fallthrough
+	case idle:
+		m.drain(s)
+		delete(m.keys, key)
+	}
+}
+
+// drain clears everything a past incarnation left: attempts and timers.
+func (m *machine[K]) drain(s *keyState[K]) {
+	s.retry.Reset()
+	s.forgot, s.early = false, false
+	s.retryAt, s.rescheduleAt, s.intervalAt = time.Time{}, time.Time{}, time.Time{}
+	m.retime(s)
+}
+
+// fire queues every key whose earliest slot has come.
+func (m *machine[K]) fire(now time.Time) {
+	for len(m.timers) > 0 && !m.timers[0].at.After(now) {
+		s := m.timers[0]
+		due := func(at *time.Time) bool {
+			if at.IsZero() || at.After(now) {
+				return false
+			}
+			*at = time.Time{}
+			return true
+		}
+		if due(&s.retryAt) {
+			s.early = false
+			// A run in flight when its window ends is the retry: it started no earlier than it had to.
+			if s.phase != running {
+				s.add(now, timeline.Retry{Attempt: s.retry.Attempt()})
+			}
+		}
+		if due(&s.rescheduleAt) {
+			s.add(now, timeline.Timer{After: s.rescheduleAfter})
+		}
+		if due(&s.intervalAt) {
+			s.add(now, timeline.MaxInterval{Interval: s.interval})
+		}
+		m.retime(s)
+		if s.phase == idle {
+			m.wake(s, LiveLane)
+		}
+	}
+}
+
+// wakeAt is the time of the earliest timer, or false if there is none.
+func (m *machine[K]) wakeAt() (time.Time, bool) {
+	if len(m.timers) == 0 {
+		return time.Time{}, false
+	}
+	return m.timers[0].at, true
+}
+
+// retime brings the heap in line with the slots of s.
+func (m *machine[K]) retime(s *keyState[K]) {
+	s.at = earliest(s.retryAt, s.rescheduleAt, s.intervalAt)
+	switch {
+	case s.at.IsZero() && s.index >= 0:
+		heap.Remove(&m.timers, s.index)
+	case s.at.IsZero():
+	case s.index >= 0:
+		heap.Fix(&m.timers, s.index)
+	default:
+		heap.Push(&m.timers, s)
+	}
+}
+
+func (s *keyState[K]) add(now time.Time, c timeline.Cause) {
+	if len(s.causes) == 0 {
+		s.since = now
+	}
+	if len(s.causes) >= maxCauses {
+		s.overflow++
+		return
+	}
+	s.causes = append(s.causes, c)
+}
+
+// collect hands over the causes gathered so far.
+func (s *keyState[K]) collect() []timeline.Cause {
+	causes := s.causes
+	if s.overflow > 0 {
+		causes = append(causes, timeline.Overflow{Count: s.overflow})
+	}
+	s.causes, s.overflow = nil, 0
+	return causes
+}
+
+// next is the wait until the key's earliest timer, 0 if it has none.
+func (s *keyState[K]) next(now time.Time) time.Duration {
+	if s.at.IsZero() {
+		return 0
+	}
+	return max(0, s.at.Sub(now))
+}
+
+// jittered shortens d by up to 10 %, so that keys created together do not all come back together
+// and none comes later than promised.
+func jittered(d time.Duration) time.Duration {
+	return d - time.Duration(rand.Int64N(int64(d)/10+1))
+}
+
+func earliest(times ...time.Time) time.Time {
+	var first time.Time
+	for _, t := range times {
+		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
+			first = t
+		}
+	}
+	return first
+}
+
+// timerHeap orders keys by their earliest slot; it implements heap.Interface.
+type timerHeap[K comparable] []*keyState[K]
+
+func (h timerHeap[K]) Len() int           { return len(h) }
+func (h timerHeap[K]) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
+func (h timerHeap[K]) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = i, j
+}
+
+func (h *timerHeap[K]) Push(x any) {
+	s := x.(*keyState[K])
+	s.index = len(*h)
+	*h = append(*h, s)
+}
+
+func (h *timerHeap[K]) Pop() any {
+	last := len(*h) - 1
+	s := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	s.index = -1
+	return s
+}

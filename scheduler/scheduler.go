@@ -1,0 +1,384 @@
+package scheduler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/evenkeel/evenkeel/retry"
+	"github.com/evenkeel/evenkeel/timeline"
+)
+
+// Lane orders keys that are due: live keys overtake bulk ones, which still get their turn.
+type Lane uint8
+
+const (
+	// LiveLane is for changes that just happened.
+	LiveLane Lane = iota
+	// BulkLane is for the initial list and resyncs.
+	BulkLane
+	laneCount
+)
+
+// Event makes a key due.
+type Event struct {
+	// Cause is why, for the record and for [Options.Decide].
+	Cause timeline.Cause
+	// Lane defaults to LiveLane.
+	Lane Lane
+	// Renews is set by a new generation or a deletion of the resource itself: the key runs at once,
+	// whatever its back-off, and its attempts are reset.
+	Renews bool
+}
+
+// Run describes a run to the run function.
+type Run struct {
+	// Causes are why it runs, in the order of their arrival.
+	Causes []timeline.Cause
+	// Waited is the time since the first of them arrived.
+	Waited time.Duration
+	// Attempt is the number of retries granted since the last success, 0 for none.
+	Attempt int
+	// LastAttempt is true if the policy grants no retry should this run fail.
+	LastAttempt bool
+}
+
+// Result is what a run leaves.
+type Result struct {
+	// Err is the failure, nil for success.
+	Err error
+	// RescheduleAfter asks for a run at the latest after that time; 0 asks for none.
+	RescheduleAfter time.Duration
+	// RescheduleNow asks for a further run at once.
+	RescheduleNow bool
+	// Gone says that the resource no longer exists: the key's state is dropped.
+	Gone bool
+	// Requests are the write requests of the run, for the record.
+	Requests []string
+}
+
+// Func is the function that is run for a due key. It is never called twice at a time for one key.
+// A panic counts as a failure of that key alone.
+type Func[K comparable] func(ctx context.Context, key K, run Run) Result
+
+// Defaults of a zero [Options].
+const (
+	DefaultMaxInterval = 10 * time.Hour
+	DefaultGrace       = 10 * time.Second
+	// cancelGrace bounds how long Run waits for runs whose context it has cancelled.
+	cancelGrace = 10 * time.Second
+)
+
+// NoMaxInterval, given as [Options.MaxInterval], turns the fail-safe runs off.
+const NoMaxInterval = -1
+
+// Options configure a [Scheduler]; the zero value is the documented default.
+type Options[K comparable] struct {
+	// Concurrency bounds the runs at a time. Default max(8, 2×GOMAXPROCS). Too low makes slow runs
+	// delay others; too high presses on the API server.
+	Concurrency int
+	// Retry spaces failures. Default: the zero Policy.
+	Retry retry.Policy
+	// MaxInterval is the longest a key goes without a run, shortened by up to 10 % at random.
+	// Default 10 h; NoMaxInterval for none.
+	MaxInterval time.Duration
+	// Grace is how long running functions may go on after the context of Run ended, before theirs is
+	// cancelled. Default 10 s; negative for none.
+	Grace time.Duration
+	// Decide, if set, drops causes that need no run: it is asked when causes arrive for a key that
+	// does not run, and at the end of a run for those that arrived meanwhile. It must be pure.
+	Decide func(key K, causes []timeline.Cause) []timeline.Cause
+	// Record, if set, is told of every run after it ended.
+	Record func(key K, record timeline.Record)
+}
+
+// Scheduler runs a function for keys that are due. Create it with [New].
+type Scheduler[K comparable] struct {
+	run     Func[K]
+	options Options[K]
+
+	mu      sync.Mutex // guards everything below; a leaf
+	work    sync.Cond  // signalled when a key may be due or the scheduler stops
+	core    *machine[K]
+	timer   *time.Timer
+	started bool
+	stopped bool
+	active  map[K]struct{}
+}
+
+// New returns a scheduler for run, or an error naming every option that makes no sense. It accepts
+// events at once and runs nothing before [Scheduler.Run].
+func New[K comparable](run Func[K], options Options[K]) (*Scheduler[K], error) {
+	var errs []error
+	if run == nil {
+		errs = append(errs, errors.New("scheduler: no run function"))
+	}
+	if options.Concurrency < 0 {
+		errs = append(errs, fmt.Errorf("scheduler: Concurrency %d: must not be negative", options.Concurrency))
+	}
+	if options.MaxInterval < NoMaxInterval {
+		errs = append(errs, fmt.Errorf("scheduler: MaxInterval %v: must be positive, 0 for the default, or NoMaxInterval", options.MaxInterval))
+	}
+	if err := options.Retry.Validate(); err != nil {
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	if options.Concurrency == 0 {
+		options.Concurrency = max(8, 2*runtime.GOMAXPROCS(0))
+	}
+	if options.MaxInterval == 0 {
+		options.MaxInterval = DefaultMaxInterval
+	}
+	if options.Grace == 0 {
+		options.Grace = DefaultGrace
+	}
+	s := &Scheduler[K]{
+		run: run, options: options,
+		core:   newMachine[K](options.Retry, options.MaxInterval),
+		active: map[K]struct{}{},
+	}
+	s.work.L = &s.mu
+	return s, nil
+}
+
+// Offer makes key due because of e. Events offered before [Scheduler.Run] run after its start;
+// events offered after its end are dropped.
+func (s *Scheduler[K]) Offer(key K, e Event) {
+	if s.options.Decide != nil && !s.isRunning(key) && len(s.options.Decide(key, []timeline.Cause{e.Cause})) == 0 {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return
+	}
+	s.core.offer(time.Now(), key, e)
+	s.armLocked()
+	s.work.Signal()
+}
+
+func (s *Scheduler[K]) isRunning(key K) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.core.isRunning(key)
+}
+
+// Forget drops what is known of a key whose resource is gone. A run in flight ends undisturbed;
+// nothing of its retries and timers survives. Events offered afterwards start afresh.
+func (s *Scheduler[K]) Forget(key K) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.core.forget(key)
+	s.armLocked()
+}
+
+// Imminent reports whether a further run of key is already certain to follow the present one at
+// once.
+func (s *Scheduler[K]) Imminent(key K) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := s.core.keys[key]
+	return state != nil && len(state.causes) > 0
+}
+
+// Len returns the number of keys that the scheduler keeps state for: queued, running, backing off
+// or waiting for a timer.
+func (s *Scheduler[K]) Len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.core.keys)
+}
+
+// Run works until ctx ends, then stops: no run starts any more, runs in flight may finish within
+// the grace period, are cancelled then, and Run returns when they have returned. It returns nil, or
+// an error naming the keys whose runs ignored their cancellation for 10 s. A scheduler runs once.
+func (s *Scheduler[K]) Run(ctx context.Context) error {
+	if err := s.start(); err != nil {
+		return err
+	}
+	// Runs outlive ctx by the grace period, so they only inherit its values.
+	runCtx, cancelRuns := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancelRuns()
+	var workers sync.WaitGroup
+	for range s.options.Concurrency {
+		workers.Go(func() { s.worker(runCtx) })
+	}
+	<-ctx.Done()
+	s.stop()
+
+	ended := make(chan struct{})
+	go func() { workers.Wait(); close(ended) }()
+	if s.options.Grace > 0 && within(ended, s.options.Grace) {
+		return nil
+	}
+	cancelRuns()
+	if within(ended, cancelGrace) {
+		return nil
+	}
+	return s.stuckError()
+}
+
+func (s *Scheduler[K]) start() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.started {
+		return errors.New("scheduler: Run was called before")
+	}
+	s.started = true
+	s.armLocked()
+	return nil
+}
+
+func (s *Scheduler[K]) stop() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.stopped = true
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+	s.work.Broadcast()
+}
+
+func (s *Scheduler[K]) stuckError() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.active) == 0 {
+		return nil
+	}
+	keys := make([]K, 0, len(s.active))
+	for key := range s.active {
+		keys = append(keys, key)
+	}
+	return fmt.Errorf("scheduler: %d runs ignored their cancellation: %v", len(keys), keys)
+}
+
+func within(done <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// armLocked sets the one timer to the machine's earliest.
+func (s *Scheduler[K]) armLocked() {
+	at, ok := s.core.wakeAt()
+	if !ok || !s.started || s.stopped {
+		return
+	}
+	if s.timer == nil {
+		s.timer = time.AfterFunc(time.Until(at), s.tick)
+		return
+	}
+	s.timer.Reset(time.Until(at))
+}
+
+func (s *Scheduler[K]) tick() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stopped {
+		return
+	}
+	s.core.fire(time.Now())
+	s.armLocked()
+	s.work.Broadcast()
+}
+
+func (s *Scheduler[K]) worker(ctx context.Context) {
+	for {
+		state, run, ok := s.take()
+		if !ok {
+			return
+		}
+		started := time.Now()
+		result := s.call(ctx, state.key, run)
+		s.finish(state, run, result, started)
+	}
+}
+
+// take waits for a due key; it returns false once the scheduler stops.
+func (s *Scheduler[K]) take() (*keyState[K], Run, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !s.stopped {
+		if state, run, ok := s.core.take(time.Now()); ok {
+			s.active[state.key] = struct{}{}
+			return state, run, true
+		}
+		s.work.Wait()
+	}
+	return nil, Run{}, false
+}
+
+// PanicError is the failure of a run that panicked.
+type PanicError struct {
+	// Value is what was passed to panic, Stack the stack at that moment.
+	Value any
+	Stack []byte
+}
+
+// Error names the value; the stack is in [PanicError.Stack].
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// NewPanicError is for those who recover a panic themselves; it takes the stack of the caller, who
+// should be a deferred function.
+func NewPanicError(value any) *PanicError {
+	return &PanicError{Value: value, Stack: debug.Stack()}
+}
+
+func (s *Scheduler[K]) call(ctx context.Context, key K, run Run) (result Result) {
+	defer func() {
+		if value := recover(); value != nil {
+			result = Result{Err: NewPanicError(value)}
+		}
+	}()
+	return s.run(ctx, key, run)
+}
+
+// finish decides the causes that arrived during the run, outside the lock, until none is undecided,
+// and then ends the run.
+func (s *Scheduler[K]) finish(state *keyState[K], run Run, result Result, started time.Time) {
+	duration := time.Since(started)
+	var kept []timeline.Cause
+	s.mu.Lock()
+	for s.options.Decide != nil && len(state.causes) > 0 {
+		undecided := state.collect()
+		s.mu.Unlock()
+		kept = append(kept, s.options.Decide(state.key, undecided)...)
+		s.mu.Lock()
+	}
+	next := s.core.finish(time.Now(), state, result, kept)
+	delete(s.active, state.key)
+	s.armLocked()
+	s.work.Signal()
+	s.mu.Unlock()
+	if s.options.Record != nil {
+		s.options.Record(state.key, record(run, result, started, duration, next))
+	}
+}
+
+func record(run Run, result Result, started time.Time, duration, next time.Duration) timeline.Record {
+	r := timeline.Record{
+		Causes: run.Causes, Waited: run.Waited, Started: started, Duration: duration,
+		Attempt: run.Attempt, Requests: result.Requests, Next: next,
+	}
+	var panicked *PanicError
+	switch {
+	case errors.As(result.Err, &panicked):
+		r.Outcome, r.Err = timeline.Panicked, result.Err.Error()
+	case result.Err != nil:
+		r.Outcome, r.Err = timeline.Failed, result.Err.Error()
+	case result.Gone:
+		r.Outcome = timeline.Gone
+	}
+	return r
+}

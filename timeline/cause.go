@@ -1,0 +1,129 @@
+package timeline
+
+import (
+	"fmt"
+	"time"
+)
+
+// Cause is why a key became due. The set is closed: [Resource], [Timer], [Retry], [MaxInterval],
+// [External], [Manual] and [Overflow] are all there are.
+type Cause interface {
+	fmt.Stringer
+	cause()
+}
+
+// Action is what happened to a resource.
+type Action int
+
+// The actions.
+const (
+	Added Action = iota
+	Updated
+	Deleted
+)
+
+// String returns "added", "updated" or "deleted".
+func (a Action) String() string {
+	switch a {
+	case Added:
+		return "added"
+	case Updated:
+		return "updated"
+	case Deleted:
+		return "deleted"
+	}
+	return fmt.Sprintf("Action(%d)", int(a))
+}
+
+// Resource is a change of an API object, as readers of the store saw it. The primary itself and its
+// secondaries are told apart by Source.
+type Resource struct {
+	// Source is the name of the event source that saw the change.
+	Source string
+	Action Action
+	// Kind, Namespace and Name are the object's coordinates; Namespace is empty for cluster-scoped ones.
+	Kind, Namespace, Name string
+	// UID is the object's; a replaced object is a deletion followed by an addition.
+	UID string
+	// OldVersion and NewVersion are resourceVersions; the first is empty for an addition, the second
+	// for a deletion.
+	OldVersion, NewVersion string
+}
+
+// Timer is a reschedule that the last run asked for.
+type Timer struct {
+	// After is what it asked for.
+	After time.Duration
+}
+
+// Retry is a further attempt after a failure.
+type Retry struct {
+	// Attempt counts from 1.
+	Attempt int
+}
+
+// MaxInterval is the fail-safe run of a key for which nothing else has happened.
+type MaxInterval struct {
+	// Interval is the time that passed, jitter included.
+	Interval time.Duration
+}
+
+// External is an event from outside the API server.
+type External struct {
+	// Source is the name of the event source, ID what it says of the event.
+	Source, ID string
+}
+
+// Manual is a run that a person or a program asked for by name.
+type Manual struct {
+	// By says who, for the reader of the record.
+	By string
+}
+
+// Overflow stands for causes that were too many to keep one by one.
+type Overflow struct {
+	// Count is how many.
+	Count int
+}
+
+func (Resource) cause()    {}
+func (Timer) cause()       {}
+func (Retry) cause()       {}
+func (MaxInterval) cause() {}
+func (External) cause()    {}
+func (Manual) cause()      {}
+func (Overflow) cause()    {}
+
+// String is one line, as in "ConfigMap default/hello updated 41→57".
+func (c Resource) String() string {
+	name := c.Name
+	if c.Namespace != "" {
+		name = c.Namespace + "/" + c.Name
+	}
+	switch c.Action {
+	case Added:
+		return fmt.Sprintf("%s %s added %s", c.Kind, name, c.NewVersion)
+	case Deleted:
+		return fmt.Sprintf("%s %s deleted %s", c.Kind, name, c.OldVersion)
+	default:
+		return fmt.Sprintf("%s %s updated %s→%s", c.Kind, name, c.OldVersion, c.NewVersion)
+	}
+}
+
+// String is one line.
+func (c Timer) String() string { return fmt.Sprintf("rescheduled after %v", c.After) }
+
+// String is one line.
+func (c Retry) String() string { return fmt.Sprintf("retry %d", c.Attempt) }
+
+// String is one line.
+func (c MaxInterval) String() string { return fmt.Sprintf("max interval %v", c.Interval) }
+
+// String is one line.
+func (c External) String() string { return fmt.Sprintf("external %s %s", c.Source, c.ID) }
+
+// String is one line.
+func (c Manual) String() string { return "manual by " + c.By }
+
+// String is one line.
+func (c Overflow) String() string { return fmt.Sprintf("%d more", c.Count) }
