@@ -24,14 +24,15 @@ const localhost = "127.0.0.1"
 // layout is where everything of one control plane is. It is plain data, so that
 // the arguments of the components are a pure function of options and layout.
 type layout struct {
-	work  string // temporary: logs, kubeconfigs of components, audit policy
+	work  string // temporary: kubeconfigs of components, audit policy
+	logs  string // of the components
 	state string // etcd's data and the PKI; kept with Options.Data
 	ports ports
 }
 
 func (l layout) pki(file string) string        { return filepath.Join(l.state, "pki", file) }
 func (l layout) etcdData() string              { return filepath.Join(l.state, "etcd") }
-func (l layout) log(component string) string   { return filepath.Join(l.work, "logs", component+".log") }
+func (l layout) log(component string) string   { return filepath.Join(l.logs, component+".log") }
 func (l layout) login(component string) string { return filepath.Join(l.work, component+".kubeconfig") }
 func (l layout) auditPolicy() string           { return filepath.Join(l.work, "audit-policy.yaml") }
 func (l layout) etcdURL() string               { return "http://" + address(l.ports.etcd) }
@@ -71,6 +72,14 @@ func apiServerArguments(o Options, l layout, number int) []string {
 		"--tls-cert-file=" + l.pki(fileServer),
 		"--tls-private-key-file=" + l.pki(fileServerKey),
 		"--client-ca-file=" + l.pki(fileCA),
+		// For aggregated API servers, which believe kube-apiserver who the user is.
+		"--requestheader-client-ca-file=" + l.pki(fileProxyCA),
+		"--requestheader-allowed-names=" + proxyUser,
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + l.pki(fileProxy),
+		"--proxy-client-key-file=" + l.pki(fileProxyKey),
 		"--service-account-issuer=https://kubernetes.default.svc.cluster.local",
 		"--service-account-key-file=" + l.pki(fileSAKey),
 		"--service-account-signing-key-file=" + l.pki(fileSAKey),

@@ -41,7 +41,7 @@ func FindBinary(ctx context.Context, given string) (string, error) {
 	}
 	path, err := filepath.Abs(given)
 	if err != nil {
-		return "", fmt.Errorf("sandbox: Binary %s: %w", given, err)
+		return "", fmt.Errorf("sandbox: binary %s: %w", given, err)
 	}
 	if _, err := kubernetesVersion(path); err != nil {
 		return "", err
@@ -53,14 +53,14 @@ func FindBinary(ctx context.Context, given string) (string, error) {
 func kubernetesVersion(binary string) (string, error) {
 	info, err := buildinfo.ReadFile(binary)
 	if err != nil {
-		return "", fmt.Errorf("sandbox: Binary %s: %w", binary, pathCause(err))
+		return "", fmt.Errorf("sandbox: binary %s: %w", binary, pathCause(err))
 	}
 	for _, module := range info.Deps {
 		if module.Path == kubernetesModule && info.Path == modulePath {
 			return module.Version, nil
 		}
 	}
-	return "", fmt.Errorf("sandbox: Binary %s: is not a sandbox program (it was built from %s)", binary, info.Path)
+	return "", fmt.Errorf("sandbox: binary %s: is not a sandbox program (it was built from %s)", binary, info.Path)
 }
 
 // buildBinary builds the program in the folder of its own module, so that exactly
@@ -90,7 +90,7 @@ func buildBinary(ctx context.Context) (string, error) {
 	}
 	// Built beside and renamed: the old one may be running.
 	fresh := target + ".new"
-	if _, err := goCommand(ctx, folder, "build", "-trimpath", "-ldflags=-s -w", "-o", fresh, "."); err != nil {
+	if _, err := goCommand(ctx, folder, "build", "-buildvcs=false", "-trimpath", "-ldflags=-s -w", "-o", fresh, "."); err != nil {
 		return "", fmt.Errorf("sandbox: build %s: %w", modulePath, err)
 	}
 	if err := os.Rename(fresh, target); err != nil {

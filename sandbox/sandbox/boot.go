@@ -132,6 +132,10 @@ func (p *ControlPlane) prepare() error {
 // makeWorkFolder makes the temporary folder, having told the guard of it before.
 func (p *ControlPlane) makeWorkFolder() error {
 	p.layout.work = filepath.Join(os.TempDir(), "evenkeel-sandbox-"+strings.ToLower(rand.Text()[:10]))
+	p.layout.logs = filepath.Join(p.layout.work, "logs")
+	if p.options.Logs != "" {
+		p.layout.logs = p.options.Logs
+	}
 	p.layout.state = filepath.Join(p.layout.work, "state")
 	if p.options.Data != "" {
 		p.layout.state = p.options.Data
@@ -147,8 +151,11 @@ func (p *ControlPlane) makeWorkFolder() error {
 	if err := p.guard.Remove(p.layout.work); err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
-	if err := os.MkdirAll(filepath.Join(p.layout.work, "logs"), 0o700); err != nil {
+	if err := os.Mkdir(p.layout.work, 0o700); err != nil {
 		return fmt.Errorf("sandbox: temporary folder: %w", err)
+	}
+	if err := os.MkdirAll(p.layout.logs, 0o700); err != nil {
+		return fmt.Errorf("sandbox: logs %s: %w", p.layout.logs, pathCause(err))
 	}
 	if p.options.AuditLog == "" {
 		return nil
@@ -189,7 +196,7 @@ func (p *ControlPlane) writeKubeconfigs(admin pair) error {
 		p.remove = append(p.remove, file)
 		content := kubeconfig(p.layout.server(number+1), p.ca.pem.cert, admin)
 		if err := os.WriteFile(file, content, 0o600); err != nil {
-			return fmt.Errorf("sandbox: Kubeconfig %s: %w", file, pathCause(err))
+			return fmt.Errorf("sandbox: kubeconfig %s: %w", file, pathCause(err))
 		}
 	}
 	if p.options.Minimal {

@@ -44,7 +44,7 @@ type process struct {
 func (c *Component) Name() string { return c.name }
 
 // Log returns the path of the component's log. The file vanishes with the control
-// plane, unless that keeps its data.
+// plane, unless there is an [Options.Logs].
 func (c *Component) Log() string { return c.log }
 
 // PID returns the process's number, 0 if the component does not run.
@@ -173,7 +173,12 @@ func (c *Component) launch() error {
 	p := &process{cmd: cmd, ended: make(chan struct{})}
 	c.process = p
 	go c.reap(p)
-	return c.guard.Group(cmd.Process.Pid)
+	if err := c.guard.Group(cmd.Process.Pid); err != nil {
+		// Unguarded, or started after the control plane's end: better not at all.
+		p.wanted = true
+		return fmt.Errorf("sandbox: %s: %w", c.name, errors.Join(err, cmd.Process.Kill()))
+	}
+	return nil
 }
 
 func (c *Component) reap(p *process) {

@@ -35,13 +35,13 @@ type record struct {
 func openData(folder, kubernetes string) (*os.File, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("sandbox: Data %s: %w", folder, pathCause(err))
+		return nil, fmt.Errorf("sandbox: data %s: %w", folder, pathCause(err))
 	}
 	if err := checkRecord(folder, kubernetes, len(entries) == 0); err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, fmt.Errorf("sandbox: Data %s: %w", folder, pathCause(err))
+		return nil, fmt.Errorf("sandbox: data %s: %w", folder, pathCause(err))
 	}
 	lock, err := lockData(folder)
 	if err != nil {
@@ -52,7 +52,7 @@ func openData(folder, kubernetes string) (*os.File, error) {
 		err = os.WriteFile(filepath.Join(folder, recordFile), append(content, '\n'), 0o600)
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("sandbox: Data %s: %w", folder, pathCause(err)), lock.Close())
+		return nil, errors.Join(fmt.Errorf("sandbox: data %s: %w", folder, pathCause(err)), lock.Close())
 	}
 	return lock, nil
 }
@@ -61,22 +61,22 @@ func checkRecord(folder, kubernetes string, empty bool) error {
 	content, err := os.ReadFile(filepath.Join(folder, recordFile))
 	if errors.Is(err, os.ErrNotExist) {
 		if !empty {
-			return fmt.Errorf("sandbox: Data %s: not empty and not a sandbox's (no %s): %w", folder, recordFile, ErrDataForeign)
+			return fmt.Errorf("sandbox: data %s: not empty and not a sandbox's (no %s): %w", folder, recordFile, ErrDataForeign)
 		}
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("sandbox: Data %s: %w", folder, pathCause(err))
+		return fmt.Errorf("sandbox: data %s: %w", folder, pathCause(err))
 	}
 	var r record
 	if err := json.Unmarshal(content, &r); err != nil {
-		return fmt.Errorf("sandbox: Data %s: %s is damaged (%w): %w", folder, recordFile, err, ErrDataForeign)
+		return fmt.Errorf("sandbox: data %s: %s is damaged (%w): %w", folder, recordFile, err, ErrDataForeign)
 	}
 	if r.Format != dataFormat {
-		return fmt.Errorf("sandbox: Data %s: has format %d, this program has %d: %w", folder, r.Format, dataFormat, ErrDataForeign)
+		return fmt.Errorf("sandbox: data %s: has format %d, this program has %d: %w", folder, r.Format, dataFormat, ErrDataForeign)
 	}
 	if r.Kubernetes != kubernetes {
-		return fmt.Errorf("sandbox: Data %s: was written by Kubernetes %s, this program has %s: %w", folder, r.Kubernetes, kubernetes, ErrDataForeign)
+		return fmt.Errorf("sandbox: data %s: was written by Kubernetes %s, this program has %s: %w", folder, r.Kubernetes, kubernetes, ErrDataForeign)
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func checkRecord(folder, kubernetes string, empty bool) error {
 func lockData(folder string) (*os.File, error) {
 	lock, err := os.OpenFile(filepath.Join(folder, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return nil, fmt.Errorf("sandbox: Data %s: %w", folder, pathCause(err))
+		return nil, fmt.Errorf("sandbox: data %s: %w", folder, pathCause(err))
 	}
 	err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
 	if err == nil {
@@ -93,7 +93,7 @@ func lockData(folder string) (*os.File, error) {
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		err = ErrDataInUse
 	}
-	return nil, errors.Join(fmt.Errorf("sandbox: Data %s: %w", folder, err), lock.Close())
+	return nil, errors.Join(fmt.Errorf("sandbox: data %s: %w", folder, err), lock.Close())
 }
 
 // checkSpace refuses to boot where etcd would soon die of a full disk.

@@ -4,6 +4,8 @@ import "errors"
 
 // What callers may want to tell apart; every error wraps the one that applies.
 var (
+	// ErrInvalid: an option has a value that it cannot have.
+	ErrInvalid = errors.New("invalid option")
 	// ErrPortTaken: Options.Port is in use.
 	ErrPortTaken = errors.New("port is taken")
 	// ErrDataInUse: another control plane runs on Options.Data.

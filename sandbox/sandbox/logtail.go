@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 )
 
@@ -30,7 +31,7 @@ func logTail(file string) string {
 	if err != nil {
 		return fmt.Sprintf("(no log: %v)", err)
 	}
-	return tail(file, content)
+	return tail(filepath.Base(file), content)
 }
 
 func tail(name string, content []byte) string {

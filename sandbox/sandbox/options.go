@@ -69,6 +69,10 @@ type Options struct {
 	// name. Default "": no audit log.
 	AuditLog string
 
+	// Logs is a folder for the components' logs, which stays. Logs of an earlier run
+	// are appended to. Default "": in the temporary folder.
+	Logs string
+
 	// FeatureGates switches Kubernetes' feature gates by name. Default: as upstream.
 	FeatureGates map[string]bool
 
@@ -119,7 +123,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.Stages = slices.Clone(o.Stages)
 	o.FeatureGates = maps.Clone(o.FeatureGates)
 	o.APIServerArgs = slices.Clone(o.APIServerArgs)
-	paths := []*string{&o.Data, &o.Kubeconfig, &o.AuditLog}
+	paths := []*string{&o.Data, &o.Kubeconfig, &o.AuditLog, &o.Logs}
 	for i := range o.Stages {
 		paths = append(paths, &o.Stages[i])
 	}
@@ -136,41 +140,42 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// validate returns every bad value at once.
+// validate returns every bad value at once. Errors call an option by the name of its
+// flag, which serves both kinds of readers.
 func (o Options) validate() error {
 	var all []error
 	bad := func(field string, value any, why string) {
-		all = append(all, fmt.Errorf("sandbox: %s %v: %s", field, value, why))
+		all = append(all, fmt.Errorf("sandbox: %s %v: %s: %w", field, value, why, ErrInvalid))
 	}
 	if o.Nodes < NoNodes || o.Nodes > maxNodes {
-		bad("Nodes", o.Nodes, fmt.Sprintf("want 0 to %d, or NoNodes", maxNodes))
+		bad("nodes", o.Nodes, fmt.Sprintf("want 0 to %d, or NoNodes", maxNodes))
 	}
 	if o.Minimal && o.Nodes > 0 {
-		bad("Nodes", o.Nodes, "a minimal control plane has no nodes")
+		bad("nodes", o.Nodes, "a minimal control plane has no nodes")
 	}
 	if o.Minimal && len(o.Stages) > 0 {
-		bad("Stages", o.Stages, "a minimal control plane has no simulated kubelet")
+		bad("stages", o.Stages, "a minimal control plane has no simulated kubelet")
 	}
 	if o.APIServers < 0 || o.APIServers > maxAPIServers {
-		bad("APIServers", o.APIServers, fmt.Sprintf("want 1 to %d", maxAPIServers))
+		bad("apiservers", o.APIServers, fmt.Sprintf("want 1 to %d", maxAPIServers))
 	}
 	if o.Port < 0 || o.Port > 65535 {
-		bad("Port", o.Port, "want 1 to 65535, or 0 for a free one")
+		bad("port", o.Port, "want 1 to 65535, or 0 for a free one")
 	}
 	if o.StartTimeout < 0 {
-		bad("StartTimeout", o.StartTimeout, "must not be negative")
+		bad("start-timeout", o.StartTimeout, "must not be negative")
 	}
 	if o.StopTimeout < 0 {
-		bad("StopTimeout", o.StopTimeout, "must not be negative")
+		bad("stop-timeout", o.StopTimeout, "must not be negative")
 	}
 	for name := range o.FeatureGates {
 		if name == "" || strings.ContainsAny(name, "=, ") {
-			bad("FeatureGates", fmt.Sprintf("%q", name), "not a feature gate's name")
+			bad("feature-gates", fmt.Sprintf("%q", name), "not a feature gate's name")
 		}
 	}
 	for _, file := range o.Stages {
 		if err := readable(file); err != nil {
-			all = append(all, fmt.Errorf("sandbox: Stages %s: %w", file, err))
+			bad("stages", file, err.Error())
 		}
 	}
 	return errors.Join(all...)

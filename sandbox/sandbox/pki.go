@@ -24,6 +24,7 @@ const (
 
 	adminUser    = "evenkeel-admin"
 	mastersGroup = "system:masters"
+	proxyUser    = "front-proxy"
 )
 
 // pair is a certificate with its key, both in PEM.
@@ -145,6 +146,9 @@ const (
 	fileServer    = "server.crt"
 	fileServerKey = "server.key"
 	fileSAKey     = "service-account.key"
+	fileProxyCA   = "front-proxy-ca.crt"
+	fileProxy     = "front-proxy.crt"
+	fileProxyKey  = "front-proxy.key"
 )
 
 // openPKI reads the authority from the folder, or makes it and all that belongs to
@@ -181,12 +185,23 @@ func createPKI(folder string) (*authority, error) {
 	if err != nil {
 		return nil, err
 	}
+	// An authority of its own: whom it vouches for may act as anybody.
+	proxyCA, err := newAuthority()
+	if err != nil {
+		return nil, err
+	}
+	proxy, err := proxyCA.client(proxyUser)
+	if err != nil {
+		return nil, err
+	}
 	// The authority's certificate comes last: it marks the folder as complete.
 	files := []struct {
 		name    string
 		content []byte
 	}{
-		{fileServer, server.cert}, {fileServerKey, server.key}, {fileSAKey, saKey}, {fileCAKey, ca.pem.key}, {fileCA, ca.pem.cert},
+		{fileServer, server.cert}, {fileServerKey, server.key}, {fileSAKey, saKey},
+		{fileProxyCA, proxyCA.pem.cert}, {fileProxy, proxy.cert}, {fileProxyKey, proxy.key},
+		{fileCAKey, ca.pem.key}, {fileCA, ca.pem.cert},
 	}
 	for _, f := range files {
 		if err := os.WriteFile(filepath.Join(folder, f.name), f.content, 0o600); err != nil {

@@ -48,7 +48,7 @@ func pickPorts(apiservers, fixed int) (p ports, err error) {
 
 func portError(port int, err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("sandbox: Port %d: another program listens there: %w", port, ErrPortTaken)
+		return fmt.Errorf("sandbox: port %d: another program listens there: %w", port, ErrPortTaken)
 	}
-	return fmt.Errorf("sandbox: Port %d: %w", port, err)
+	return fmt.Errorf("sandbox: port %d: %w", port, err)
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 
 	"github.com/evenkeel/evenkeel/sandbox/internal/guard"
+	"github.com/evenkeel/evenkeel/sandbox/sandbox"
 )
 
 const (
@@ -46,7 +47,7 @@ unless EVENKEEL_SANDBOX_OUTLIVE_PARENT=1 is set.
 `
 
 // errUsage marks errors that the caller could have avoided: exit code 2.
-var errUsage = errors.New("usage")
+var errUsage = errors.New("bad usage")
 
 // Main runs the command line and returns the exit code. arguments[0] is the
 // program's name.
@@ -103,9 +104,12 @@ func showHelp(arguments []string, s streams) int {
 func fail(w io.Writer, err error) int {
 	code := exitFailure
 	text := err.Error()
-	if errors.Is(err, errUsage) {
+	switch {
+	case errors.Is(err, errUsage):
 		code = exitUsage
 		text = "sandbox: " + text
+	case errors.Is(err, sandbox.ErrInvalid):
+		code = exitUsage
 	}
 	fmt.Fprintln(w, text)
 	return code

@@ -15,7 +15,7 @@ everything and ends with the command's exit code. Without a command it prints ho
 reach the control plane and stays until it is interrupted (Ctrl-C, SIGTERM).
 
 Everything listens on 127.0.0.1 only. Nothing is left behind, however it ends, except
-with --data and --audit-log.
+with --data, --audit-log and --logs.
 
 Usage:
   sandbox up [flags] [-- command args...]
@@ -97,6 +97,7 @@ func upFlagSet(o *sandbox.Options, help *bool) *pflag.FlagSet {
 	set.StringVar(&o.Data, "data", "", "folder that keeps the cluster's state across runs")
 	set.StringVar(&o.Kubeconfig, "kubeconfig", "", "file to write the kubeconfig to, -2, -3, ... appended for further\nkube-apiservers; removed at the end (default: in a temporary folder)")
 	set.StringVar(&o.AuditLog, "audit-log", "", "file to append the audit log to, -2, -3, ... appended likewise")
+	set.StringVar(&o.Logs, "logs", "", "folder to append the components' logs to (default: in a temporary folder)")
 	set.Var(gatesFlag{&o.FeatureGates}, "feature-gates", "Kubernetes feature gates to switch; may be repeated")
 	set.BoolVar(&o.EtcdFsync, "etcd-fsync", false, "let etcd wait for the disk, as in production; slower")
 	set.StringArrayVar(&o.APIServerArgs, "apiserver-arg", nil, "further argument for every kube-apiserver; may be repeated")
