@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 
 	"github.com/evenkeel/evenkeel/sandbox/internal/guard"
 )
@@ -131,7 +132,7 @@ func (p *ControlPlane) Stop(ctx context.Context) error {
 }
 
 func (p *ControlPlane) shutdown(ctx context.Context) error {
-	var all error
+	all := p.makeStoppable()
 	for _, rank := range []rank{rankClient, rankAPIServer, rankEtcd} {
 		all = errors.Join(all, p.stopRank(ctx, rank))
 	}
@@ -148,6 +149,25 @@ func (p *ControlPlane) shutdown(ctx context.Context) error {
 	}
 	if p.lock != nil {
 		all = errors.Join(all, p.lock.Close())
+	}
+	return all
+}
+
+// makeStoppable undoes what fault tests did and what would keep a component from
+// stopping in order: each needs the one below it for that.
+func (p *ControlPlane) makeStoppable() error {
+	var all error
+	etcdRuns := false
+	for _, c := range p.components {
+		process, err := c.signal(syscall.SIGCONT, false)
+		all = errors.Join(all, err)
+		etcdRuns = etcdRuns || c.program == Etcd && process != nil
+	}
+	for _, c := range p.components {
+		// Without etcd it would try to take leave of it until it is killed anyway.
+		if c.program == APIServer && !etcdRuns {
+			all = errors.Join(all, c.Kill())
+		}
 	}
 	return all
 }
