@@ -1,5 +1,12 @@
 package main
 
-import _ "github.com/evenkeel/evenkeel/sandbox/internal/components"
+import (
+	"os"
 
-func main() {}
+	"github.com/evenkeel/evenkeel/sandbox/internal/cli"
+	"github.com/evenkeel/evenkeel/sandbox/internal/components"
+)
+
+func main() {
+	os.Exit(cli.Main(os.Args, cli.Components{Known: components.Known, Run: components.Run}))
+}

@@ -1,0 +1,245 @@
+package sandbox_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/evenkeel/evenkeel/sandbox/internal/leftover"
+	"github.com/evenkeel/evenkeel/sandbox/sandbox"
+)
+
+func TestCrashIsReportedWithTheEndOfTheLog(t *testing.T) {
+	logs := t.TempDir()
+	plane := start(t, sandbox.Options{Minimal: true, Logs: logs})
+	if err := plane.Err(); err != nil {
+		t.Fatalf("before anything happened: %v", err)
+	}
+	if err := syscall.Kill(plane.Component(sandbox.APIServer).PID(), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-plane.Done()
+	err := plane.Err()
+	if !errors.Is(err, sandbox.ErrComponentDied) {
+		t.Fatalf("got %v", err)
+	}
+	content, readErr := os.ReadFile(filepath.Join(logs, "kube-apiserver.log"))
+	if readErr != nil {
+		t.Fatal(readErr)
+	}
+	lines := strings.Split(strings.TrimSpace(string(content)), "\n")
+	for _, part := range []string{"kube-apiserver", "signal: killed", lines[len(lines)-1]} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q lacks %q", err, part)
+		}
+	}
+	if plane.Component(sandbox.Etcd).PID() == 0 {
+		t.Error("the others are to go on until Stop")
+	}
+}
+
+func TestAComponentThatCannotStartIsReportedWithItsReason(t *testing.T) {
+	before, err := leftover.Processes("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = sandbox.Start(t.Context(), sandbox.Options{Minimal: true, FeatureGates: map[string]bool{"NoSuchGate": true}})
+	if !errors.Is(err, sandbox.ErrComponentDied) || !strings.Contains(err.Error(), "unrecognized feature gate: NoSuchGate") {
+		t.Errorf("got %v", err)
+	}
+	noNewProcesses(t, before)
+}
+
+// noNewProcesses checks that no process is there that was not before. Tests that use
+// it must not run in parallel to others.
+func noNewProcesses(t *testing.T, before []int) {
+	t.Helper()
+	after, err := leftover.Processes("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := map[int]bool{}
+	for _, pid := range before {
+		old[pid] = true
+	}
+	for _, pid := range after {
+		if !old[pid] {
+			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			t.Errorf("process %d is left: %s", pid, line)
+		}
+	}
+}
+
+func TestABootCanBeCancelled(t *testing.T) {
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	before, err := leftover.Processes("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	_, err = sandbox.Start(ctx, sandbox.Options{Minimal: true, Progress: func(p sandbox.Progress) {
+		if p.Step == sandbox.APIServer {
+			cancel()
+		}
+	}})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	noNewProcesses(t, before)
+	if files, err := os.ReadDir(temporary); err != nil || len(files) > 0 {
+		t.Errorf("left in the temporary folder: %v, %v", files, err)
+	}
+}
+
+func TestDataIsKept(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	o := sandbox.Options{Minimal: true, Data: data}
+	plane := start(t, o)
+	kubectl(t, plane, "create", "namespace", "kept")
+	if _, err := sandbox.Start(t.Context(), o); !errors.Is(err, sandbox.ErrDataInUse) {
+		t.Errorf("a second one on the folder: got %v", err)
+	}
+	if err := plane.Stop(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	plane = start(t, o)
+	kubectl(t, plane, "get", "namespace", "kept")
+	// A killed etcd, too, must not lose what it has confirmed.
+	kubectl(t, plane, "create", "namespace", "kept-too")
+	if err := plane.Component(sandbox.Etcd).Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := plane.Stop(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	plane = start(t, o)
+	kubectl(t, plane, "get", "namespace", "kept", "kept-too")
+}
+
+func TestTwoAtOnce(t *testing.T) {
+	planes := make([]*sandbox.ControlPlane, 2)
+	var booting sync.WaitGroup
+	for i := range planes {
+		booting.Go(func() {
+			plane, err := sandbox.Start(t.Context(), sandbox.Options{Minimal: true})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			planes[i] = plane
+		})
+	}
+	booting.Wait()
+	if t.Failed() {
+		return
+	}
+	kubectl(t, planes[0], "create", "namespace", "first")
+	if out, err := try(planes[1], planes[1].Kubeconfig(), "get", "namespace", "first"); err == nil {
+		t.Errorf("the second one shows the first one's namespace: %s", out)
+	}
+	if err := planes[0].Stop(context.Background()); err != nil {
+		t.Error(err)
+	}
+	kubectl(t, planes[1], "get", "namespaces") // not affected
+	if err := planes[1].Stop(context.Background()); err != nil {
+		t.Error(err)
+	}
+	for _, plane := range planes {
+		if err := leftover.Check(plane.Folder(), addresses(plane)...); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestAGivenPortIsUsedAndMustBeFree(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	o := sandbox.Options{Minimal: true, Port: port}
+	if _, err := sandbox.Start(t.Context(), o); !errors.Is(err, sandbox.ErrPortTaken) || !strings.Contains(err.Error(), fmt.Sprint(port)) {
+		t.Errorf("got %v", err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	plane := start(t, o)
+	if got := plane.Servers()[0]; got != fmt.Sprintf("https://127.0.0.1:%d", port) {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestABinaryThatIsNotASandboxIsRefused(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, binary := range []string{self, "/no/such/program"} {
+		if _, err := sandbox.Start(t.Context(), sandbox.Options{Binary: binary}); err == nil || !strings.Contains(err.Error(), "binary "+binary) {
+			t.Errorf("%s: got %v", binary, err)
+		}
+	}
+}
+
+// own is the program of TestKilledOwnerLeavesNothing: it starts a control plane, says
+// where, and waits to be killed.
+func own() int {
+	plane, err := sandbox.Start(context.Background(), sandbox.Options{Minimal: true, Data: os.Getenv(ownerVariable)})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	fmt.Println(plane.Folder())
+	fmt.Println(plane.Servers()[0])
+	<-plane.Done()
+	return 1
+}
+
+func TestKilledOwnerLeavesNothing(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data := filepath.Join(t.TempDir(), "data")
+	owner := exec.Command(self)
+	owner.Env = append(os.Environ(), ownerVariable+"="+data)
+	owner.Stderr = os.Stderr
+	out, err := owner.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := owner.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer owner.Process.Kill()
+	lines := bufio.NewScanner(out)
+	lines.Scan()
+	folder := lines.Text()
+	if !lines.Scan() {
+		t.Fatal("it did not boot")
+	}
+	address := strings.TrimPrefix(lines.Text(), "https://")
+	if pids, err := leftover.Processes(folder); err != nil || len(pids) != 3 { // etcd, kube-apiserver, guard
+		t.Fatalf("got processes %v, %v", pids, err)
+	}
+	if err := owner.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = owner.Wait() // it was killed
+	eventually(t, func() error { return leftover.Check(folder, address) })
+	// The lock went with the clean-up, so the data can be used at once.
+	plane := start(t, sandbox.Options{Minimal: true, Data: data})
+	kubectl(t, plane, "get", "namespaces")
+}

@@ -1,0 +1,116 @@
+package sandbox_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/evenkeel/evenkeel/sandbox/internal/leftover"
+	"github.com/evenkeel/evenkeel/sandbox/sandbox"
+)
+
+// ownerVariable makes this test program an owner that is to be killed; see
+// TestKilledOwnerLeavesNothing.
+const ownerVariable = "EVENKEEL_SANDBOX_TEST_OWNER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(ownerVariable) != "" {
+		os.Exit(own())
+	}
+	// Found the way a user's test finds it, and once for all tests.
+	binary, err := sandbox.FindBinary(context.Background(), "")
+	if err == nil {
+		err = os.Setenv(sandbox.BinaryVariable, binary)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// start boots a control plane that is stopped at the end of the test, and then must
+// have left nothing behind.
+func start(t *testing.T, o sandbox.Options) *sandbox.ControlPlane {
+	t.Helper()
+	plane, err := sandbox.Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := plane.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+		if err := leftover.Check(plane.Folder(), addresses(plane)...); err != nil {
+			t.Error(err)
+		}
+	})
+	return plane
+}
+
+func addresses(plane *sandbox.ControlPlane) []string {
+	var all []string
+	for _, server := range plane.Servers() {
+		u, err := url.Parse(server)
+		if err != nil {
+			panic(err)
+		}
+		all = append(all, u.Host)
+	}
+	return all
+}
+
+// try runs kubectl and returns what it prints.
+func try(plane *sandbox.ControlPlane, kubeconfig string, arguments ...string) (string, error) {
+	cmd := exec.Command(plane.Binary(), append([]string{"kubectl", "--kubeconfig=" + kubeconfig}, arguments...)...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("kubectl %s: %w: %s", strings.Join(arguments, " "), err, out)
+	}
+	return strings.TrimSpace(string(out)), err
+}
+
+// kubectl runs kubectl as the administrator; it has to succeed.
+func kubectl(t *testing.T, plane *sandbox.ControlPlane, arguments ...string) string {
+	t.Helper()
+	out, err := try(plane, plane.Kubeconfig(), arguments...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+// eventually repeats check until it returns nil. What it waits for happens in other
+// processes, which do not tell us.
+func eventually(t *testing.T, check func() error) {
+	t.Helper()
+	const limit, interval = 30 * time.Second, 50 * time.Millisecond
+	late := time.After(limit)
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		select {
+		case <-late:
+			t.Fatalf("not after %s: %v", limit, err)
+		case <-tick.C:
+		}
+	}
+}
+
+// want returns an error unless got is want.
+func want(got, want string) error {
+	if got != want {
+		return errors.New("got " + got + ", want " + want)
+	}
+	return nil
+}
