@@ -155,4 +155,3 @@ func (c *controller[P]) failed(ctx context.Context, rc *Context[P], read trc.Obj
 	}
 	return scheduler.Result{}, failure
 }
-

@@ -30,12 +30,12 @@ const (
 //   - retryAt is set exactly while the key backs off;
 //   - at is the earliest of the slots, and the key is in the timer heap iff it is non-zero.
 type keyState[K comparable] struct {
-	key     K
-	phase   phase
-	lane    Lane
-	renews  bool // an event since the last start renews the key
-	forgot  bool // the resource went away during the run
-	early   bool // the back-off window's one early run is used up
+	key    K
+	phase  phase
+	lane   Lane
+	renews bool // an event since the last start renews the key
+	forgot bool // the resource went away during the run
+	early  bool // the back-off window's one early run is used up
 
 	causes   []timeline.Cause
 	overflow int

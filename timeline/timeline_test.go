@@ -30,15 +30,15 @@ func ExampleRecorder() {
 
 func TestCausesReadAsSentences(t *testing.T) {
 	for want, cause := range map[string]timeline.Cause{
-		"Node n1 added 4":             timeline.Resource{Action: timeline.Added, Kind: "Node", Name: "n1", NewVersion: "4"},
-		"Pod a/b deleted 9":           timeline.Resource{Action: timeline.Deleted, Kind: "Pod", Namespace: "a", Name: "b", OldVersion: "9"},
-		"rescheduled after 5s":        timeline.Timer{After: 5 * time.Second},
-		"retry 3":                     timeline.Retry{Attempt: 3},
-		"max interval 10h0m0s":        timeline.MaxInterval{Interval: 10 * time.Hour},
-		"external queue message-7":    timeline.External{Source: "queue", ID: "message-7"},
-		"manual by an administrator":  timeline.Manual{By: "an administrator"},
-		"12 more":                     timeline.Overflow{Count: 12},
-		"Pod a/b updated 9→10":        timeline.Resource{Action: timeline.Updated, Kind: "Pod", Namespace: "a", Name: "b", OldVersion: "9", NewVersion: "10"},
+		"Node n1 added 4":            timeline.Resource{Action: timeline.Added, Kind: "Node", Name: "n1", NewVersion: "4"},
+		"Pod a/b deleted 9":          timeline.Resource{Action: timeline.Deleted, Kind: "Pod", Namespace: "a", Name: "b", OldVersion: "9"},
+		"rescheduled after 5s":       timeline.Timer{After: 5 * time.Second},
+		"retry 3":                    timeline.Retry{Attempt: 3},
+		"max interval 10h0m0s":       timeline.MaxInterval{Interval: 10 * time.Hour},
+		"external queue message-7":   timeline.External{Source: "queue", ID: "message-7"},
+		"manual by an administrator": timeline.Manual{By: "an administrator"},
+		"12 more":                    timeline.Overflow{Count: 12},
+		"Pod a/b updated 9→10":       timeline.Resource{Action: timeline.Updated, Kind: "Pod", Namespace: "a", Name: "b", OldVersion: "9", NewVersion: "10"},
 	} {
 		if got := cause.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)

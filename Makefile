@@ -1,0 +1,71 @@
+# Everything a developer does here. The only tools needed are Go, git, make and gcc; the rest is built
+# from Go modules.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+# The control plane is built with these flags everywhere, so that the build cache is shared.
+SANDBOX_BUILD := CGO_ENABLED=0 go build -trimpath -ldflags "-s -w"
+TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
+export EVENKEEL_SANDBOX := $(CURDIR)/bin/sandbox
+
+# The packages of the sandbox module that do not contain all of Kubernetes.
+SANDBOX_PACKAGES := ./sandbox/... ./internal/cli/... ./internal/guard/... ./internal/leftover/...
+
+.PHONY: help
+help: ## Show this list.
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: sandbox ## Show the WebPage operator on a control plane of its own; ONCE=1 to do so unattended.
+	go build -o bin/demo ./samples/webpage/cmd/demo
+	bin/sandbox up -- bin/demo $(if $(filter-out 0,$(ONCE)),-once)
+
+.PHONY: test
+test: sandbox vet ## Run all tests, with the race detector.
+	go test -race -timeout 20m ./...
+	cd sandbox && go test -race -timeout 15m $(SANDBOX_PACKAGES)
+
+.PHONY: vet
+vet:
+	go vet ./...
+	cd sandbox && go vet $(SANDBOX_PACKAGES)
+
+.PHONY: lint
+lint: vet ## Check format, static analysis and that everything compiles for macOS.
+	@unformatted="$$($(TOOL) gofumpt -l .)"; if [ -n "$$unformatted" ]; then \
+		echo "not formatted, run make format:" $$unformatted >&2; exit 1; fi
+	$(TOOL) staticcheck ./...
+	cd sandbox && $(TOOL) staticcheck $(SANDBOX_PACKAGES)
+	GOOS=darwin go vet $$(go list ./... | grep -v /internal/testenv)
+	cd sandbox && GOOS=darwin go vet $(SANDBOX_PACKAGES)
+
+.PHONY: format
+format: ## Format all Go files.
+	$(TOOL) gofumpt -w .
+
+.PHONY: generate
+generate: ## Generate deep copies of the samples' API types.
+	$(TOOL) controller-gen object paths=./samples/...
+
+.PHONY: manifests
+manifests: ## Generate CustomResourceDefinitions and roles of the samples.
+	$(TOOL) controller-gen crd paths=./samples/webpage/api/... output:crd:dir=samples/webpage/config/crd/bases
+	$(TOOL) controller-gen rbac:roleName=webpage-operator paths=./samples/webpage/... output:rbac:dir=samples/webpage/config/rbac
+
+.PHONY: drift
+drift: generate manifests
+	@if [ -n "$$(git status --porcelain -- samples)" ]; then \
+		git status --short -- samples >&2; git --no-pager diff -- samples >&2; \
+		echo "generated files have drifted: run make generate manifests and commit" >&2; exit 1; fi
+
+.PHONY: bench
+bench: ## Run the benchmarks.
+	go test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: sandbox
+sandbox: ## Build bin/sandbox: etcd, Kubernetes and simulated nodes in one program.
+	@mkdir -p bin
+	@if [ ! -x bin/sandbox ]; then echo "building the control plane from source; the first time takes some minutes"; fi
+	cd sandbox && $(SANDBOX_BUILD) -o ../bin/sandbox .

@@ -1,0 +1,200 @@
+package archtest
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/evenkeel/evenkeel"
+
+// rule says what the packages at a place may import. A pattern ending in /... matches a prefix,
+// "ours" any package of this module, "std" the standard library.
+type rule struct {
+	place string
+	may   []string
+	why   string
+}
+
+// rules are the table of the house; the first that matches a package counts. What they allow of
+// third parties is what the design names; add a line here before adding an import.
+var rules = []rule{
+	{"retry", []string{"std", "github.com/cenkalti/backoff/v4"}, "the delay question knows nothing of Kubernetes"},
+	{"timeline", []string{"std"}, "the record is a leaf that everything may import"},
+	{
+		"trc",
+		[]string{"std", "k8s.io/apimachinery/...", "k8s.io/client-go/tools/cache"},
+		"the store knows nothing of who reads it",
+	},
+	{
+		"scheduler",
+		[]string{"std", "golang.org/x/sync/...", "golang.org/x/time/...", module + "/retry", module + "/timeline"},
+		"the scheduler is generic: no Kubernetes, and no event sources, whose sibling it is",
+	},
+	{
+		"eventsource",
+		[]string{"std", "k8s.io/apimachinery/...", "k8s.io/client-go/...", module + "/trc", module + "/timeline"},
+		"sources offer to a sink and must not know the scheduler, whose siblings they are",
+	},
+	{
+		"framework/workflow",
+		[]string{"std", "golang.org/x/sync/..."},
+		"the workflow is a pure graph",
+	},
+	{
+		"framework/dependent",
+		[]string{"std", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...", module + "/framework", module + "/framework/workflow"},
+		"dependents stand on the framework, never beside it",
+	},
+	{"framework/interlock", []string{"std", "k8s.io/apimachinery/...", "k8s.io/api/...", module + "/framework"}, "the interlock is one bundled workflow over the public API"},
+	{"framework/prometheus", []string{"std", "github.com/prometheus/client_golang/...", module + "/framework", module + "/timeline"}, "the only importer of client_golang"},
+	{"framework/debughttp", []string{"std", module + "/framework", module + "/timeline"}, "pages and JSON over the record, nothing else"},
+	{
+		"frameworktest",
+		[]string{
+			"std", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...", "github.com/go-logr/logr",
+			module + "/framework/...", module + "/eventsource", module + "/timeline", module + "/trc", module + "/retry",
+			module + "/internal/apimodel", module + "/internal/faultproxy",
+		},
+		"authors use it in their tests: no samples, no test runner of its own",
+	},
+	{
+		"framework",
+		[]string{
+			"std", "golang.org/x/sync/...", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...",
+			"github.com/go-logr/logr", "gopkg.in/evanphx/json-patch.v4",
+			module + "/retry", module + "/timeline", module + "/trc", module + "/scheduler", module + "/eventsource",
+		},
+		"users embed the framework: no Prometheus, no controller-runtime, no samples",
+	},
+	{
+		"samples",
+		[]string{
+			"std", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...", "github.com/go-logr/logr", "golang.org/x/net/html", "golang.org/x/term",
+			module + "/framework/...", module + "/retry", module + "/timeline", module + "/samples/...",
+		},
+		"samples use what users can use: nothing internal",
+	},
+	{
+		"internal/testenv",
+		[]string{"std", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/pkg/envtest"},
+		"only tests import it, and only it imports envtest",
+	},
+	{"internal/archtest", []string{"std"}, "it reads the packages, it does not use them"},
+}
+
+// onlyForTests may be imported by tests alone.
+const onlyForTests = module + "/internal/testenv"
+
+type goPackage struct {
+	ImportPath string
+	Standard   bool
+	Imports    []string
+}
+
+// packages lists the packages of this module and all they import.
+func packages(t *testing.T) (ours []goPackage, standard map[string]bool) {
+	t.Helper()
+	list := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,Imports", module+"/...")
+	output, err := list.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var problems strings.Builder
+	list.Stderr = &problems
+	if err := list.Start(); err != nil {
+		t.Fatal(err)
+	}
+	standard = map[string]bool{"C": true}
+	decoder := json.NewDecoder(output)
+	for {
+		var p goPackage
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if p.Standard {
+			standard[p.ImportPath] = true
+		}
+		if strings.HasPrefix(p.ImportPath, module+"/") {
+			ours = append(ours, p)
+		}
+	}
+	if err := list.Wait(); err != nil {
+		t.Fatalf("go list: %v\n%s", err, problems.String())
+	}
+	return ours, standard
+}
+
+func TestPackagesImportOnlyWhatTheirPlaceAllows(t *testing.T) {
+	ours, standard := packages(t)
+	if len(ours) < 6 {
+		t.Fatalf("only %d packages found: the test looks at the wrong place", len(ours))
+	}
+	for _, p := range ours {
+		r := ruleOf(p.ImportPath)
+		if r == nil {
+			t.Errorf("%s has no place in the rules: say in archtest what it may import, and why", p.ImportPath)
+			continue
+		}
+		for _, imported := range p.Imports {
+			if !r.allows(imported, standard[imported]) {
+				t.Errorf("%s imports %s, which %s must not: %s", p.ImportPath, imported, r.place, r.why)
+			}
+			if imported == onlyForTests {
+				t.Errorf("%s imports %s outside of its tests", p.ImportPath, imported)
+			}
+		}
+	}
+}
+
+func TestTheRulesCanFail(t *testing.T) {
+	for _, c := range []struct {
+		from, imported string
+		allowed        bool
+	}{
+		{"trc", module + "/eventsource", false},
+		{"trc", "k8s.io/apimachinery/pkg/types", true},
+		{"trc", "k8s.io/client-go/rest", false},
+		{"eventsource", module + "/scheduler", false},
+		{"scheduler", "k8s.io/apimachinery/pkg/types", false},
+		{"framework", "github.com/prometheus/client_golang/prometheus", false},
+		{"framework", module + "/samples/webpage", false},
+		{"framework/workflow", "k8s.io/client-go/rest", false},
+		{"framework/dependent", module + "/framework", true},
+		{"samples/webpage", module + "/internal/testenv", false},
+		{"samples/webpage/cmd/demo", module + "/framework", true},
+	} {
+		r := ruleOf(module + "/" + c.from)
+		if r == nil || r.allows(c.imported, false) != c.allowed {
+			t.Errorf("%s importing %s: want allowed %v", c.from, c.imported, c.allowed)
+		}
+	}
+}
+
+func ruleOf(path string) *rule {
+	place := strings.TrimPrefix(path, module+"/")
+	for i := range rules {
+		if place == rules[i].place || strings.HasPrefix(place, rules[i].place+"/") {
+			return &rules[i]
+		}
+	}
+	return nil
+}
+
+func (r *rule) allows(imported string, isStandard bool) bool {
+	for _, pattern := range r.may {
+		prefix, isPrefix := strings.CutSuffix(pattern, "/...")
+		switch {
+		case pattern == "std" && isStandard, imported == pattern:
+			return true
+		case isPrefix && (imported == prefix || strings.HasPrefix(imported, prefix+"/")):
+			return true
+		}
+	}
+	return false
+}

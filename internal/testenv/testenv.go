@@ -1,0 +1,168 @@
+// Package testenv gives tests a real API server, built from the sandbox module: nothing needs to be
+// installed and nothing is downloaded but Go modules.
+//
+//	env, err := testenv.Start(testenv.WebPageCRDs())     // etcd and kube-apiserver, by envtest
+//	defer env.Stop()
+//	plane, err := testenv.StartSandbox(ctx)              // with the controller-manager and simulated nodes
+//	defer plane.Stop()
+//
+// The sandbox program is taken from EVENKEEL_SANDBOX, or built into bin/ once.
+//
+// # Concurrency
+//
+// Everything may be used from several goroutines and from test processes at the same time.
+package testenv
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+)
+
+// Root is the root folder of the checkout.
+func Root() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..")
+}
+
+// WebPageCRDs is the folder of the WebPage sample's generated CustomResourceDefinitions.
+func WebPageCRDs() string {
+	return filepath.Join(Root(), "samples", "webpage", "config", "crd", "bases")
+}
+
+// Binary returns the path of the sandbox program and builds it if need be.
+var Binary = sync.OnceValues(func() (string, error) {
+	if given := os.Getenv("EVENKEEL_SANDBOX"); given != "" {
+		return filepath.Abs(given)
+	}
+	target := filepath.Join(Root(), "bin", "sandbox")
+	unlock, err := lock(target + ".lock")
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	build := exec.Command("go", "build", "-C", filepath.Join(Root(), "sandbox"), "-trimpath", "-ldflags", "-s -w", "-o", target, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the sandbox: %w\n%s", err, output)
+	}
+	return target, nil
+})
+
+// lock keeps test processes that run at the same time from building on each other's feet.
+func lock(path string) (unlock func(), err error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, err
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return func() { _ = file.Close() }, nil
+}
+
+// Env is an API server without controllers: owner references are not followed, Deployments make no
+// Pods, namespaces never end.
+type Env struct {
+	// Config is an administrator's.
+	Config *rest.Config
+
+	environment *envtest.Environment
+	folder      string
+}
+
+// Start starts etcd and a kube-apiserver, and installs the CustomResourceDefinitions of the folders.
+func Start(crds ...string) (*Env, error) {
+	binary, err := Binary()
+	if err != nil {
+		return nil, err
+	}
+	folder, err := os.MkdirTemp("", "evenkeel-assets-")
+	if err != nil {
+		return nil, err
+	}
+	if output, err := exec.Command(binary, "assets", folder).CombinedOutput(); err != nil {
+		return nil, errors.Join(fmt.Errorf("sandbox assets: %w\n%s", err, output), os.RemoveAll(folder))
+	}
+	environment := &envtest.Environment{
+		BinaryAssetsDirectory:    folder,
+		CRDDirectoryPaths:        crds,
+		ErrorIfCRDPathMissing:    true,
+		ControlPlaneStartTimeout: time.Minute,
+		ControlPlaneStopTimeout:  time.Minute,
+	}
+	config, err := environment.Start()
+	if err != nil {
+		return nil, errors.Join(err, environment.Stop(), os.RemoveAll(folder))
+	}
+	return &Env{Config: config, environment: environment, folder: folder}, nil
+}
+
+// Stop stops both and removes what they left.
+func (e *Env) Stop() error {
+	return errors.Join(e.environment.Stop(), os.RemoveAll(e.folder))
+}
+
+// Plane is a whole control plane with simulated nodes.
+type Plane struct {
+	// Config is an administrator's.
+	Config *rest.Config
+
+	command *exec.Cmd
+	stdin   io.Closer
+}
+
+// StartSandbox starts a whole control plane; args are further flags of sandbox up.
+func StartSandbox(ctx context.Context, args ...string) (*Plane, error) {
+	binary, err := Binary()
+	if err != nil {
+		return nil, err
+	}
+	// The command that the sandbox runs tells us the kubeconfig, and ends when we close its input.
+	args = append(append([]string{"up"}, args...), "--", "sh", "-c", `echo "$KUBECONFIG"; cat >/dev/null`)
+	command := exec.CommandContext(ctx, binary, args...)
+	command.Cancel = func() error { return command.Process.Signal(os.Interrupt) }
+	command.Stderr = os.Stderr
+	stdin, err := command.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := command.Start(); err != nil {
+		return nil, err
+	}
+	plane := &Plane{command: command, stdin: stdin}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if err != nil {
+		return nil, errors.Join(errors.New("the sandbox did not start"), plane.Stop())
+	}
+	if plane.Config, err = clientcmd.BuildConfigFromFlags("", strings.TrimSpace(line)); err != nil {
+		return nil, errors.Join(err, plane.Stop())
+	}
+	return plane, nil
+}
+
+// Stop stops all processes and returns an error if the sandbox failed.
+func (p *Plane) Stop() error {
+	return errors.Join(p.stdin.Close(), p.command.Wait())
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync/atomic"
+	"text/tabwriter"
+
+	"golang.org/x/term"
+	apimeta "k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/evenkeel/evenkeel/framework"
+)
+
+// counter counts the operator's requests for single objects, reads and writes alike; lists, watches
+// and discovery are per kind and not per page.
+type counter struct{ n atomic.Int64 }
+
+func (c *counter) count() int { return int(c.n.Load()) }
+
+func (c *counter) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(request *http.Request) (*http.Response, error) {
+		if request.Method != http.MethodGet || namesObject(request.URL.Path) {
+			c.n.Add(1)
+		}
+		return next.RoundTrip(request)
+	})
+}
+
+// namesObject tells /api/v1/namespaces/NAMESPACE/RESOURCE/NAME and the like from lists and discovery.
+func namesObject(path string) bool {
+	parts := strings.Split(strings.Trim(path, "/"), "/")
+	skip := 2 // api/VERSION
+	if parts[0] == "apis" {
+		skip = 3 // apis/GROUP/VERSION
+	}
+	parts = parts[min(skip, len(parts)):]
+	if len(parts) > 2 && parts[0] == "namespaces" {
+		parts = parts[2:]
+	}
+	return len(parts) >= 2
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(request *http.Request) (*http.Response, error) { return f(request) }
+
+// count is what the operator did for one page.
+type count struct{ runs, writes int }
+
+// runsPerPage reads the operator's own record.
+func runsPerPage(op *framework.Operator) map[string]count {
+	counts := map[string]count{}
+	for _, record := range op.Records("webpage") {
+		c := counts[record.Key]
+		c.runs++
+		c.writes += len(record.Requests)
+		counts[record.Key] = c
+	}
+	return counts
+}
+
+// screen redraws the table in place on a terminal, and prints it anew only when it changed elsewhere.
+type screen struct {
+	out      io.Writer
+	terminal bool
+	last     string
+	lines    int // drawn and not left yet
+}
+
+func newScreen(out io.Writer) *screen {
+	file, ok := out.(*os.File)
+	return &screen{out: out, terminal: ok && term.IsTerminal(int(file.Fd()))}
+}
+
+func (s *screen) show(v view) {
+	text := table(v, s.terminal)
+	if text == s.last {
+		return
+	}
+	if s.terminal && s.lines > 0 {
+		fmt.Fprintf(s.out, "\x1b[%dA\x1b[J", s.lines) // up, and clear to the end
+	}
+	fmt.Fprint(s.out, text)
+	s.last, s.lines = text, strings.Count(text, "\n")
+}
+
+// leave keeps what is drawn and continues below it.
+func (s *screen) leave() { s.lines, s.last = 0, "" }
+
+func table(v view, withAge bool) string {
+	var b bytes.Buffer
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	header := "  WEBPAGE\tREADY\tREASON\tURL\tRUNS\tWRITES"
+	if withAge {
+		header += "\tAGE"
+	}
+	fmt.Fprintln(w, header)
+	for i := range v.pages {
+		p := &v.pages[i]
+		ready, reason := "", ""
+		if c := apimeta.FindStatusCondition(p.Status.Conditions, framework.ConditionReady); c != nil {
+			ready, reason = string(c.Status), c.Reason
+		}
+		n := v.counts[p.Namespace+"/"+p.Name]
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\t%d\t%d", p.Name, ready, reason, p.Status.URL, n.runs, n.writes)
+		if withAge {
+			fmt.Fprintf(w, "\t%v", age(p))
+		}
+		fmt.Fprintln(w)
+	}
+	_ = w.Flush()
+	var objects []string
+	for _, kind := range kinds {
+		objects = append(objects, fmt.Sprintf("%d %s", v.objects[kind.Resource], kind.Resource))
+	}
+	fmt.Fprintf(&b, "  %s; %d requests of the operator\n", strings.Join(objects, ", "), v.requests)
+	return b.String()
+}
