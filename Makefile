@@ -51,8 +51,10 @@ generate: ## Generate deep copies of the samples' API types.
 
 .PHONY: manifests
 manifests: ## Generate CustomResourceDefinitions and roles of the samples.
-	$(TOOL) controller-gen crd paths=./samples/webpage/api/... output:crd:dir=samples/webpage/config/crd/bases
-	$(TOOL) controller-gen rbac:roleName=webpage-operator paths=./samples/webpage/... output:rbac:dir=samples/webpage/config/rbac
+	for sample in webpage prefixedpod; do \
+		$(TOOL) controller-gen crd paths=./samples/$$sample/api/... output:crd:dir=samples/$$sample/config/crd/bases; \
+		$(TOOL) controller-gen rbac:roleName=$$sample-operator paths=./samples/$$sample/... output:rbac:dir=samples/$$sample/config/rbac; \
+	done
 
 .PHONY: drift
 drift: generate manifests

@@ -87,24 +87,27 @@ func (c *controller[P]) carryOut(ctx context.Context, rc *Context[P], read trc.O
 	if !control.resource && !control.status {
 		return nil
 	}
-	if err := c.checkReturned(rc, control.object); err != nil {
+	if err := c.checkReturned(rc.key, read, control.object); err != nil {
 		return err
 	}
 	if c.options.PrimaryWrites == ByApply {
-		return c.carryOutByApply(ctx, rc, control)
+		return c.carryOutByApply(ctx, rc, read, control)
 	}
 	return c.carryOutByPatch(ctx, rc, read, control)
 }
 
-func (c *controller[P]) checkReturned(rc *Context[P], returned P) error {
+func (c *controller[P]) checkReturned(key trc.Key, read trc.Object, returned P) error {
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("framework: UpdateControl of %s: "+format, append([]any{c.resource.describe(key)}, args...)...)
+	}
 	if isNil(returned) {
-		return fmt.Errorf("framework: UpdateControl of %s: the object is nil", c.resource.describe(rc.key))
+		return fail("the object is nil")
 	}
-	if key := trc.KeyOf(returned); key != rc.key {
-		return fmt.Errorf("framework: UpdateControl of %s: the object is %s, not the primary", c.resource.describe(rc.key), key)
+	if other := trc.KeyOf(returned); other != key {
+		return fail("the object is %s, not the primary", other)
 	}
-	if uid := returned.GetUID(); uid != "" && uid != rc.primary.GetUID() {
-		return fmt.Errorf("framework: UpdateControl of %s: the object has UID %s, not the primary's", c.resource.describe(rc.key), uid)
+	if uid := returned.GetUID(); uid != "" && uid != read.GetUID() {
+		return fail("the object has UID %s, not the primary's %s", uid, read.GetUID())
 	}
 	return nil
 }
@@ -158,7 +161,7 @@ func (c *controller[P]) patchOf(read trc.Object, returned P) (map[string]any, er
 	return difference(before, after)
 }
 
-func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], control UpdateControl[P]) error {
+func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], read trc.Object, control UpdateControl[P]) error {
 	created := control.object.GetCreationTimestamp()
 	if !created.IsZero() {
 		return fmt.Errorf("framework: UpdateControl of %s: apply takes a fresh object that holds only the controller's own intent, not a changed copy of the primary (metadata.creationTimestamp is set): it would take over every field", c.resource.describe(rc.key))
@@ -171,7 +174,7 @@ func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], con
 	delete(intent, "status")
 	options := rc.write.options(nil)
 	if control.resource {
-		c.protect(rc, intent, true)
+		c.protect(read, intent, true)
 		if _, err := rc.write.sendApply(ctx, c.resource, rc.key, intent, options); err != nil {
 			return err
 		}
@@ -183,16 +186,16 @@ func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], con
 	if hasStatus {
 		statusIntent["status"] = status
 	}
-	c.protect(rc, statusIntent, false)
+	c.protect(read, statusIntent, false)
 	_, err = rc.write.sendApply(ctx, c.resource, rc.key, statusIntent, options, "status")
 	return err
 }
 
 // protect binds an apply to the primary of this run, so that one that vanished is not created anew,
 // and keeps the finalizer, which an apply by the same field manager would otherwise give up.
-func (c *controller[P]) protect(rc *Context[P], intent map[string]any, withFinalizer bool) {
+func (c *controller[P]) protect(read trc.Object, intent map[string]any, withFinalizer bool) {
 	metadata := intent["metadata"].(map[string]any)
-	metadata["uid"] = string(rc.primary.GetUID())
+	metadata["uid"] = string(read.GetUID())
 	if !withFinalizer || c.cleaner == nil {
 		return
 	}

@@ -23,7 +23,7 @@ func (c *controller[P]) reconcile(ctx context.Context, key trc.Key, run schedule
 	ctx, cancel := context.WithTimeoutCause(ctx, c.options.RunTimeout,
 		fmt.Errorf("framework: the run exceeded ControllerOptions.RunTimeout of %v", c.options.RunTimeout))
 	defer cancel()
-	rc := c.newContext(key, copyOf[P](shared), run)
+	rc := c.newContext(key, shared, run)
 	ctx = logr.NewContext(ctx, rc.logger)
 	// Deferred so that a panic, which the scheduler turns into a failure, ends the writer too.
 	defer func() { result.Requests = rc.write.end() }()
@@ -34,14 +34,16 @@ func (c *controller[P]) reconcile(ctx context.Context, key trc.Key, run schedule
 	return result
 }
 
-func (c *controller[P]) newContext(key trc.Key, primary P, run scheduler.Run) *Context[P] {
+// newContext makes the context of a run over the primary as it was read, which stays as it is: the
+// author gets a copy.
+func (c *controller[P]) newContext(key trc.Key, read trc.Object, run scheduler.Run) *Context[P] {
 	values := append(c.logValues(key), "reconcileID", string(uuid.NewUUID()))
 	return &Context[P]{
-		controller: c, key: key, primary: primary, run: run,
+		controller: c, key: key, primary: copyOf[P](read), run: run,
 		logger: c.operator.logger.WithValues(values...),
 		write: &writer{
 			cluster: c.operator.cluster, fieldManager: c.options.FieldManager, mode: c.options.SecondaryWrites,
-			owner: primary, ownerGVK: c.gvk,
+			owner: read, ownerGVK: c.gvk,
 		},
 	}
 }
@@ -83,14 +85,9 @@ func (c *controller[P]) lifecycle(ctx context.Context, rc *Context[P], shared tr
 			return scheduler.Result{}, err
 		}
 		read = withFinalizer
-		rc.setPrimary(copyOf[P](withFinalizer))
+		rc.primary, rc.write.owner = copyOf[P](withFinalizer), withFinalizer
 	}
 	return c.reconcileAuthor(ctx, rc, read)
-}
-
-func (c *Context[P]) setPrimary(primary P) {
-	c.primary = primary
-	c.write.owner = primary
 }
 
 func (c *controller[P]) cleanup(ctx context.Context, rc *Context[P]) (scheduler.Result, error) {
