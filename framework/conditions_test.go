@@ -1,0 +1,95 @@
+package framework_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/evenkeel/evenkeel/framework"
+)
+
+func describe(conditions []metav1.Condition) []string {
+	var all []string
+	for _, c := range conditions {
+		all = append(all, c.Type+" "+string(c.Status)+" "+c.Reason)
+	}
+	slices.Sort(all)
+	return all
+}
+
+func TestConditionsAreWhatKstatusUnderstands(t *testing.T) {
+	var conditions []metav1.Condition
+	step := func(want ...string) {
+		t.Helper()
+		if got := describe(conditions); !slices.Equal(got, want) {
+			t.Errorf("conditions are %v, want %v", got, want)
+		}
+	}
+	framework.MarkReconciling(&conditions, 1, "Working", "")
+	step("Ready False Working", "Reconciling True Working")
+	framework.MarkStalled(&conditions, 2, "Stuck", "")
+	step("Ready False Stuck", "Stalled True Stuck")
+	framework.MarkReady(&conditions, 3, "Done", "")
+	step("Ready True Done")
+	if conditions[0].ObservedGeneration != 3 || conditions[0].LastTransitionTime.IsZero() {
+		t.Errorf("Ready is %+v", conditions[0])
+	}
+	since := conditions[0].LastTransitionTime
+	framework.MarkReady(&conditions, 4, "Done", "again")
+	if conditions[0].LastTransitionTime != since {
+		t.Error("the transition time moved without a transition")
+	}
+}
+
+func TestMarkFailureStallsOnWhatWillBeRefusedAgain(t *testing.T) {
+	kind := schema.GroupKind{Kind: "ConfigMap"}
+	resource := schema.GroupResource{Resource: "configmaps"}
+	for want, failure := range map[string]error{
+		"Stalled True Refused":     apierrors.NewInvalid(kind, "a", nil),
+		"Reconciling True Failing": errors.New("connection refused"),
+	} {
+		var conditions []metav1.Condition
+		framework.MarkFailure(&conditions, 1, failure)
+		if got := describe(conditions); !slices.Contains(got, want) {
+			t.Errorf("%v: conditions are %v, want %q among them", failure, got, want)
+		}
+	}
+	var conditions []metav1.Condition
+	framework.MarkFailure(&conditions, 1, apierrors.NewForbidden(resource, "a", errors.New("no")))
+	if got := describe(conditions); !slices.Contains(got, "Stalled True Refused") {
+		t.Errorf("forbidden: conditions are %v", got)
+	}
+}
+
+func TestMarkRolloutFollowsTheDeployment(t *testing.T) {
+	three := int32(3)
+	deployment := func(status appsv1.DeploymentStatus) *appsv1.Deployment {
+		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Spec: appsv1.DeploymentSpec{Replicas: &three}, Status: status}
+	}
+	failed := []appsv1.DeploymentCondition{{Type: appsv1.DeploymentProgressing, Status: corev1.ConditionFalse}}
+	for name, c := range map[string]struct {
+		deployment *appsv1.Deployment
+		want       string
+	}{
+		"none":         {nil, "Ready False Creating"},
+		"not observed": {deployment(appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3}), "Ready False RollingOut"},
+		"old replicas": {deployment(appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 4, UpdatedReplicas: 3, AvailableReplicas: 3}), "Ready False RollingOut"},
+		"unavailable":  {deployment(appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 2}), "Ready False RollingOut"},
+		"done":         {deployment(appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3}), "Ready True Available"},
+		"stuck":        {deployment(appsv1.DeploymentStatus{ObservedGeneration: 2, Conditions: failed}), "Ready False DeploymentStuck"},
+		"stuck before": {deployment(appsv1.DeploymentStatus{ObservedGeneration: 1, Conditions: failed}), "Ready False RollingOut"},
+		"no replicas":  {&appsv1.Deployment{Status: appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1}}, "Ready True Available"},
+	} {
+		var conditions []metav1.Condition
+		framework.MarkRollout(&conditions, 1, c.deployment)
+		if got := describe(conditions); !slices.Contains(got, c.want) {
+			t.Errorf("%s: conditions are %v, want %q", name, got, c.want)
+		}
+	}
+}
