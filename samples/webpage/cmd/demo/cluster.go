@@ -50,6 +50,8 @@ var pagesResource = v1.GroupVersion.WithResource("webpages")
 const ofTheSample = "app.kubernetes.io/name=webpage"
 
 func newCluster(config *rest.Config) (*cluster, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1 // no client-side limit: it would slow down the looks, and with them the figures
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
