@@ -6,6 +6,7 @@ require (
 	github.com/creack/pty v1.1.24
 	github.com/spf13/pflag v1.0.10
 	go.etcd.io/etcd/server/v3 v3.7.0
+	golang.org/x/mod v0.37.0
 	golang.org/x/sys v0.47.0
 	golang.org/x/term v0.45.0
 	k8s.io/client-go v0.37.1

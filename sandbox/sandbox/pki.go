@@ -199,9 +199,14 @@ func createPKI(folder string) (*authority, error) {
 		name    string
 		content []byte
 	}{
-		{fileServer, server.cert}, {fileServerKey, server.key}, {fileSAKey, saKey},
-		{fileProxyCA, proxyCA.pem.cert}, {fileProxy, proxy.cert}, {fileProxyKey, proxy.key},
-		{fileCAKey, ca.pem.key}, {fileCA, ca.pem.cert},
+		{fileServer, server.cert},
+		{fileServerKey, server.key},
+		{fileSAKey, saKey},
+		{fileProxyCA, proxyCA.pem.cert},
+		{fileProxy, proxy.cert},
+		{fileProxyKey, proxy.key},
+		{fileCAKey, ca.pem.key},
+		{fileCA, ca.pem.cert},
 	}
 	for _, f := range files {
 		if err := os.WriteFile(filepath.Join(folder, f.name), f.content, 0o600); err != nil {

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -75,11 +76,12 @@ func (r *run) wait(code int) {
 // left returns an error that names what the run has left behind.
 func (r *run) left() error {
 	files, err := os.ReadDir(r.temporary)
-	if err != nil {
+	pids, pidErr := leftover.Processes(r.temporary)
+	if err := errors.Join(err, pidErr); err != nil {
 		return err
 	}
-	for _, file := range files {
-		return fmt.Errorf("left: %w", leftover.Check(filepath.Join(r.temporary, file.Name())))
+	if len(files)+len(pids) > 0 {
+		return fmt.Errorf("left behind: files %v, processes %v", files, pids)
 	}
 	return nil
 }
