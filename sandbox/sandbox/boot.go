@@ -244,10 +244,12 @@ func (p *ControlPlane) plan() []*Component {
 	}
 	// kwok answers nobody; whether it works is seen in the nodes.
 	unknown := func(context.Context) error { return nil }
+	kwok := p.component(Kwok, Kwok, kwokArguments(o, l), unknown)
+	kwok.before = func(ctx context.Context) error { return releaseNodes(ctx, p.client, l.server(1)) }
 	return append(plan,
 		p.component(ControllerManager, ControllerManager, controllerManagerArguments(o, l), health(l.ports.controllerManager)),
 		p.component(Scheduler, Scheduler, schedulerArguments(o, l), health(l.ports.scheduler)),
-		p.component(Kwok, Kwok, kwokArguments(o, l), unknown),
+		kwok,
 	)
 }
 

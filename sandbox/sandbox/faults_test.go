@@ -113,6 +113,19 @@ func TestDataIsKept(t *testing.T) {
 	kubectl(t, plane, "get", "namespace", "kept", "kept-too")
 }
 
+// TestKeptNodesTakePodsAtOnce would fail if a kwok respected its predecessor's leases.
+func TestKeptNodesTakePodsAtOnce(t *testing.T) {
+	o := sandbox.Options{Data: filepath.Join(t.TempDir(), "data")}
+	for _, pod := range []string{"first", "second"} {
+		plane := start(t, o)
+		kubectl(t, plane, "run", pod, "--image=none")
+		kubectl(t, plane, "wait", "pods", "--all", "--for=condition=Ready", "--timeout=15s")
+		if err := plane.Stop(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestTwoAtOnce(t *testing.T) {
 	planes := make([]*sandbox.ControlPlane, 2)
 	var booting sync.WaitGroup
