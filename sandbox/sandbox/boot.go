@@ -35,6 +35,14 @@ const (
 // Errors name the option or the component; see the Err variables. If a component
 // fails, the end of its log is in the error.
 func Start(ctx context.Context, options Options) (*ControlPlane, error) {
+	return start(ctx, options, pickPorts)
+}
+
+// portPicker chooses ports for a number of kube-apiservers, the first of them fixed
+// unless 0. A test has one that chooses badly.
+type portPicker func(apiservers, fixed int) (ports, error)
+
+func start(ctx context.Context, options Options, pick portPicker) (*ControlPlane, error) {
 	if err := options.validate(); err != nil {
 		return nil, err
 	}
@@ -54,7 +62,7 @@ func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	defer cancel()
 	for attempt := 1; ; attempt++ {
 		p := &ControlPlane{options: o, binary: binary, kubernetes: version, done: make(chan struct{})}
-		err := p.boot(ctx)
+		err := p.boot(ctx, pick)
 		if err == nil {
 			return p, nil
 		}
@@ -68,7 +76,11 @@ func Start(ctx context.Context, options Options) (*ControlPlane, error) {
 	}
 }
 
-func (p *ControlPlane) boot(ctx context.Context) error {
+func (p *ControlPlane) boot(ctx context.Context, pick portPicker) error {
+	var err error
+	if p.layout.ports, err = pick(p.options.APIServers, p.options.Port); err != nil {
+		return err
+	}
 	if err := p.prepare(); err != nil {
 		return err
 	}
@@ -82,7 +94,7 @@ func (p *ControlPlane) boot(ctx context.Context) error {
 		case <-ctx.Done():
 		}
 	}()
-	err := p.startServers(ctx)
+	err = p.startServers(ctx)
 	if err == nil && !p.options.Minimal {
 		err = p.startControllers(ctx)
 	}
@@ -94,13 +106,10 @@ func (p *ControlPlane) boot(ctx context.Context) error {
 
 // prepare makes everything that is needed before the first process.
 func (p *ControlPlane) prepare() error {
-	var err error
-	if p.layout.ports, err = pickPorts(p.options.APIServers, p.options.Port); err != nil {
-		return err
-	}
 	if err := checkSpace(os.TempDir()); err != nil {
 		return err
 	}
+	var err error
 	if p.options.Data != "" {
 		if p.lock, err = openData(p.options.Data, p.kubernetes); err != nil {
 			return err
@@ -235,10 +244,12 @@ func (p *ControlPlane) plan() []*Component {
 	}
 	// kwok answers nobody; whether it works is seen in the nodes.
 	unknown := func(context.Context) error { return nil }
+	kwok := p.component(Kwok, Kwok, kwokArguments(o, l), unknown)
+	kwok.before = func(ctx context.Context) error { return releaseNodes(ctx, p.client, l.server(1)) }
 	return append(plan,
 		p.component(ControllerManager, ControllerManager, controllerManagerArguments(o, l), health(l.ports.controllerManager)),
 		p.component(Scheduler, Scheduler, schedulerArguments(o, l), health(l.ports.scheduler)),
-		p.component(Kwok, Kwok, kwokArguments(o, l), unknown),
+		kwok,
 	)
 }
 

@@ -25,6 +25,7 @@ type Component struct {
 	env       []string
 	guard     *guard.Guard
 	stopAfter time.Duration
+	before    func(context.Context) error // called before every launch; may be nil
 	ready     func(context.Context) error // polls until ready
 	died      func(error)                 // told of an end that nobody asked for
 
@@ -61,6 +62,11 @@ func (c *Component) PID() int {
 // ports it had before, and waits until it is ready or ctx is done. A component that
 // runs is only waited for.
 func (c *Component) Start(ctx context.Context) error {
+	if c.before != nil && c.PID() == 0 {
+		if err := c.before(ctx); err != nil {
+			return err
+		}
+	}
 	if err := c.launch(); err != nil {
 		return err
 	}

@@ -48,47 +48,36 @@ func TestCrashIsReportedWithTheEndOfTheLog(t *testing.T) {
 }
 
 func TestAComponentThatCannotStartIsReportedWithItsReason(t *testing.T) {
-	before, err := leftover.Processes("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = sandbox.Start(t.Context(), sandbox.Options{Minimal: true, FeatureGates: map[string]bool{"NoSuchGate": true}})
+	nothingLeft := temporaryFolder(t)
+	_, err := sandbox.Start(t.Context(), sandbox.Options{Minimal: true, FeatureGates: map[string]bool{"NoSuchGate": true}})
 	if !errors.Is(err, sandbox.ErrComponentDied) || !strings.Contains(err.Error(), "unrecognized feature gate: NoSuchGate") {
 		t.Errorf("got %v", err)
 	}
-	noNewProcesses(t, before)
+	nothingLeft()
 }
 
-// noNewProcesses checks that no process is there that was not before. Tests that use
-// it must not run in parallel to others.
-func noNewProcesses(t *testing.T, before []int) {
+// temporaryFolder gives the control planes of this test a folder of their own for
+// temporary files. The function returned checks that they have left nothing.
+func temporaryFolder(t *testing.T) (check func()) {
 	t.Helper()
-	after, err := leftover.Processes("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	old := map[int]bool{}
-	for _, pid := range before {
-		old[pid] = true
-	}
-	for _, pid := range after {
-		if !old[pid] {
-			line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-			t.Errorf("process %d is left: %s", pid, line)
+	folder := t.TempDir()
+	t.Setenv("TMPDIR", folder)
+	return func() {
+		t.Helper()
+		if pids, err := leftover.Processes(folder); err != nil || len(pids) > 0 {
+			t.Errorf("processes are left: %v, %v", pids, err)
+		}
+		if files, err := os.ReadDir(folder); err != nil || len(files) > 0 {
+			t.Errorf("files are left: %v, %v", files, err)
 		}
 	}
 }
 
 func TestABootCanBeCancelled(t *testing.T) {
-	temporary := t.TempDir()
-	t.Setenv("TMPDIR", temporary)
-	before, err := leftover.Processes("")
-	if err != nil {
-		t.Fatal(err)
-	}
+	nothingLeft := temporaryFolder(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	_, err = sandbox.Start(ctx, sandbox.Options{Minimal: true, Progress: func(p sandbox.Progress) {
+	_, err := sandbox.Start(ctx, sandbox.Options{Minimal: true, Progress: func(p sandbox.Progress) {
 		if p.Step == sandbox.APIServer {
 			cancel()
 		}
@@ -96,10 +85,7 @@ func TestABootCanBeCancelled(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	noNewProcesses(t, before)
-	if files, err := os.ReadDir(temporary); err != nil || len(files) > 0 {
-		t.Errorf("left in the temporary folder: %v, %v", files, err)
-	}
+	nothingLeft()
 }
 
 func TestDataIsKept(t *testing.T) {
@@ -125,6 +111,19 @@ func TestDataIsKept(t *testing.T) {
 	}
 	plane = start(t, o)
 	kubectl(t, plane, "get", "namespace", "kept", "kept-too")
+}
+
+// TestKeptNodesTakePodsAtOnce would fail if a kwok respected its predecessor's leases.
+func TestKeptNodesTakePodsAtOnce(t *testing.T) {
+	o := sandbox.Options{Data: filepath.Join(t.TempDir(), "data")}
+	for _, pod := range []string{"first", "second"} {
+		plane := start(t, o)
+		kubectl(t, plane, "run", pod, "--image=none")
+		kubectl(t, plane, "wait", "pods", "--all", "--for=condition=Ready", "--timeout=15s")
+		if err := plane.Stop(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 func TestTwoAtOnce(t *testing.T) {

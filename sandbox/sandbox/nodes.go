@@ -69,6 +69,21 @@ func createNode(ctx context.Context, c *client, server, name string) error {
 	return nil
 }
 
+// releaseNodes deletes the leases by which an earlier kwok holds the nodes. It was
+// killed, or is part of kept data; a new one takes itself for another, and would leave
+// the nodes and their pods alone until the leases expire, after 40 s.
+func releaseNodes(ctx context.Context, c *client, server string) error {
+	const leases = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+	code, body, err := c.do(ctx, http.MethodDelete, server+leases, nil)
+	if err == nil && code != http.StatusOK {
+		err = fmt.Errorf("%d: %s", code, body)
+	}
+	if err != nil {
+		return fmt.Errorf("sandbox: release the nodes: %w", err)
+	}
+	return nil
+}
+
 // nodeList is the little of a NodeList that matters here.
 type nodeList struct {
 	Items []struct {

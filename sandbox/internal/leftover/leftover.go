@@ -1,9 +1,3 @@
-// Package leftover finds what a control plane has left behind, for tests.
-//
-//	err := leftover.Check(folder, ports...) // nil if nothing is there
-//
-// It looks at the processes of this machine through /proc, so it works on Linux
-// only; elsewhere it returns an error.
 package leftover
 
 import (
@@ -40,17 +34,14 @@ func Check(work string, addresses ...string) error {
 	return errors.Join(all...)
 }
 
-// Processes returns the processes that carry the mark of the control plane with the
-// temporary folder work, or of any if work is "".
-func Processes(work string) ([]int, error) {
+// Processes returns the processes of all control planes whose temporary folder's path
+// begins with prefix: of one, or of all in a folder.
+func Processes(prefix string) ([]int, error) {
 	files, err := filepath.Glob("/proc/[0-9]*/environ")
 	if err != nil || len(files) == 0 {
 		return nil, errors.New("leftover: there is no /proc to look at")
 	}
-	mark := []byte("EVENKEEL_SANDBOX_RUN=" + work)
-	if work != "" {
-		mark = append(mark, 0)
-	}
+	mark := []byte("EVENKEEL_SANDBOX_RUN=" + prefix)
 	var pids []int
 	for _, file := range files {
 		// A process that has gone meanwhile, or is another user's, is not ours.
