@@ -2,6 +2,7 @@ package trc
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -123,10 +124,22 @@ func (w *Watch) Update(item any) error { return w.observe(item, false) }
 // Delete takes in an event of the watch. Its object carries the version of the deletion.
 func (w *Watch) Delete(item any) error { return w.observe(item, true) }
 
+// objectOf returns what a watch delivered, prepared for the store.
+func (s *Store) objectOf(item any) (Object, error) {
+	o, ok := item.(Object)
+	if !ok {
+		return nil, fmt.Errorf("trc: store %s: %T is no API object", s.options.Name, item)
+	}
+	s.transform(o)
+	return o, nil
+}
+
 func (w *Watch) observe(item any, deleted bool) error {
 	s := w.store
-	o := item.(Object)
-	s.transform(o)
+	o, err := s.objectOf(item)
+	if err != nil {
+		return err
+	}
 	s.mu.Lock()
 	version, _ := s.parseLocked(o.GetResourceVersion())
 	seen := o
@@ -145,15 +158,20 @@ func (w *Watch) observe(item any, deleted bool) error {
 // before never happened, and is dropped.
 func (w *Watch) Replace(items []any, resourceVersion string) error {
 	s := w.store
+	objects := make([]Object, len(items))
+	for i, item := range items {
+		var err error
+		if objects[i], err = s.objectOf(item); err != nil {
+			return err
+		}
+	}
 	s.mu.Lock()
 	version, _ := s.parseLocked(resourceVersion)
-	listed := make(map[Key]struct{}, len(items))
+	listed := make(map[Key]struct{}, len(objects))
 	if version < w.progress {
 		s.forgetAheadLocked(w)
 	}
-	for _, item := range items {
-		o := item.(Object)
-		s.transform(o)
+	for _, o := range objects {
 		listed[KeyOf(o)] = struct{}{}
 		s.observeLocked(KeyOf(o), version, o, !w.listed)
 	}
