@@ -79,6 +79,7 @@ func TestC32_AnswerThatTheWatchHasPassedChangesNothing(t *testing.T) {
 		"by an event of the object":  func(r *rig) { r.updates(object("a", "u1@12")) },
 		"by an event of another":     func(r *rig) { r.updates(object("a", "u1@12")); r.adds(object("b", "u2@13")) },
 		"by the event of the answer": func(r *rig) { r.updates(object("a", "u1@11")); r.updates(object("a", "u1@12")) },
+		"by no more than its event":  func(r *rig) { r.updates(object("a", "u1@11")) },
 		"by a list":                  func(r *rig) { r.lists(12, object("a", "u1@12")) },
 		"by a bookmark":              func(r *rig) { r.updates(object("a", "u1@12")); r.bookmark(20) },
 	} {
@@ -86,9 +87,10 @@ func TestC32_AnswerThatTheWatchHasPassedChangesNothing(t *testing.T) {
 			r := newRig(t)
 			r.lists(10, object("a", "u1@5"))
 			pass(r)
+			passed := version(r.Get(key("a")))
 			r.told = nil
 			r.acknowledge(object("a", "u1@11"))
-			r.sees("a", "u1@12")
+			r.sees("a", passed)
 			r.isAhead(0)
 			r.tells()
 		})
@@ -250,7 +252,8 @@ func TestO14_C35_IncomparableVersionSwitchesTheOverlayOffForGood(t *testing.T) {
 			r := newRig(t)
 			r.lists(10, object("a", "u1@5"))
 			r.acknowledge(object("a", "u1@11"))
-			r.acknowledge(object("b", "u2@12"))
+			r.acknowledge(object("a", "u1@12"))
+			r.acknowledge(object("b", "u2@13"))
 			if !r.Comparable() {
 				t.Fatal("incomparable from the start")
 			}
@@ -261,8 +264,8 @@ func TestO14_C35_IncomparableVersionSwitchesTheOverlayOffForGood(t *testing.T) {
 			r.sees("a", "u1@5") // what the watch says and nothing else
 			r.sees("b", "absent")
 			r.isAhead(0)
-			r.acknowledge(object("a", "u1@13"))
-			r.gone("a", "u1@13")
+			r.acknowledge(object("a", "u1@14"))
+			r.gone("a", "u1@14")
 			r.sees("a", "u1@5")
 			r.updates(object("a", "u1@zz"))
 			r.sees("a", "u1@zz")
