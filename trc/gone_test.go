@@ -1,6 +1,11 @@
 package trc_test
 
-import "testing"
+import (
+	"strconv"
+	"testing"
+
+	"github.com/evenkeel/evenkeel/trc"
+)
 
 func TestG03_O13_OwnDeleteIsSeenAtOnceAndLateEventsOfTheOldUIDAreHidden(t *testing.T) {
 	r := newRig(t)
@@ -58,6 +63,36 @@ func TestG16_OwnDeleteThatARelistHasSeenLeavesNothing(t *testing.T) {
 	r.lists(15)
 	r.isAhead(0)
 	r.sees("a", "absent")
+}
+
+func TestG16_NothingIsLeftOfManyCreatedAndDeletedObjects(t *testing.T) {
+	s := trc.NewStore(trc.Options{Name: "configmaps"})
+	w := s.AddWatch("")
+	told := 0
+	s.Subscribe(func(trc.Transition) { told++ })
+	must := func(err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	const objects = 100_000
+	must(w.Replace(nil, "10"))
+	for i := range objects {
+		name, created, deleted := "name"+strconv.Itoa(i), strconv.Itoa(11+2*i), strconv.Itoa(12+2*i)
+		uid := "u" + strconv.Itoa(i) + "@"
+		must(s.Acknowledge(object(name, uid+created)))
+		if i%2 == 0 { // the watch lags behind both writes, or lies between them
+			must(w.Add(object(name, uid+created)))
+		}
+		s.AcknowledgeGone(key(name), object(name, uid).UID, created)
+		if i%2 != 0 {
+			must(w.Add(object(name, uid+created)))
+		}
+		must(w.Delete(object(name, uid+deleted)))
+	}
+	if s.Len() != 0 || s.Ahead() != 0 || told != 2*objects {
+		t.Errorf("%d shown, %d ahead, %d transitions; want 0, 0, %d", s.Len(), s.Ahead(), told, 2*objects)
+	}
 }
 
 func TestO9_RecreationByUsIsSeenAtOnceWhateverTheWatchStillDelivers(t *testing.T) {

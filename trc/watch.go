@@ -56,8 +56,9 @@ func (s *Store) AddWatch(namespace string) *Watch {
 	return w
 }
 
-// Run feeds the store from the given watches until ctx ends. Lists and watches that fail are
-// repeated with the Reflector's back-off (0.8 s to 30 s); [Store.Err] tells of the last failure.
+// Run feeds the store from the given watches until ctx ends; it may be called once. Lists and
+// watches that fail are repeated with the Reflector's back-off (0.8 s to 30 s); [Store.Err] tells of
+// the last failure.
 func (s *Store) Run(ctx context.Context, watched ...Watched) {
 	var reflectors sync.WaitGroup
 	watches := make([]*Watch, len(watched))
