@@ -3,6 +3,7 @@ package trc_test
 import (
 	"fmt"
 	"maps"
+	"math"
 	"strconv"
 
 	"pgregory.net/rapid"
@@ -83,12 +84,20 @@ func (w *world) justified(key trc.Key, got trc.Object) error {
 	if _, gone := w.gone[uid]; gone && !w.limited[uid] {
 		return fmt.Errorf("G03: we deleted it")
 	}
-	for _, c := range w.of[key] {
-		if c.uid == uid && c.deleted && c.version <= progress {
-			return fmt.Errorf("G03: it was deleted at %d, progress is %d", c.version, progress)
-		}
+	if end := w.endOf(key, uid); end <= progress {
+		return fmt.Errorf("G03: it was deleted at %d, progress is %d", end, progress)
 	}
 	return nil
+}
+
+// endOf is the version of the deletion of a UID, or beyond all versions.
+func (w *world) endOf(key trc.Key, uid string) int {
+	for _, c := range w.of[key] {
+		if c.uid == uid && c.deleted {
+			return c.version
+		}
+	}
+	return math.MaxInt
 }
 
 // expected is what readers see of a key and whether that is ahead of its watch: the newest thing known
@@ -108,7 +117,7 @@ func (w *world) expected(key trc.Key) (want string, ahead, sure bool) {
 		if v := w.gone[uid]; v > newest.version {
 			newest = commit{version: v, uid: uid}
 		}
-		sure = sure && !w.limited[uid]
+		sure = sure && (!w.limited[uid] || w.endOf(key, uid) <= progress)
 	}
 	if newest.version == progress {
 		newest = base
