@@ -22,6 +22,13 @@
 // no sweeps. Versions are compared as integers (KEP-5504, Kubernetes 1.35); where they are not, the
 // overlay stays off and [Store.Comparable] says so.
 //
+// What is proven gone hides its UID until the watch has seen it go; a name's incarnations are ordered
+// by their versions like everything else. One limit is known, see [Store.AcknowledgeGone].
+//
+// The guarantees G01 (read your writes), G02 (monotonic reads), G03 (no resurrection) and G16 (no
+// leaks) are shown by TestModel_G01_G02_G03_G16, which compares random histories with an oracle, and
+// by the smaller tests that carry their numbers.
+//
 // # Transitions
 //
 // A [Transition] is a step of what readers see, computed in the same critical section that makes

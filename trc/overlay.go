@@ -28,26 +28,28 @@ func (s *Store) Acknowledge(o Object) error {
 }
 
 func (s *Store) acknowledgeLocked(key Key, o Object) {
-	w, version, ok := s.comparableLocked(key, o.GetResourceVersion())
+	w := s.watchOfLocked(key.Namespace)
+	if w == nil {
+		return
+	}
+	version, ok := s.parseLocked(o.GetResourceVersion())
 	if !ok || version <= w.progress {
 		return
 	}
-	e := &entry{version: version, object: o, base: s.Get(key)}
+	e := &entry{version: version, uid: o.GetUID(), object: o}
 	if s.options.Visible != nil && !s.options.Visible(o) {
 		e.object = nil
 	}
-	if before := s.ahead[key]; before != nil {
-		if before.version >= version || (before.gone && before.uid == o.GetUID()) {
-			return // an older answer that came late
-		}
-		e.base = before.base
-	}
-	s.ahead[key] = e
-	s.showLocked(key, e.object, false)
+	s.overlayLocked(w, key, e)
 }
 
 // AcknowledgeGone takes in the proof that the object with that UID, last seen by us at version, no
-// longer exists. Reads begun after it do not return it, whatever the watch still delivers of it.
+// longer exists. Reads begun after it do not return it, whatever the watch still delivers of it. If
+// we never saw a version, as when an object is deleted by UID alone, version is empty: then only a
+// UID that is shown or written by us is hidden.
+//
+// Limit: an object that another puts into the store's selector after version and before its deletion
+// is shown from the one event to the other, as nothing tells the version of the deletion.
 func (s *Store) AcknowledgeGone(key Key, uid types.UID, version string) {
 	s.mu.Lock()
 	s.goneLocked(key, uid, version)
@@ -56,35 +58,45 @@ func (s *Store) AcknowledgeGone(key Key, uid types.UID, version string) {
 }
 
 func (s *Store) goneLocked(key Key, uid types.UID, version string) {
-	w, v, ok := s.comparableLocked(key, version)
-	if !ok {
+	w := s.watchOfLocked(key.Namespace)
+	if w == nil || s.incomparable {
 		return
 	}
-	e := &entry{version: v, gone: true, uid: uid, base: s.Get(key)}
-	if before := s.ahead[key]; before != nil {
-		if before.object != nil && before.object.GetUID() != uid && before.version > v {
-			return // a newer incarnation is known already
+	e := &entry{gone: true, uid: uid}
+	if version != "" {
+		var ok bool
+		if e.version, ok = s.parseLocked(version); !ok {
+			return
 		}
+	}
+	s.overlayLocked(w, key, e)
+}
+
+// overlayLocked lays e over its key, unless what lies there is newer. Versions order the
+// incarnations of a name too: all of a later one are beyond all of an earlier one. Within an
+// incarnation, that it is gone outdoes all else, and then the newest version it is known to have had
+// counts: up to there the name belongs to it and reads absent.
+func (s *Store) overlayLocked(w *Watch, key Key, e *entry) {
+	e.base = s.Get(key)
+	if before := s.ahead[key]; before != nil {
 		e.base = before.base
+		switch {
+		case before.uid != e.uid || before.gone == e.gone:
+			if before.version >= e.version {
+				return // an older answer that came late
+			}
+		case before.gone:
+			before.version = max(before.version, e.version)
+			return
+		default:
+			e.version = max(before.version, e.version)
+		}
 	}
-	if shown := s.Get(key); shown != nil && shown.GetUID() != uid && s.ahead[key] == nil {
-		return // the watch shows a newer incarnation already
-	}
-	if v <= w.progress && (e.base == nil || e.base.GetUID() != uid) {
+	if e.version <= w.progress && (e.base == nil || e.base.GetUID() != e.uid) {
 		return // the watch has seen it go
 	}
 	s.ahead[key] = e
-	s.showLocked(key, nil, false)
-}
-
-// comparableLocked returns the watch that covers key and the version as a number, or false.
-func (s *Store) comparableLocked(key Key, version string) (*Watch, uint64, bool) {
-	w := s.watchOfLocked(key.Namespace)
-	if w == nil {
-		return nil, 0, false
-	}
-	v, ok := s.parseLocked(version)
-	return w, v, ok
+	s.showLocked(key, e.object, false)
 }
 
 func (s *Store) watchOfLocked(namespace string) *Watch {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -64,18 +65,20 @@ type Store struct {
 // progress, or gone is set and base still has its UID.
 type entry struct {
 	version uint64
-	object  Object    // what is shown; nil for nothing
+	uid     types.UID // whose version that is
+	object  Object    // what is shown; nil for nothing: it is gone, or outside the selector
 	gone    bool      // the object with uid is known to be deleted, at a version after this one
-	uid     types.UID // of the deleted object
 	base    Object    // what the watch would show; nil for nothing
 }
 
-type subscriber struct{ handle func(Transition) }
+type subscriber struct {
+	handle func(Transition)
+	ended  atomic.Bool
+}
 
 type delivery struct {
 	transition Transition
-	only       *subscriber // nil: all of to
-	to         []*subscriber
+	to         *subscriber
 }
 
 // NewStore returns an empty store without watches.
@@ -144,21 +147,26 @@ func (s *Store) ByIndex(name, value string) ([]Object, error) {
 }
 
 // Subscribe delivers every object there is as an initial addition, and every transition from then
-// on, in order and one at a time. handle must not block for long: it holds up the watch. The
-// returned function ends the subscription.
+// on, in order and one at a time. handle must not block for long: it holds up the watch. If it
+// panics, whoever delivers does, be it the watch or a writer; only that transition of that
+// subscriber is lost.
+//
+// The returned function ends the subscription: no call begins after it has returned, except one that
+// another goroutine is just about to make.
 func (s *Store) Subscribe(handle func(Transition)) (unsubscribe func()) {
 	sub := &subscriber{handle: handle}
 	s.mu.Lock()
 	for _, item := range s.shown.List() {
-		s.pending = append(s.pending, delivery{Transition{New: item.(Object), Initial: true}, sub, nil})
+		s.pending = append(s.pending, delivery{Transition{New: item.(Object), Initial: true}, sub})
 	}
-	s.subscribers = append(slices.Clip(s.subscribers), sub)
+	s.subscribers = append(s.subscribers, sub)
 	s.mu.Unlock()
 	s.deliver()
 	return func() {
+		sub.ended.Store(true)
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.subscribers = slices.DeleteFunc(slices.Clone(s.subscribers), func(other *subscriber) bool { return other == sub })
+		s.subscribers = slices.DeleteFunc(s.subscribers, func(other *subscriber) bool { return other == sub })
 	}
 }
 
@@ -203,8 +211,8 @@ func (s *Store) showLocked(key Key, o Object, initial bool) {
 }
 
 func (s *Store) queueLocked(t Transition) {
-	if len(s.subscribers) > 0 {
-		s.pending = append(s.pending, delivery{t, nil, s.subscribers})
+	for _, sub := range s.subscribers {
+		s.pending = append(s.pending, delivery{t, sub})
 	}
 }
 
@@ -225,17 +233,22 @@ func (s *Store) deliver() {
 	}
 }
 
-// handOut calls the subscribers without the lock, which it must be called with.
+// handOut calls the subscribers without the lock, which it must be called with. What a panic leaves
+// over stays pending for the next who delivers, which is the next bookmark at the latest.
 func (s *Store) handOut(batch []delivery) {
 	s.mu.Unlock()
-	defer s.mu.Lock()
-	for _, d := range batch {
-		if d.only != nil {
-			d.only.handle(d.transition)
-			continue
+	next := 0
+	defer func() {
+		s.mu.Lock()
+		if next < len(batch) {
+			s.pending = append(batch[next:], s.pending...)
 		}
-		for _, sub := range d.to {
-			sub.handle(d.transition)
+	}()
+	for next < len(batch) {
+		d := batch[next]
+		next++
+		if !d.to.ended.Load() {
+			d.to.handle(d.transition)
 		}
 	}
 }

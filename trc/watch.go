@@ -2,6 +2,7 @@ package trc
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -55,8 +56,9 @@ func (s *Store) AddWatch(namespace string) *Watch {
 	return w
 }
 
-// Run feeds the store from the given watches until ctx ends. Lists and watches that fail are
-// repeated with the Reflector's back-off (0.8 s to 30 s); [Store.Err] tells of the last failure.
+// Run feeds the store from the given watches until ctx ends; it may be called once. Lists and
+// watches that fail are repeated with the Reflector's back-off (0.8 s to 30 s); [Store.Err] tells of
+// the last failure.
 func (s *Store) Run(ctx context.Context, watched ...Watched) {
 	var reflectors sync.WaitGroup
 	watches := make([]*Watch, len(watched))
@@ -123,10 +125,22 @@ func (w *Watch) Update(item any) error { return w.observe(item, false) }
 // Delete takes in an event of the watch. Its object carries the version of the deletion.
 func (w *Watch) Delete(item any) error { return w.observe(item, true) }
 
+// objectOf returns what a watch delivered, prepared for the store.
+func (s *Store) objectOf(item any) (Object, error) {
+	o, ok := item.(Object)
+	if !ok {
+		return nil, fmt.Errorf("trc: store %s: %T is no API object", s.options.Name, item)
+	}
+	s.transform(o)
+	return o, nil
+}
+
 func (w *Watch) observe(item any, deleted bool) error {
 	s := w.store
-	o := item.(Object)
-	s.transform(o)
+	o, err := s.objectOf(item)
+	if err != nil {
+		return err
+	}
 	s.mu.Lock()
 	version, _ := s.parseLocked(o.GetResourceVersion())
 	seen := o
@@ -145,15 +159,20 @@ func (w *Watch) observe(item any, deleted bool) error {
 // before never happened, and is dropped.
 func (w *Watch) Replace(items []any, resourceVersion string) error {
 	s := w.store
+	objects := make([]Object, len(items))
+	for i, item := range items {
+		var err error
+		if objects[i], err = s.objectOf(item); err != nil {
+			return err
+		}
+	}
 	s.mu.Lock()
 	version, _ := s.parseLocked(resourceVersion)
-	listed := make(map[Key]struct{}, len(items))
+	listed := make(map[Key]struct{}, len(objects))
 	if version < w.progress {
 		s.forgetAheadLocked(w)
 	}
-	for _, item := range items {
-		o := item.(Object)
-		s.transform(o)
+	for _, o := range objects {
 		listed[KeyOf(o)] = struct{}{}
 		s.observeLocked(KeyOf(o), version, o, !w.listed)
 	}

@@ -1,0 +1,196 @@
+package trc_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// busyServer commits writes of many goroutines in one order.
+type busyServer struct {
+	mu  sync.Mutex
+	log []commit
+	now map[trc.Key]commit
+}
+
+// write creates, updates or deletes, and returns what it did.
+func (b *busyServer) write(key trc.Key, remove bool) commit {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	c := b.now[key]
+	if c.uid == "" || c.deleted {
+		c = commit{key: key, uid: "u" + strconv.Itoa(len(b.log))}
+	} else {
+		c.deleted = remove
+	}
+	c.version = firstVersion + len(b.log)
+	b.log = append(b.log, c)
+	b.now[key] = c
+	return c
+}
+
+// since returns what was committed after the first n commits.
+func (b *busyServer) since(n int) []commit {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.log[n:len(b.log):len(b.log)]
+}
+
+// ended reports whether the object was deleted by now.
+func (b *busyServer) ended(c commit) bool {
+	for _, later := range b.since(c.version - firstVersion) {
+		if later.key == c.key && later.uid == c.uid && later.deleted {
+			return true
+		}
+	}
+	return false
+}
+
+func TestG01_G02_ManyWritersReadersAndAWatchAtOnce(t *testing.T) {
+	const writers, readers, writes = 4, 2, 400
+	r := newRigWithoutWatch(t)
+	w := r.AddWatch("")
+	server := &busyServer{now: map[trc.Key]commit{}}
+	var inside atomic.Int32
+	r.Subscribe(func(trc.Transition) {
+		if inside.Add(1) != 1 {
+			t.Error("two transitions are delivered at once")
+		}
+		inside.Add(-1)
+	})
+	if err := w.Replace(nil, strconv.Itoa(firstVersion-1)); err != nil {
+		t.Fatal(err)
+	}
+
+	var writing, others sync.WaitGroup
+	for i := range writers {
+		writing.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(i), 0))
+			for range writes {
+				key := key("name" + strconv.Itoa(random.IntN(5)))
+				if err := writeAndRead(r.Store, server, server.write(key, random.IntN(4) == 0)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	done := make(chan struct{})
+	others.Go(func() { feed(t, w, server, done) })
+	for range readers {
+		others.Go(func() { readOn(t, r.Store, done) })
+	}
+	writing.Wait()
+	close(done)
+	others.Wait()
+
+	if err := agree(r.Store); err != nil {
+		t.Error(err)
+	}
+	if r.Ahead() != 0 {
+		t.Errorf("%d keys are ahead", r.Ahead())
+	}
+	for key, c := range server.now {
+		want := "absent"
+		if c.shown() {
+			want = version(c.object())
+		}
+		r.sees(key.Name, want)
+	}
+}
+
+// writeAndRead acknowledges a write and reads what it wrote.
+func writeAndRead(s *trc.Store, server *busyServer, c commit) error {
+	if c.deleted {
+		s.AcknowledgeGone(c.key, c.object().GetUID(), "")
+		if o := s.Get(c.key); o != nil && string(o.GetUID()) == c.uid {
+			return fmt.Errorf("G03: get %s: %s, which we deleted", c.key, version(o))
+		}
+		return nil
+	}
+	if err := s.Acknowledge(c.object()); err != nil {
+		return err
+	}
+	o := s.Get(c.key)
+	if o == nil {
+		if !server.ended(c) {
+			return fmt.Errorf("G01: get %s: absent, but %s@%d was acknowledged", c.key, c.uid, c.version)
+		}
+		return nil
+	}
+	if v, _ := strconv.Atoi(o.GetResourceVersion()); v < c.version {
+		return fmt.Errorf("G01: get %s: %s, but %s@%d was acknowledged", c.key, version(o), c.uid, c.version)
+	}
+	return nil
+}
+
+// feed is the watch: events in order, now and then a list instead of some.
+func feed(t *testing.T, w *trc.Watch, server *busyServer, done <-chan struct{}) {
+	fed := 0
+	now := map[trc.Key]commit{}
+	for last := false; !last; {
+		select {
+		case <-done:
+			last = true
+		default:
+		}
+		news := server.since(fed)
+		fed += len(news)
+		for _, c := range news {
+			now[c.key] = c
+		}
+		var err error
+		if len(news)%7 == 6 {
+			err = w.Replace(shownOf(now), strconv.Itoa(firstVersion-1+fed))
+			news = nil
+		}
+		for _, c := range news {
+			if c.deleted {
+				err = w.Delete(c.object())
+			} else {
+				err = w.Update(c.object())
+			}
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func shownOf(now map[trc.Key]commit) []any {
+	var all []any
+	for _, c := range now {
+		if c.shown() {
+			all = append(all, c.object())
+		}
+	}
+	return all
+}
+
+// readOn reads until done, and checks that no object goes back in time.
+func readOn(t *testing.T, s *trc.Store, done <-chan struct{}) {
+	newest := map[string]int{}
+	for {
+		select {
+		case <-done:
+			return
+		default:
+		}
+		named, err := s.ByIndex("name", "name0")
+		if err != nil || len(named) > 1 {
+			t.Errorf("index: %v, %v", named, err)
+		}
+		for _, o := range append(named, s.List("", nil)...) { // in the order in which they were read
+			uid := string(o.GetUID())
+			v, _ := strconv.Atoi(o.GetResourceVersion())
+			if v < newest[uid] {
+				t.Errorf("G02: read %s after @%d", version(o), newest[uid])
+			}
+			newest[uid] = v
+		}
+	}
+}

@@ -1,0 +1,356 @@
+package trc_test
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// rounds times 100 checks of 30 steps on average. More: -rapid.checks, -rapid.steps.
+const rounds = 200
+
+// TestModel_G01_G02_G03_G16 drives a store with random histories of a small API server and compares
+// it after every step with a naive oracle that knows the whole history and forgets nothing.
+func TestModel_G01_G02_G03_G16(t *testing.T) {
+	n := rounds
+	if raceEnabled || testing.Short() {
+		n = rounds / 10
+	}
+	steps := 0
+	for range n {
+		rapid.Check(t, func(t *rapid.T) {
+			w := newWorld(t)
+			t.Repeat(map[string]func(*rapid.T){
+				"":         func(t *rapid.T) { steps++; w.check(t) },
+				"foreign":  w.foreign,
+				"own":      w.own,
+				"ownAgain": w.own,
+				"answer":   w.answer,
+				"event":    w.event,
+				"bookmark": w.bookmark,
+				"relist":   w.relist,
+			})
+			w.settle(t)
+		})
+	}
+	t.Logf("%d steps", steps)
+}
+
+// commit is one step of the server's history of a name.
+type commit struct {
+	version int
+	key     trc.Key
+	uid     string
+	out     bool // outside of the selector
+	deleted bool
+}
+
+func (c commit) shown() bool { return c.uid != "" && !c.deleted && !c.out }
+
+func (c commit) object() trc.Object {
+	o := object(c.key.Name, c.uid+"@"+strconv.Itoa(c.version))
+	if c.out {
+		o = hidden(c.key.Name, c.uid+"@"+strconv.Itoa(c.version))
+	}
+	return within(c.key.Namespace, o)
+}
+
+// answer is what a write of ours was answered with, on its way to the store.
+type answer struct {
+	commit        // what it did, or what a read found
+	seen   string // for a delete: the last version of the object that we knew
+}
+
+type modelWatch struct {
+	*trc.Watch
+	namespace string
+	progress  int // what it has delivered; 0 before the first list
+}
+
+// firstVersion makes the versions cross from two digits to three, so that their order is not that of
+// strings.
+const firstVersion = 95
+
+type world struct {
+	store    *trc.Store
+	watches  []*modelWatch
+	keys     []trc.Key
+	selector bool
+
+	log     []commit // the version of log[i] is firstVersion+i
+	of      map[trc.Key][]commit
+	uids    int
+	pending []answer
+
+	// What the store was told.
+	acknowledged map[trc.Key][]commit
+	gone         map[string]int // by UID: the newest version it is known to have had
+	goneOf       map[trc.Key][]string
+	limited      map[string]bool // gone UIDs that fall under the limit of AcknowledgeGone
+
+	// What readers saw.
+	replay map[trc.Key]trc.Object
+	newest map[string]int
+	broken error
+}
+
+func newWorld(t *rapid.T) *world {
+	w := &world{
+		selector: rapid.Bool().Draw(t, "selector"),
+		of:       map[trc.Key][]commit{}, acknowledged: map[trc.Key][]commit{},
+		gone: map[string]int{}, goneOf: map[trc.Key][]string{}, limited: map[string]bool{},
+		replay: map[trc.Key]trc.Object{}, newest: map[string]int{},
+	}
+	options := trc.Options{Name: "model"}
+	if w.selector {
+		options.Visible = func(o trc.Object) bool { return o.GetLabels()[hiddenLabel] == "" }
+	}
+	w.store = trc.NewStore(options)
+	_ = w.store.AddIndex("name", func(o trc.Object) []string { return []string{o.GetName()} })
+	_ = w.store.AddIndex("version", func(o trc.Object) []string { return []string{o.GetResourceVersion()} })
+	namespaces := []string{""}
+	if rapid.Bool().Draw(t, "two watches") {
+		namespaces = []string{"one", "two"}
+	}
+	for _, namespace := range namespaces {
+		w.watches = append(w.watches, &modelWatch{Watch: w.store.AddWatch(namespace), namespace: namespace})
+	}
+	w.keys = []trc.Key{{Namespace: "one", Name: "a"}, {Namespace: "two", Name: "a"}, {Namespace: "one", Name: "b"}}
+	w.store.Subscribe(func(transition trc.Transition) {
+		if err := apply(w.replay, transition); err != nil && w.broken == nil {
+			w.broken = err
+		}
+	})
+	return w
+}
+
+// ---- the API server ----
+
+func (w *world) version() int { return firstVersion + len(w.log) - 1 }
+
+// at is the state of a name at a version; its uid is empty where there never was any.
+func (w *world) at(key trc.Key, version int) commit {
+	history := w.of[key]
+	for i := len(history) - 1; i >= 0; i-- {
+		if history[i].version <= version {
+			return history[i]
+		}
+	}
+	return commit{key: key, deleted: true}
+}
+
+// write commits a random step of a name and returns it with what was before.
+func (w *world) write(t *rapid.T) (before, after commit) {
+	key := rapid.SampledFrom(w.keys).Draw(t, "key")
+	before = w.at(key, w.version())
+	after = before
+	if before.deleted {
+		w.uids++
+		after = commit{key: key, uid: "u" + strconv.Itoa(w.uids)}
+	} else {
+		after.deleted = rapid.IntRange(0, 2).Draw(t, "delete") == 0
+	}
+	if w.selector && !after.deleted {
+		after.out = rapid.IntRange(0, 2).Draw(t, "out") == 0
+	}
+	after.version = w.version() + 1
+	w.log = append(w.log, after)
+	w.of[key] = append(w.of[key], after)
+	return before, after
+}
+
+func (w *world) foreign(t *rapid.T) { w.write(t) }
+
+// own is a write of ours, or a consistent read, which is taken in likewise.
+func (w *world) own(t *rapid.T) {
+	var a answer
+	if rapid.IntRange(0, 4).Draw(t, "read") == 0 {
+		a.commit = w.at(rapid.SampledFrom(w.keys).Draw(t, "key"), w.version())
+		if a.deleted {
+			return
+		}
+	} else {
+		_, a.commit = w.write(t)
+	}
+	if a.deleted {
+		known := []string{""}
+		for _, c := range w.of[a.key] {
+			if c.uid == a.uid && !c.deleted {
+				known = append(known, strconv.Itoa(c.version))
+			}
+		}
+		a.seen = rapid.SampledFrom(known).Draw(t, "seen")
+	}
+	if rapid.Bool().Draw(t, "late") {
+		w.pending = append(w.pending, a)
+		return
+	}
+	w.tell(t, a)
+}
+
+func (w *world) answer(t *rapid.T) {
+	if len(w.pending) == 0 {
+		return
+	}
+	i := rapid.IntRange(0, len(w.pending)-1).Draw(t, "which")
+	a := w.pending[i]
+	w.pending = slices.Delete(w.pending, i, i+1)
+	w.tell(t, a)
+}
+
+// tell acknowledges an answer.
+func (w *world) tell(t *rapid.T, a answer) {
+	if !a.deleted {
+		if err := w.store.Acknowledge(a.object()); err != nil {
+			t.Fatal(err)
+		}
+		w.acknowledged[a.key] = append(w.acknowledged[a.key], a.commit)
+		if seen, gone := w.gone[a.uid]; gone {
+			w.gone[a.uid] = max(seen, a.version)
+		}
+		return
+	}
+	w.store.AcknowledgeGone(a.key, object("", a.uid+"@").UID, a.seen)
+	seen, _ := strconv.Atoi(a.seen)
+	for _, c := range w.acknowledged[a.key] {
+		if c.uid == a.uid {
+			seen = max(seen, c.version)
+		}
+	}
+	w.gone[a.uid] = seen
+	w.goneOf[a.key] = append(w.goneOf[a.key], a.uid)
+	// The limit: between what we knew and the deletion it was out of the watch's sight, or we knew
+	// nothing at all.
+	base := w.at(a.key, w.watchOf(a.key).progress)
+	w.limited[a.uid] = seen == 0 && base.version < a.version && base.uid != a.uid
+	for _, c := range w.of[a.key] {
+		if c.uid == a.uid && c.version < a.version && w.at(a.key, max(c.version, seen)).out {
+			w.limited[a.uid] = true
+		}
+	}
+}
+
+// ---- the watches ----
+
+func (w *world) watchOf(key trc.Key) *modelWatch {
+	for _, watch := range w.watches {
+		if watch.covers(key) {
+			return watch
+		}
+	}
+	return nil
+}
+
+func (m *modelWatch) covers(key trc.Key) bool {
+	return m.namespace == "" || m.namespace == key.Namespace
+}
+
+// next is the next commit that the watch delivers, if there is any.
+func (w *world) next(m *modelWatch) (before, after commit, found bool) {
+	for _, c := range w.log {
+		if c.version <= m.progress || !m.covers(c.key) {
+			continue
+		}
+		if before := w.at(c.key, c.version-1); before.shown() || c.shown() {
+			return before, c, true
+		}
+	}
+	return commit{}, commit{}, false
+}
+
+func (w *world) event(t *rapid.T) {
+	w.deliver(t, rapid.SampledFrom(w.watches).Draw(t, "watch"))
+}
+
+// deliver delivers the next event of a watch, and reports whether there was any.
+func (w *world) deliver(t *rapid.T, m *modelWatch) bool {
+	before, after, found := w.next(m)
+	if m.progress == 0 || !found {
+		return false
+	}
+	var err error
+	switch {
+	case !after.shown(): // deleted, or out of the selector: what was there, with the version of its end
+		before.version = after.version
+		err = m.Delete(before.object())
+	case before.shown() && before.uid == after.uid:
+		err = m.Update(after.object())
+	default:
+		err = m.Add(after.object())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.progress = after.version
+	return true
+}
+
+func (w *world) bookmark(t *rapid.T) {
+	m := rapid.SampledFrom(w.watches).Draw(t, "watch")
+	upTo := w.version()
+	if _, next, found := w.next(m); found {
+		upTo = next.version - 1
+	}
+	if m.progress == 0 || upTo < m.progress {
+		return
+	}
+	w.mark(t, m, rapid.IntRange(m.progress, upTo).Draw(t, "version"))
+}
+
+func (w *world) mark(t *rapid.T, m *modelWatch, version int) {
+	if err := m.Bookmark(strconv.Itoa(version)); err != nil {
+		t.Fatal(err)
+	}
+	m.progress = version
+}
+
+// relist lists as of any version that is not older than progress: what lies between is never told.
+func (w *world) relist(t *rapid.T) {
+	m := rapid.SampledFrom(w.watches).Draw(t, "watch")
+	lowest := max(m.progress, firstVersion-1)
+	w.list(t, m, rapid.IntRange(lowest, w.version()).Draw(t, "version"))
+}
+
+func (w *world) list(t *rapid.T, m *modelWatch, version int) {
+	var listed []any
+	for _, key := range w.keys {
+		if c := w.at(key, version); m.covers(key) && c.shown() {
+			listed = append(listed, c.object())
+		}
+	}
+	if err := m.Replace(listed, strconv.Itoa(version)); err != nil {
+		t.Fatal(err)
+	}
+	m.progress = version
+}
+
+// settle lets everything arrive: then the store is the server, and nothing is left over.
+func (w *world) settle(t *rapid.T) {
+	for _, m := range w.watches {
+		if m.progress == 0 {
+			w.list(t, m, firstVersion-1)
+		}
+		for w.deliver(t, m) {
+			w.check(t)
+		}
+		w.mark(t, m, w.version())
+		w.check(t)
+	}
+	for _, a := range w.pending {
+		w.tell(t, a)
+		w.check(t)
+	}
+	for _, key := range w.keys {
+		want := w.at(key, w.version())
+		if got := w.store.Get(key); (got != nil) != want.shown() || (got != nil && version(got) != version(want.object())) {
+			t.Errorf("in the end: get %s: %s, the server has %+v", key, version(got), want)
+		}
+	}
+	if ahead := w.store.Ahead(); ahead != 0 {
+		t.Errorf("in the end %d keys are ahead", ahead)
+	}
+}

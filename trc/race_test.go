@@ -1,0 +1,5 @@
+//go:build race
+
+package trc_test
+
+const raceEnabled = true
