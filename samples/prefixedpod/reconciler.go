@@ -23,7 +23,9 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Reconciler keeps one Pod per PrefixedPod.
-type Reconciler struct{ pods framework.Secondary[*corev1.Pod] }
+type Reconciler struct {
+	pods framework.Secondary[*corev1.Pod]
+}
 
 type update = framework.UpdateControl[*v1.PrefixedPod]
 
