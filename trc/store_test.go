@@ -174,6 +174,37 @@ func TestSubscriberMayWriteAndSubscribe(t *testing.T) {
 	}
 }
 
+func TestWriterDoesNotWaitForASlowSubscriberNorCallItASecondTime(t *testing.T) {
+	r := newRig(t)
+	var told []string
+	busy := false
+	r.Subscribe(func(transition trc.Transition) {
+		if busy {
+			t.Errorf("told of %q while busy", describe(transition))
+		}
+		told = append(told, describe(transition))
+		if len(told) > 1 {
+			return
+		}
+		busy = true
+		written := make(chan struct{})
+		go func() {
+			defer close(written)
+			for _, o := range objects(object("a", "u1@11"), object("a", "u1@12")) {
+				if err := r.Acknowledge(o); err != nil {
+					t.Error(err)
+				}
+			}
+		}()
+		<-written
+		busy = false
+	})
+	r.lists(10, object("a", "u1@5"))
+	if want := []string{"add a u1@5 initially", "update a u1@5 u1@11", "update a u1@11 u1@12"}; !slices.Equal(told, want) {
+		t.Errorf("told %q, want %q", told, want)
+	}
+}
+
 func TestG15_SubscriberThatPanicsLosesNothingOfOthers(t *testing.T) {
 	r := newRig(t)
 	r.Subscribe(func(transition trc.Transition) {
