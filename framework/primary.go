@@ -158,7 +158,7 @@ func (c *controller[P]) patchOf(read trc.Object, returned P) (map[string]any, er
 			delete(metadata, field)
 		}
 	}
-	return difference(before, after)
+	return difference(before, after), nil
 }
 
 func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], read trc.Object, control UpdateControl[P]) error {

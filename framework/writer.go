@@ -276,7 +276,10 @@ func (w *writer) sendMergePatch(ctx context.Context, r *resource, key trc.Key, f
 }
 
 func (w *writer) create(ctx context.Context, object Object, options writeOptions) (Object, error) {
-	object = object.DeepCopyObject().(Object)
+	object, err := privateCopy(object)
+	if err != nil {
+		return nil, err
+	}
 	if object.GetName() == "" && object.GetGenerateName() != "" {
 		object.SetName(generateName(object.GetGenerateName()))
 	}
