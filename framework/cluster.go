@@ -30,6 +30,7 @@ type cluster struct {
 	scheme *runtime.Scheme
 	codecs serializer.CodecFactory
 	mapper *restmapper.DeferredDiscoveryRESTMapper
+	flying flight // the writes of all runs
 
 	mu        sync.Mutex // guards everything below; a leaf
 	resources map[resourceKey]*resource
@@ -227,6 +228,15 @@ func (c *cluster) acknowledge(gvk schema.GroupVersionKind, o Object) error {
 func (c *cluster) acknowledgeGone(gvk schema.GroupVersionKind, o Object) {
 	for _, s := range c.storesOf(gvk) {
 		s.AcknowledgeGone(trc.KeyOf(o), o.GetUID(), o.GetResourceVersion())
+	}
+}
+
+// acknowledgeNone takes in that no object has that name.
+func (c *cluster) acknowledgeNone(gvk schema.GroupVersionKind, key trc.Key) {
+	for _, s := range c.storesOf(gvk) {
+		if shown := s.Get(key); shown != nil {
+			s.AcknowledgeGone(key, shown.GetUID(), shown.GetResourceVersion())
+		}
 	}
 }
 

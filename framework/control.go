@@ -22,7 +22,8 @@ func NoUpdate[P Object]() UpdateControl[P] { return UpdateControl[P]{} }
 //
 //   - by patch (the default): given the primary that Reconcile received, changed in place, what
 //     differs from the status it was read with is sent, removals included. Given a fresh object (one
-//     without a UID), what it sets is sent, and nothing is removed.
+//     without a UID), what it sets is sent, and no field is removed. Lists are replaced as a whole, and
+//     a Go field without omitempty is always set.
 //   - by apply: a fresh object with exactly the fields the controller wants to own.
 //
 // If nothing differs, nothing is sent.

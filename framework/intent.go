@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -168,14 +169,22 @@ func (w *writer) own(r *resource, o Object) error {
 	if err != nil {
 		return err
 	}
-	references := []metav1.OwnerReference{reference}
-	for _, other := range o.GetOwnerReferences() {
-		if other.UID != reference.UID {
-			references = append(references, other)
-		}
+	references := slices.Clone(o.GetOwnerReferences())
+	same := func(other metav1.OwnerReference) bool { return other.UID == reference.UID }
+	if i := slices.IndexFunc(references, same); i >= 0 {
+		references[i] = reference
+	} else {
+		references = append(references, reference)
 	}
 	o.SetOwnerReferences(references)
 	return nil
+}
+
+// othersThan returns those of the owners that o does not name.
+func othersThan(o Object, owners []metav1.OwnerReference) []metav1.OwnerReference {
+	return slices.DeleteFunc(slices.Clone(owners), func(owner metav1.OwnerReference) bool {
+		return slices.ContainsFunc(o.GetOwnerReferences(), func(named metav1.OwnerReference) bool { return named.UID == owner.UID })
+	})
 }
 
 func (w *writer) ownIntent(r *resource, key trc.Key, intent map[string]any) error {

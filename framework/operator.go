@@ -156,6 +156,8 @@ func (op *Operator) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Also what runs write that have ignored their cancellation.
+	defer op.cluster.flying.end()
 	ctx = logr.NewContext(ctx, op.logger)
 	// Caches and events outlive the runs that use them.
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))

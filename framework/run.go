@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/evenkeel/evenkeel/scheduler"
@@ -28,9 +27,12 @@ func (c *controller[P]) reconcile(ctx context.Context, key trc.Key, run schedule
 	// Deferred so that a panic, which the scheduler turns into a failure, ends the writer too.
 	defer func() { result.Requests = rc.write.end() }()
 
-	control, err := c.lifecycle(ctx, rc, shared)
-	result = control
-	result.Err = c.soften(ctx, rc, err, &result)
+	result, result.Err = c.lifecycle(ctx, rc, shared)
+	if onlyConflicts(result.Err) && ctx.Err() == nil {
+		// Not a failure, but a reason to look again; what there is to see has been read already.
+		rc.logger.V(1).Info("conflict, running again", "conflict", result.Err.Error())
+		result.Err, result.Superseded = nil, true
+	}
 	return result
 }
 
@@ -46,27 +48,6 @@ func (c *controller[P]) newContext(key trc.Key, read trc.Object, run scheduler.R
 			owner: read, ownerGVK: c.gvk,
 		},
 	}
-}
-
-// soften treats a conflict with a concurrent change as what it is: not a failure, but a reason to
-// look again. The primary is read consistently first, so that the next run does not meet the same
-// stale view.
-func (c *controller[P]) soften(ctx context.Context, rc *Context[P], err error, result *scheduler.Result) error {
-	if !apierrors.IsConflict(err) || ctx.Err() != nil {
-		return err
-	}
-	live, readErr := c.resource.get(ctx, rc.key)
-	switch {
-	case readErr == nil:
-		if err := c.operator.cluster.acknowledge(c.gvk, live); err != nil {
-			return err
-		}
-	case !apierrors.IsNotFound(readErr):
-		return errors.Join(err, readErr)
-	}
-	rc.logger.V(1).Info("conflict, running again", "conflict", err.Error())
-	result.RescheduleNow = true
-	return nil
 }
 
 // lifecycle decides between cleanup and reconcile, and sees to the finalizer before the author's first
@@ -101,7 +82,7 @@ func (c *controller[P]) cleanup(ctx context.Context, rc *Context[P]) (scheduler.
 	if control.keep {
 		return scheduler.Result{RescheduleAfter: control.rescheduleIn}, nil
 	}
-	return scheduler.Result{}, c.removeFinalizer(ctx, rc.write, rc.key)
+	return scheduler.Result{}, c.removeFinalizer(ctx, rc.write, rc.write.owner)
 }
 
 // reconcileAuthor calls the author and carries out the result. read is the primary as the author got
@@ -133,7 +114,7 @@ func (c *controller[P]) callReconcile(ctx context.Context, rc *Context[P]) (cont
 }
 
 func (c *controller[P]) failed(ctx context.Context, rc *Context[P], read trc.Object, failure error) (scheduler.Result, error) {
-	if c.errorHandler == nil || apierrors.IsConflict(failure) {
+	if c.errorHandler == nil || onlyConflicts(failure) {
 		return scheduler.Result{}, failure
 	}
 	control := c.errorHandler.ErrorStatus(ctx, rc.primary, rc, failure)
@@ -142,7 +123,7 @@ func (c *controller[P]) failed(ctx context.Context, rc *Context[P], read trc.Obj
 	}
 	if control.status {
 		err := c.carryOut(ctx, rc, read, UpdateControl[P]{object: control.object, status: true})
-		if err != nil && !apierrors.IsConflict(err) {
+		if err != nil && !onlyConflicts(err) {
 			return scheduler.Result{}, errors.Join(failure, err)
 		}
 	}

@@ -194,9 +194,12 @@ func (m *machine[K]) settle(now time.Time, s *keyState[K], r Result) {
 		s.interval = jittered(m.maxInterval)
 		s.intervalAt = now.Add(s.interval)
 	}
-	if r.Err != nil {
+	switch {
+	case r.Err != nil:
 		m.backOff(now, s)
-	} else {
+	case r.Superseded:
+		s.add(now, timeline.Timer{})
+	default:
 		s.retry.Reset()
 		s.retryAt, s.early = time.Time{}, false
 	}

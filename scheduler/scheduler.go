@@ -55,6 +55,9 @@ type Result struct {
 	RescheduleAfter time.Duration
 	// RescheduleNow asks for a further run at once.
 	RescheduleNow bool
+	// Superseded says that the run came to nothing because the world had changed meanwhile: a further
+	// one follows, and as this one was neither success nor failure, attempts and back-off stay as they are.
+	Superseded bool
 	// Gone says that the resource no longer exists: the key's state is dropped.
 	Gone bool
 	// Requests are the write requests of the run, for the record.

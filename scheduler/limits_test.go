@@ -64,6 +64,24 @@ func TestG19NoRunStartsIfTheContextHasEndedBefore(t *testing.T) {
 	}
 }
 
+func TestG08ASupersededRunIsNeitherSuccessNorFailure(t *testing.T) {
+	exact := retry.Policy{Initial: time.Second, Factor: 2, Jitter: retry.NoJitter}
+	synctest.Test(t, func(t *testing.T) {
+		runs := 0
+		h := start(t, scheduler.Options[string]{Retry: exact}, func(context.Context, string, scheduler.Run) scheduler.Result {
+			if runs++; runs%2 == 0 {
+				return scheduler.Result{Superseded: true}
+			}
+			return scheduler.Result{Err: errBroken}
+		})
+		h.Offer("a", event())
+		time.Sleep(5 * time.Second)
+		h.expect(t,
+			"0s a: manual by test", "1s a: retry 1", "1s a: rescheduled after 0s",
+			"3s a: retry 2", "3s a: rescheduled after 0s")
+	})
+}
+
 func TestCausesThatDecideKeepsAreCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var last []timeline.Cause

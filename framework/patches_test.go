@@ -13,11 +13,11 @@ import (
 	webpagev1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
-var _ = Describe("A patch, under attack", func() {
+var _ = Describe("A patch at its limits", func() {
 	var ns string
 	BeforeEach(func() { ns = namespace() })
 
-	It("int64 beyond 2^53 in status survive a patch", func() {
+	It("keeps whole numbers that no float64 holds", func() {
 		r := &pages{reconcile: func(_ context.Context, page *Page, _ *pageContext) (pageUpdate, error) {
 			page.Status.ObservedGeneration = 1<<53 + 1
 			return framework.PatchStatus(page), nil
@@ -28,7 +28,7 @@ var _ = Describe("A patch, under attack", func() {
 		Expect(read(page).Status.ObservedGeneration).To(BeEquivalentTo(1<<53 + 1))
 	})
 
-	It("Create of nil is an error", func() {
+	It("refuses to create nil with an error", func() {
 		r := &pages{reconcile: func(ctx context.Context, _ *Page, c *pageContext) (pageUpdate, error) {
 			var m *corev1.ConfigMap
 			_, err := framework.Create(ctx, c, m)
@@ -40,7 +40,7 @@ var _ = Describe("A patch, under attack", func() {
 		Expect(records(op, page)[0].Err).To(ContainSubstring("the object is nil"))
 	})
 
-	It("unstructured primaries work", func() {
+	It("writes unstructured primaries", func() {
 		r := unstructuredPages(func(u *unstructuredObject) framework.UpdateControl[*unstructuredObject] {
 			u.Object["status"] = map[string]any{"url": "http://x", "observedGeneration": int64(1<<53 + 1)}
 			u.SetLabels(map[string]string{"a": "b"})
@@ -55,7 +55,7 @@ var _ = Describe("A patch, under attack", func() {
 		Expect(read(page).Status.ObservedGeneration).To(BeEquivalentTo(1<<53 + 1))
 	})
 
-	It("unstructured ints of Go are taken or refused clearly", func() {
+	It("takes the ints of Go in unstructured objects", func() {
 		r := unstructuredPages(func(u *unstructuredObject) framework.UpdateControl[*unstructuredObject] {
 			u.Object["status"] = map[string]any{"observedGeneration": 7}
 			return framework.PatchStatus(u)
