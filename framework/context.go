@@ -23,6 +23,7 @@ type Context[P Object] struct {
 	run        scheduler.Run
 	write      *writer
 	logger     logr.Logger
+	life       context.Context // ends when the operator stops, not with the run's deadline
 }
 
 var (
