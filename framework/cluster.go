@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/unstructuredscheme"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -153,6 +154,10 @@ func (c *cluster) storeOf(r *resource, w watching) (*sharedStore, error) {
 	if err != nil {
 		return nil, fmt.Errorf("framework: label selector %q: %w", w.labels, err)
 	}
+	field, err := fields.ParseSelector(w.fields)
+	if err != nil {
+		return nil, fmt.Errorf("framework: field selector %q: %w", w.fields, err)
+	}
 	namespaces := slices.Compact(slices.Sorted(slices.Values(w.namespaces)))
 	if len(namespaces) == 0 || !r.namespaced {
 		namespaces = []string{""}
@@ -169,7 +174,7 @@ func (c *cluster) storeOf(r *resource, w watching) (*sharedStore, error) {
 	}
 	shared := &sharedStore{key: key, Store: trc.NewStore(trc.Options{
 		Name:    r.name,
-		Visible: func(o trc.Object) bool { return selector.Matches(labels.Set(o.GetLabels())) },
+		Visible: selects(selector, field),
 	})}
 	for _, namespace := range namespaces {
 		watched := trc.Watched{
