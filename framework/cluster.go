@@ -68,7 +68,7 @@ func newCluster(config *rest.Config, scheme *runtime.Scheme) (*cluster, error) {
 	return &cluster{
 		config: config, http: client, scheme: scheme,
 		codecs:    serializer.NewCodecFactory(scheme),
-		mapper:    restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disco)),
+		mapper:    restmapper.NewDeferredDiscoveryRESTMapperWithContext(memory.NewMemCacheClientWithContext(disco)),
 		resources: map[resourceKey]*resource{},
 		stores:    map[storeKey]*sharedStore{},
 	}, nil
@@ -76,7 +76,7 @@ func newCluster(config *rest.Config, scheme *runtime.Scheme) (*cluster, error) {
 
 // resourceOf returns the resource that serves the kind of sample. It asks the API server's discovery
 // the first time.
-func (c *cluster) resourceOf(sample runtime.Object, gvk schema.GroupVersionKind) (*resource, error) {
+func (c *cluster) resourceOf(ctx context.Context, sample runtime.Object, gvk schema.GroupVersionKind) (*resource, error) {
 	_, isUnstructured := sample.(*unstructured.Unstructured)
 	key := resourceKey{gvk: gvk, unstructured: isUnstructured}
 	c.mu.Lock()
@@ -86,7 +86,7 @@ func (c *cluster) resourceOf(sample runtime.Object, gvk schema.GroupVersionKind)
 		return known, nil
 	}
 	// Discovery is a request: never under the lock. Two callers may both make it; either result serves.
-	mapping, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	mapping, err := c.mapper.RESTMappingWithContext(ctx, gvk.GroupKind(), gvk.Version)
 	if err != nil {
 		return nil, fmt.Errorf("framework: %s: %w; is its CustomResourceDefinition installed?", gvk, err)
 	}
@@ -236,13 +236,15 @@ func (c *cluster) acknowledgeGone(gvk schema.GroupVersionKind, o Object) {
 	}
 }
 
-// acknowledgeNone takes in that no object has that name.
-func (c *cluster) acknowledgeNone(gvk schema.GroupVersionKind, key trc.Key) {
+// acknowledgeNone takes in that no object has that name, and reports whether a cache had shown one.
+func (c *cluster) acknowledgeNone(gvk schema.GroupVersionKind, key trc.Key) (surprise bool) {
 	for _, s := range c.storesOf(gvk) {
 		if shown := s.Get(key); shown != nil {
 			s.AcknowledgeGone(key, shown.GetUID(), shown.GetResourceVersion())
+			surprise = true
 		}
 	}
+	return surprise
 }
 
 func (c *cluster) storesOf(gvk schema.GroupVersionKind) []*sharedStore {

@@ -258,4 +258,18 @@ var _ = Describe("A run that meets the changes of others", func() {
 		close(goOn)
 		Eventually(outcome).Should(Receive(MatchError(framework.ErrRunEnded)))
 	})
+
+	It("is over at once if the primary has vanished under it, though the watch is silent", func() {
+		s := newStall("webpages")
+		page := create(newPage(ns, "p"))
+		r := &pages{reconcile: func(_ context.Context, p *Page, _ *pageContext) (pageUpdate, error) {
+			Expect(admin.Delete(ctx, newPage(ns, "p"))).To(Succeed())
+			p.Status.URL = "http://late"
+			return framework.PatchStatus(p), nil
+		}}
+		op, _ := operate(ns, r, pageOptions{Retry: slow}, func(config *restConfig) { config.Wrap(s.wrap) })
+		Eventually(func() int { return len(records(op, page)) }).Should(Equal(1))
+		Eventually(func() int { return framework.PendingKeys(op, "webpage") }).Should(BeZero())
+		Expect(records(op, page)[0].Err).To(BeEmpty())
+	})
 })

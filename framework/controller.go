@@ -142,11 +142,11 @@ func (c *controller[P]) referenceTo(primary P) *corev1.ObjectReference {
 }
 
 // prepare resolves resources, which asks the API server's discovery, and sets up the stores.
-func (c *controller[P]) prepare() error {
+func (c *controller[P]) prepare(ctx context.Context) error {
 	cluster := c.operator.cluster
 	fail := func(err error) error { return fmt.Errorf("framework: controller %q: %w", c.name, err) }
 	var err error
-	if c.resource, err = cluster.resourceOf(newObject[P](), c.gvk); err != nil {
+	if c.resource, err = cluster.resourceOf(ctx, newObject[P](), c.gvk); err != nil {
 		return fail(err)
 	}
 	namespaces := watchedNamespaces(c.options.Namespaces, c.operator.options.Namespaces)
@@ -157,7 +157,7 @@ func (c *controller[P]) prepare() error {
 		return fail(err)
 	}
 	for i, d := range c.secondaries {
-		informer, err := c.informerFor(d, namespaces)
+		informer, err := c.informerFor(ctx, d, namespaces)
 		if err != nil {
 			return fail(fmt.Errorf("secondary %q: %w", d.name, err))
 		}
@@ -168,9 +168,9 @@ func (c *controller[P]) prepare() error {
 	return c.subscribe()
 }
 
-func (c *controller[P]) informerFor(d secondaryDescription, namespaces []string) (*eventsource.Informer, error) {
+func (c *controller[P]) informerFor(ctx context.Context, d secondaryDescription, namespaces []string) (*eventsource.Informer, error) {
 	cluster := c.operator.cluster
-	r, err := cluster.resourceOf(d.object, d.gvk)
+	r, err := cluster.resourceOf(ctx, d.object, d.gvk)
 	if err != nil {
 		return nil, err
 	}

@@ -69,7 +69,7 @@ type runner interface {
 	finalizerName() (gk string, name string)
 	// prepare resolves the controller's resources and subscribes it to its stores and sources; end
 	// takes that back.
-	prepare() error
+	prepare(ctx context.Context) error
 	end()
 	// custom are the sources that the author brought.
 	custom() []eventsource.Source
@@ -173,8 +173,10 @@ func (op *Operator) Run(ctx context.Context) error {
 
 	for _, c := range controllers {
 		defer c.end()
-		if err := c.prepare(); err != nil {
+		if err := c.prepare(ctx); err != nil && ctx.Err() == nil {
 			return err
+		} else if err != nil {
+			return nil // an orderly stop
 		}
 	}
 	stopEvents, err := op.startEvents(background)

@@ -7,6 +7,7 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/retry"
@@ -66,6 +67,21 @@ var _ = Describe("A patch at its limits", func() {
 		page := create(newPage(ns, "p"))
 		Eventually(func() int { return len(records(op, page)) }).ShouldNot(BeZero())
 		Expect(records(op, page)[0].Err).NotTo(ContainSubstring("panic"))
+	})
+
+	It("refuses an object that is neither a copy nor fresh, as it would remove what others have set", func() {
+		r := &pages{reconcile: func(_ context.Context, p *Page, _ *pageContext) (pageUpdate, error) {
+			half := &Page{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: p.Name, UID: p.UID}, Spec: p.Spec}
+			return framework.PatchResource(half), nil
+		}}
+		op, _ := operate(ns, r, pageOptions{Retry: slow})
+		page := newPage(ns, "p")
+		page.Finalizers = []string{"somebody.else/holds"}
+		create(page)
+		Eventually(func() int { return len(records(op, page)) }).Should(Equal(1))
+		Expect(records(op, page)[0].Err).To(ContainSubstring("no resourceVersion"))
+		Expect(read(page).Finalizers).To(Equal([]string{"somebody.else/holds"}))
+		change(page, func(p *Page) { p.Finalizers = nil })
 	})
 })
 

@@ -97,6 +97,9 @@ func (c *controller[P]) checkReturned(key trc.Key, read trc.Object, returned P) 
 	if uid := returned.GetUID(); uid != "" && uid != read.GetUID() {
 		return fail("the object has UID %s, not the primary's %s", uid, read.GetUID())
 	}
+	if returned.GetUID() != "" && returned.GetResourceVersion() == "" {
+		return fail("the object has a UID but no resourceVersion: it is no copy of the primary, and with a UID no fresh object; what it lacks would be removed")
+	}
 	return nil
 }
 

@@ -127,13 +127,14 @@ func (w *writer) send(ctx context.Context, r *resource, key trc.Key, verb string
 // run does not meet the same stale view.
 func (w *writer) refused(ctx context.Context, r *resource, key trc.Key, refusal error) error {
 	stale := isStale(refusal)
-	if !stale && !apierrors.IsAlreadyExists(refusal) {
+	if !stale && !apierrors.IsAlreadyExists(refusal) && !apierrors.IsNotFound(refusal) {
 		return refusal
 	}
 	live, err := r.get(ctx, key)
 	switch {
 	case apierrors.IsNotFound(err):
-		w.cluster.acknowledgeNone(r.gvk, key)
+		// What no cache shows is missing for another reason: a namespace, a sub-resource.
+		stale = w.cluster.acknowledgeNone(r.gvk, key) || stale
 		live = nil
 	case err != nil:
 		return errors.Join(refusal, fmt.Errorf("framework: get %s: %w", r.describe(key), err))

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"sync/atomic"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -129,6 +131,22 @@ var _ = Describe("What feeds a controller", func() {
 		Expect(framework.Register(op, r, pageOptions{Sources: []eventsource.Source{nil}})).To(MatchError(ContainSubstring("nil")))
 		var nobody *pages
 		Expect(framework.Register(op, nobody, pageOptions{})).To(MatchError(ContainSubstring("nil")))
+	})
+
+	It("G19 stops at once while the API server does not answer", func() {
+		op := newOperator(framework.OperatorOptions{}, func(config *restConfig) {
+			config.Wrap(func(http.RoundTripper) http.RoundTripper {
+				return roundTripper(func(request *http.Request) (*http.Response, error) {
+					<-request.Context().Done()
+					return nil, request.Context().Err()
+				})
+			})
+		})
+		Expect(framework.Register(op, &pages{}, pageOptions{})).To(Succeed())
+		stop := run(op)
+		stopped := make(chan error, 1)
+		go func() { stopped <- stop() }()
+		Eventually(stopped).WithTimeout(5 * time.Second).Should(Receive(BeNil()))
 	})
 })
 

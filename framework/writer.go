@@ -164,12 +164,12 @@ func typed[T Object](o Object, err error) (T, error) {
 }
 
 // target resolves and checks what is common to all writes.
-func (w *writer) target(o Object) (*resource, trc.Key, error) {
+func (w *writer) target(ctx context.Context, o Object) (*resource, trc.Key, error) {
 	gvk, err := gvkOf(w.cluster.scheme, o)
 	if err != nil {
 		return nil, trc.Key{}, err
 	}
-	r, err := w.cluster.resourceOf(o, gvk)
+	r, err := w.cluster.resourceOf(ctx, o, gvk)
 	if err != nil {
 		return nil, trc.Key{}, err
 	}
@@ -178,7 +178,7 @@ func (w *writer) target(o Object) (*resource, trc.Key, error) {
 }
 
 func (w *writer) apply(ctx context.Context, desired Object, options writeOptions) (Object, error) {
-	r, key, err := w.target(desired)
+	r, key, err := w.target(ctx, desired)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +199,7 @@ func (w *writer) apply(ctx context.Context, desired Object, options writeOptions
 }
 
 func (w *writer) applyStatus(ctx context.Context, desired Object, options writeOptions) (Object, error) {
-	r, key, err := w.target(desired)
+	r, key, err := w.target(ctx, desired)
 	if err != nil {
 		return nil, err
 	}
@@ -287,7 +287,7 @@ func (w *writer) create(ctx context.Context, object Object, options writeOptions
 	if object.GetName() == "" && object.GetGenerateName() != "" {
 		object.SetName(generateName(object.GetGenerateName()))
 	}
-	r, key, err := w.target(object)
+	r, key, err := w.target(ctx, object)
 	if err != nil {
 		return nil, err
 	}
@@ -303,7 +303,7 @@ func (w *writer) create(ctx context.Context, object Object, options writeOptions
 }
 
 func (w *writer) update(ctx context.Context, object Object, options writeOptions, subresource ...string) (Object, error) {
-	r, key, err := w.target(object)
+	r, key, err := w.target(ctx, object)
 	if err != nil {
 		return nil, err
 	}
@@ -316,7 +316,7 @@ func (w *writer) update(ctx context.Context, object Object, options writeOptions
 }
 
 func (w *writer) delete(ctx context.Context, object Object, options writeOptions) error {
-	r, key, err := w.target(object)
+	r, key, err := w.target(ctx, object)
 	if err != nil {
 		return err
 	}
