@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/unstructuredscheme"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -30,6 +31,7 @@ type cluster struct {
 	scheme *runtime.Scheme
 	codecs serializer.CodecFactory
 	mapper *restmapper.DeferredDiscoveryRESTMapper
+	flying flight // the writes of all runs
 
 	mu        sync.Mutex // guards everything below; a leaf
 	resources map[resourceKey]*resource
@@ -66,7 +68,7 @@ func newCluster(config *rest.Config, scheme *runtime.Scheme) (*cluster, error) {
 	return &cluster{
 		config: config, http: client, scheme: scheme,
 		codecs:    serializer.NewCodecFactory(scheme),
-		mapper:    restmapper.NewDeferredDiscoveryRESTMapper(memory.NewMemCacheClient(disco)),
+		mapper:    restmapper.NewDeferredDiscoveryRESTMapperWithContext(memory.NewMemCacheClientWithContext(disco)),
 		resources: map[resourceKey]*resource{},
 		stores:    map[storeKey]*sharedStore{},
 	}, nil
@@ -74,7 +76,7 @@ func newCluster(config *rest.Config, scheme *runtime.Scheme) (*cluster, error) {
 
 // resourceOf returns the resource that serves the kind of sample. It asks the API server's discovery
 // the first time.
-func (c *cluster) resourceOf(sample runtime.Object, gvk schema.GroupVersionKind) (*resource, error) {
+func (c *cluster) resourceOf(ctx context.Context, sample runtime.Object, gvk schema.GroupVersionKind) (*resource, error) {
 	_, isUnstructured := sample.(*unstructured.Unstructured)
 	key := resourceKey{gvk: gvk, unstructured: isUnstructured}
 	c.mu.Lock()
@@ -84,7 +86,7 @@ func (c *cluster) resourceOf(sample runtime.Object, gvk schema.GroupVersionKind)
 		return known, nil
 	}
 	// Discovery is a request: never under the lock. Two callers may both make it; either result serves.
-	mapping, err := c.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	mapping, err := c.mapper.RESTMappingWithContext(ctx, gvk.GroupKind(), gvk.Version)
 	if err != nil {
 		return nil, fmt.Errorf("framework: %s: %w; is its CustomResourceDefinition installed?", gvk, err)
 	}
@@ -152,6 +154,10 @@ func (c *cluster) storeOf(r *resource, w watching) (*sharedStore, error) {
 	if err != nil {
 		return nil, fmt.Errorf("framework: label selector %q: %w", w.labels, err)
 	}
+	field, err := fields.ParseSelector(w.fields)
+	if err != nil {
+		return nil, fmt.Errorf("framework: field selector %q: %w", w.fields, err)
+	}
 	namespaces := slices.Compact(slices.Sorted(slices.Values(w.namespaces)))
 	if len(namespaces) == 0 || !r.namespaced {
 		namespaces = []string{""}
@@ -168,7 +174,7 @@ func (c *cluster) storeOf(r *resource, w watching) (*sharedStore, error) {
 	}
 	shared := &sharedStore{key: key, Store: trc.NewStore(trc.Options{
 		Name:    r.name,
-		Visible: func(o trc.Object) bool { return selector.Matches(labels.Set(o.GetLabels())) },
+		Visible: selects(selector, field),
 	})}
 	for _, namespace := range namespaces {
 		watched := trc.Watched{
@@ -228,6 +234,17 @@ func (c *cluster) acknowledgeGone(gvk schema.GroupVersionKind, o Object) {
 	for _, s := range c.storesOf(gvk) {
 		s.AcknowledgeGone(trc.KeyOf(o), o.GetUID(), o.GetResourceVersion())
 	}
+}
+
+// acknowledgeNone takes in that no object has that name, and reports whether a cache had shown one.
+func (c *cluster) acknowledgeNone(gvk schema.GroupVersionKind, key trc.Key) (surprise bool) {
+	for _, s := range c.storesOf(gvk) {
+		if shown := s.Get(key); shown != nil {
+			s.AcknowledgeGone(key, shown.GetUID(), shown.GetResourceVersion())
+			surprise = true
+		}
+	}
+	return surprise
 }
 
 func (c *cluster) storesOf(gvk schema.GroupVersionKind) []*sharedStore {

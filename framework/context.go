@@ -23,6 +23,7 @@ type Context[P Object] struct {
 	run        scheduler.Run
 	write      *writer
 	logger     logr.Logger
+	life       context.Context // ends when the operator stops, not with the run's deadline
 }
 
 var (
@@ -71,7 +72,7 @@ func Live[T Object, P Object](ctx context.Context, c *Context[P], namespace, nam
 	if err != nil {
 		return none, err
 	}
-	r, err := c.write.cluster.resourceOf(sample, gvk)
+	r, err := c.write.cluster.resourceOf(ctx, sample, gvk)
 	if err != nil {
 		return none, err
 	}

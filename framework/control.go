@@ -12,6 +12,7 @@ type UpdateControl[P Object] struct {
 	resource     bool
 	status       bool
 	reschedule   bool
+	rescheduled  bool // RescheduleAfter was called
 	rescheduleIn time.Duration
 }
 
@@ -22,7 +23,8 @@ func NoUpdate[P Object]() UpdateControl[P] { return UpdateControl[P]{} }
 //
 //   - by patch (the default): given the primary that Reconcile received, changed in place, what
 //     differs from the status it was read with is sent, removals included. Given a fresh object (one
-//     without a UID), what it sets is sent, and nothing is removed.
+//     without a UID), what it sets is sent, and no field is removed. Lists are replaced as a whole, and
+//     a Go field without omitempty is always set.
 //   - by apply: a fresh object with exactly the fields the controller wants to own.
 //
 // If nothing differs, nothing is sent.
@@ -44,7 +46,7 @@ func PatchResourceAndStatus[P Object](primary P) UpdateControl[P] {
 // RescheduleAfter asks for a further run after d at the latest. It is kept when events lead to runs
 // before, until one of them asks for another time. d must be positive.
 func (u UpdateControl[P]) RescheduleAfter(d time.Duration) UpdateControl[P] {
-	u.rescheduleIn = d
+	u.rescheduled, u.rescheduleIn = true, d
 	return u
 }
 
@@ -56,7 +58,7 @@ func (u UpdateControl[P]) Reschedule() UpdateControl[P] {
 }
 
 func (u UpdateControl[P]) validate() error {
-	if u.rescheduleIn < 0 {
+	if u.rescheduled && u.rescheduleIn <= 0 {
 		return fmt.Errorf("framework: UpdateControl: RescheduleAfter %v: must be positive", u.rescheduleIn)
 	}
 	return nil
@@ -65,6 +67,7 @@ func (u UpdateControl[P]) validate() error {
 // DeleteControl says how Cleanup ended. The zero value is [RemoveFinalizer].
 type DeleteControl struct {
 	keep         bool
+	rescheduled  bool // KeepFinalizerFor was called
 	rescheduleIn time.Duration
 }
 
@@ -77,11 +80,11 @@ func KeepFinalizer() DeleteControl { return DeleteControl{keep: true} }
 // KeepFinalizerFor keeps the finalizer and runs Cleanup again after d at the latest. d must be
 // positive.
 func KeepFinalizerFor(d time.Duration) DeleteControl {
-	return DeleteControl{keep: true, rescheduleIn: d}
+	return DeleteControl{keep: true, rescheduled: true, rescheduleIn: d}
 }
 
 func (d DeleteControl) validate() error {
-	if d.rescheduleIn < 0 {
+	if d.rescheduled && d.rescheduleIn <= 0 {
 		return fmt.Errorf("framework: DeleteControl: KeepFinalizerFor %v: must be positive", d.rescheduleIn)
 	}
 	return nil
@@ -93,6 +96,7 @@ type ErrorStatusControl[P Object] struct {
 	object       P
 	status       bool
 	noRetry      bool
+	rescheduled  bool // RescheduleAfter was called
 	rescheduleIn time.Duration
 }
 
@@ -111,12 +115,12 @@ func (e ErrorStatusControl[P]) WithoutRetry() ErrorStatusControl[P] {
 
 // RescheduleAfter replaces the retry by a run after d at the latest. d must be positive.
 func (e ErrorStatusControl[P]) RescheduleAfter(d time.Duration) ErrorStatusControl[P] {
-	e.noRetry, e.rescheduleIn = true, d
+	e.noRetry, e.rescheduled, e.rescheduleIn = true, true, d
 	return e
 }
 
 func (e ErrorStatusControl[P]) validate() error {
-	if e.rescheduleIn < 0 {
+	if e.rescheduled && e.rescheduleIn <= 0 {
 		return fmt.Errorf("framework: ErrorStatusControl: RescheduleAfter %v: must be positive", e.rescheduleIn)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/evenkeel/evenkeel/eventsource"
@@ -32,13 +33,14 @@ type controller[P Object] struct {
 	resource  *resource
 	store     *sharedStore
 	sources   []eventsource.Source
+	stops     []func() // of what was subscribed to and started
 	informers map[SecondarySource]*eventsource.Informer
 	scheduler *scheduler.Scheduler[trc.Key]
 	recorder  *timeline.Recorder
 }
 
 func newController[P Object](op *Operator, reconciler Reconciler[P], options ControllerOptions[P]) (*controller[P], error) {
-	if op == nil || reconciler == nil {
+	if op == nil || isNil(reconciler) {
 		return nil, errors.New("framework: Register: neither the operator nor the reconciler may be nil")
 	}
 	gvk, err := declaredKind(op, newObject[P](), options.GroupVersionKind)
@@ -104,10 +106,17 @@ func (c *controller[P]) describeSecondaries() error {
 		if err := checkNamespaces(d.namespaces); err != nil {
 			errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: Namespaces: %w", c.name, d.name, err))
 		}
+		if _, err := labels.Parse(d.selector); err != nil {
+			errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: LabelSelector %q: %w", c.name, d.name, d.selector, err))
+		}
 		taken(d.name)
 		c.secondaries = append(c.secondaries, d)
 	}
-	for _, source := range c.options.Sources {
+	for i, source := range c.options.Sources {
+		if source == nil {
+			errs = append(errs, fmt.Errorf("framework: controller %q: Sources[%d] is nil", c.name, i))
+			continue
+		}
 		taken(source.Name())
 	}
 	return errors.Join(errs...)
@@ -133,11 +142,11 @@ func (c *controller[P]) referenceTo(primary P) *corev1.ObjectReference {
 }
 
 // prepare resolves resources, which asks the API server's discovery, and sets up the stores.
-func (c *controller[P]) prepare() error {
+func (c *controller[P]) prepare(ctx context.Context) error {
 	cluster := c.operator.cluster
 	fail := func(err error) error { return fmt.Errorf("framework: controller %q: %w", c.name, err) }
 	var err error
-	if c.resource, err = cluster.resourceOf(newObject[P](), c.gvk); err != nil {
+	if c.resource, err = cluster.resourceOf(ctx, newObject[P](), c.gvk); err != nil {
 		return fail(err)
 	}
 	namespaces := watchedNamespaces(c.options.Namespaces, c.operator.options.Namespaces)
@@ -148,7 +157,7 @@ func (c *controller[P]) prepare() error {
 		return fail(err)
 	}
 	for i, d := range c.secondaries {
-		informer, err := c.informerFor(d, namespaces)
+		informer, err := c.informerFor(ctx, d, namespaces)
 		if err != nil {
 			return fail(fmt.Errorf("secondary %q: %w", d.name, err))
 		}
@@ -159,9 +168,9 @@ func (c *controller[P]) prepare() error {
 	return c.subscribe()
 }
 
-func (c *controller[P]) informerFor(d secondaryDescription, namespaces []string) (*eventsource.Informer, error) {
+func (c *controller[P]) informerFor(ctx context.Context, d secondaryDescription, namespaces []string) (*eventsource.Informer, error) {
 	cluster := c.operator.cluster
-	r, err := cluster.resourceOf(d.object, d.gvk)
+	r, err := cluster.resourceOf(ctx, d.object, d.gvk)
 	if err != nil {
 		return nil, err
 	}
@@ -173,19 +182,34 @@ func (c *controller[P]) informerFor(d secondaryDescription, namespaces []string)
 		d.mapper = eventsource.OwnedBy(c.gvk.GroupKind(), !c.resource.namespaced)
 	}
 	return eventsource.NewInformer(store.Store, eventsource.InformerOptions{
-		Name: d.name, Index: c.name + "/" + d.name, Kind: d.gvk.Kind, Map: d.mapper, Filter: d.filter,
+		Name: d.name, Index: c.name + "/" + d.name, Kind: d.gvk.Kind,
+		Map: c.guardedMapper(d.name, d.mapper), Filter: c.guardedFilter(d.name, d.filter),
 	}), nil
 }
 
 // subscribe connects stores and sources with the scheduler, which keeps their events until it runs.
 func (c *controller[P]) subscribe() error {
-	c.store.Subscribe(c.primaryChanged)
+	c.stops = append(c.stops, c.store.Subscribe(c.primaryChanged))
 	for _, source := range c.sources {
-		if _, err := source.Start(sink[P]{c}); err != nil {
+		stop, err := source.Start(sink[P]{c})
+		if err != nil {
 			return fmt.Errorf("framework: controller %q: source %q: %w", c.name, source.Name(), err)
 		}
+		c.stops = append(c.stops, stop)
 	}
 	return nil
+}
+
+func (c *controller[P]) custom() []eventsource.Source { return c.options.Sources }
+
+// end stops what subscribe started, the last first.
+func (c *controller[P]) end() {
+	for _, stop := range slices.Backward(c.stops) {
+		if stop != nil {
+			stop()
+		}
+	}
+	c.stops = nil
 }
 
 func (c *controller[P]) run(ctx context.Context) error { return c.scheduler.Run(ctx) }
@@ -236,11 +260,13 @@ func (c *controller[P]) triggers(t trc.Transition) bool {
 	if !matters || c.options.Filter == nil {
 		return matters
 	}
-	var old P
-	if t.Old != nil {
-		old = t.Old.(P)
-	}
-	return c.options.Filter(old, t.New.(P))
+	return c.guardedFilter(c.name, func(before, after trc.Object) bool {
+		var old P
+		if before != nil {
+			old = before.(P)
+		}
+		return c.options.Filter(old, after.(P))
+	})(t.Old, t.New)
 }
 
 // needsFinalizer tells whether the controller's finalizer is still to be put on the primary.

@@ -11,3 +11,6 @@ func PendingKeys(op *Operator, controller string) int {
 	}
 	return -1
 }
+
+// EndWrites does to writes what the end of Operator.Run does.
+func EndWrites(op *Operator) { op.cluster.flying.end() }

@@ -1,14 +1,17 @@
 package framework
 
 import (
-	"encoding/json"
+	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -34,13 +37,44 @@ func intentOf(gvk schema.GroupVersionKind, o Object) (map[string]any, error) {
 	return content, nil
 }
 
-// contentOf returns a private JSON form of the object.
+// contentOf returns a private JSON form of the object, in which whole numbers are int64.
 func contentOf(o Object) (map[string]any, error) {
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o.DeepCopyObject())
+	var content map[string]any
+	var err error
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		content, err = plainJSON(u.Object)
+	} else {
+		content, err = runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("framework: %T %s: %w", o, trc.KeyOf(o), err)
 	}
 	return content, nil
+}
+
+// plainJSON copies what an author built by hand, where any Go type may stand: Kubernetes' own copying
+// panics at an int.
+func plainJSON(content map[string]any) (map[string]any, error) {
+	encoded, err := json.Marshal(content)
+	if err != nil {
+		return nil, err
+	}
+	var plain map[string]any
+	err = json.Unmarshal(encoded, &plain)
+	return plain, err
+}
+
+// privateCopy returns a copy that may be changed.
+func privateCopy(o Object) (Object, error) {
+	if isNil(o) {
+		return nil, errors.New("framework: the object is nil")
+	}
+	u, ok := o.(*unstructured.Unstructured)
+	if !ok {
+		return o.DeepCopyObject().(Object), nil
+	}
+	content, err := contentOf(u)
+	return &unstructured.Unstructured{Object: content}, err
 }
 
 // dropNulls removes nulls, which Go types leave where a timestamp has no value: sent in an apply,
@@ -62,28 +96,31 @@ func dropNulls(value any) {
 	}
 }
 
-// difference is the merge patch from one JSON object to another, nil if they are equal.
-func difference(from, to map[string]any) (map[string]any, error) {
-	before, err := json.Marshal(from)
-	if err != nil {
-		return nil, err
+// difference is the merge patch from one JSON object to another, nil if they are equal. Numbers stay
+// what they are: by way of float64, an int64 such as a time in nanoseconds would change.
+func difference(from, to map[string]any) map[string]any {
+	patch := map[string]any{}
+	for key, value := range to {
+		before := from[key]
+		fields, isObject := value.(map[string]any)
+		previous, wasObject := before.(map[string]any)
+		if isObject && wasObject {
+			if inner := difference(previous, fields); inner != nil {
+				patch[key] = inner
+			}
+		} else if !reflect.DeepEqual(before, value) {
+			patch[key] = value
+		}
 	}
-	after, err := json.Marshal(to)
-	if err != nil {
-		return nil, err
+	for key, before := range from {
+		if _, still := to[key]; !still && before != nil {
+			patch[key] = nil
+		}
 	}
-	patch, err := jsonpatch.CreateMergePatch(before, after)
-	if err != nil {
-		return nil, err
+	if len(patch) == 0 {
+		return nil
 	}
-	var content map[string]any
-	if err := json.Unmarshal(patch, &content); err != nil {
-		return nil, err
-	}
-	if len(content) == 0 {
-		return nil, nil
-	}
-	return content, nil
+	return patch
 }
 
 // additions is the merge patch that brings intent into current without removing anything.
@@ -98,7 +135,7 @@ func additions(current Object, intent map[string]any) (map[string]any, error) {
 	delete(intent, "kind")
 	merged := runtime.DeepCopyJSON(content)
 	overlay(merged, intent)
-	return difference(content, merged)
+	return difference(content, merged), nil
 }
 
 // overlay sets in target what intent sets, field by field; lists are replaced.
@@ -132,14 +169,22 @@ func (w *writer) own(r *resource, o Object) error {
 	if err != nil {
 		return err
 	}
-	references := []metav1.OwnerReference{reference}
-	for _, other := range o.GetOwnerReferences() {
-		if other.UID != reference.UID {
-			references = append(references, other)
-		}
+	references := slices.Clone(o.GetOwnerReferences())
+	same := func(other metav1.OwnerReference) bool { return other.UID == reference.UID }
+	if i := slices.IndexFunc(references, same); i >= 0 {
+		references[i] = reference
+	} else {
+		references = append(references, reference)
 	}
 	o.SetOwnerReferences(references)
 	return nil
+}
+
+// othersThan returns those of the owners that o does not name.
+func othersThan(o Object, owners []metav1.OwnerReference) []metav1.OwnerReference {
+	return slices.DeleteFunc(slices.Clone(owners), func(owner metav1.OwnerReference) bool {
+		return slices.ContainsFunc(o.GetOwnerReferences(), func(named metav1.OwnerReference) bool { return named.UID == owner.UID })
+	})
 }
 
 func (w *writer) ownIntent(r *resource, key trc.Key, intent map[string]any) error {

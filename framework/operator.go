@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,6 +18,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
@@ -65,8 +67,12 @@ type Operator struct {
 type runner interface {
 	controllerName() string
 	finalizerName() (gk string, name string)
-	// prepare resolves the controller's resources and subscribes it to its stores.
-	prepare() error
+	// prepare resolves the controller's resources and subscribes it to its stores and sources; end
+	// takes that back.
+	prepare(ctx context.Context) error
+	end()
+	// custom are the sources that the author brought.
+	custom() []eventsource.Source
 	// run works until ctx ends.
 	run(ctx context.Context) error
 	records() []timeline.Record
@@ -156,6 +162,8 @@ func (op *Operator) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// Also what runs write that have ignored their cancellation.
+	defer op.cluster.flying.end()
 	ctx = logr.NewContext(ctx, op.logger)
 	// Caches and events outlive the runs that use them.
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
@@ -164,8 +172,11 @@ func (op *Operator) Run(ctx context.Context) error {
 	defer stopBackground()
 
 	for _, c := range controllers {
-		if err := c.prepare(); err != nil {
+		defer c.end()
+		if err := c.prepare(ctx); err != nil && ctx.Err() == nil {
 			return err
+		} else if err != nil {
+			return nil // an orderly stop
 		}
 	}
 	stopEvents, err := op.startEvents(background)
@@ -174,7 +185,7 @@ func (op *Operator) Run(ctx context.Context) error {
 	}
 	defer stopEvents()
 	stores.Go(func() { op.cluster.runStores(background) })
-	if err := op.awaitSync(ctx); err != nil {
+	if err := op.awaitSync(ctx, controllers); err != nil || ctx.Err() != nil {
 		return err
 	}
 	op.setReady(true)
@@ -208,8 +219,9 @@ func (op *Operator) start() ([]runner, error) {
 	return slices.Clone(op.controllers), nil
 }
 
-// awaitSync waits for the first list of all stores; a ctx that ends meanwhile is an orderly stop.
-func (op *Operator) awaitSync(ctx context.Context) error {
+// awaitSync waits for the first list of all stores and for the authors' sources; a ctx that ends
+// meanwhile is an orderly stop.
+func (op *Operator) awaitSync(ctx context.Context, controllers []runner) error {
 	timeout := time.NewTimer(op.options.SyncTimeout)
 	defer timeout.Stop()
 	for _, s := range op.cluster.allStores() {
@@ -218,17 +230,23 @@ func (op *Operator) awaitSync(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-timeout.C:
-			return fmt.Errorf("framework: the cache of %s is not filled after %v: %w", s.describe(), op.options.SyncTimeout, reasonOf(s))
+			return fmt.Errorf("framework: the cache of %s is not filled after %v: %w", s.describe(), op.options.SyncTimeout,
+				cmp.Or(s.Err(), errors.New("the API server has not answered the first list yet")))
+		}
+	}
+	for _, c := range controllers {
+		for _, source := range c.custom() {
+			select {
+			case <-source.Synced():
+			case <-ctx.Done():
+				return nil
+			case <-timeout.C:
+				return fmt.Errorf("framework: controller %q: source %q is not synced after %v: %w", c.controllerName(), source.Name(),
+					op.options.SyncTimeout, cmp.Or(source.Err(), errors.New("it reports no failure")))
+			}
 		}
 	}
 	return nil
-}
-
-func reasonOf(s *sharedStore) error {
-	if err := s.Err(); err != nil {
-		return err
-	}
-	return errors.New("the API server has not answered the first list yet")
 }
 
 func (op *Operator) setReady(ready bool) {
@@ -237,11 +255,11 @@ func (op *Operator) setReady(ready bool) {
 	op.ready = ready
 }
 
-// Ready returns nil while the operator works: it is running, its caches are filled, and no watch is
-// failing. Otherwise the error names what is not well. It suits a readiness probe.
+// Ready returns nil while the operator works: it is running, its caches are filled, and no watch and
+// no source is failing. Otherwise the error names what is not well. It suits a readiness probe.
 func (op *Operator) Ready() error {
 	op.mu.Lock()
-	ready := op.ready
+	ready, controllers := op.ready, slices.Clone(op.controllers)
 	op.mu.Unlock()
 	if !ready {
 		return errors.New("framework: the operator is not running, or its caches are not filled yet")
@@ -249,6 +267,13 @@ func (op *Operator) Ready() error {
 	for _, s := range op.cluster.allStores() {
 		if err := s.Err(); err != nil {
 			return fmt.Errorf("framework: the watch of %s fails: %w", s.describe(), err)
+		}
+	}
+	for _, c := range controllers {
+		for _, source := range c.custom() {
+			if err := source.Err(); err != nil {
+				return fmt.Errorf("framework: controller %q: source %q fails: %w", c.controllerName(), source.Name(), err)
+			}
 		}
 	}
 	return nil

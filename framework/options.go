@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -87,6 +88,9 @@ func (o *ControllerOptions[P]) validate() error {
 	}
 	if _, err := labels.Parse(o.LabelSelector); err != nil {
 		bad("LabelSelector", o.LabelSelector, err.Error())
+	}
+	if _, err := fields.ParseSelector(o.FieldSelector); err != nil {
+		bad("FieldSelector", o.FieldSelector, err.Error())
 	}
 	if err := checkNamespaces(o.Namespaces); err != nil {
 		bad("Namespaces", o.Namespaces, err.Error())

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -24,55 +23,44 @@ func (c *controller[P]) addFinalizer(ctx context.Context, w *writer, from trc.Ob
 	for try := 1; ; try++ {
 		patch := finalizers(append(slices.Clone(current.GetFinalizers()), c.options.Finalizer))
 		stored, err := w.sendMergePatch(ctx, c.resource, trc.KeyOf(current), current, patch, w.options(nil))
-		if err == nil || !apierrors.IsConflict(err) || try == finalizerTries {
+		var met *conflict
+		if err == nil || !errors.As(err, &met) || try == finalizerTries {
 			return stored, err
 		}
-		live, err := c.resource.get(ctx, trc.KeyOf(from))
-		switch {
-		case err != nil:
-			return nil, fmt.Errorf("framework: get %s: %w", c.resource.describe(trc.KeyOf(from)), err)
-		case live.GetUID() != from.GetUID() || live.GetDeletionTimestamp() != nil || c.hasFinalizer(live):
-			// Another incarnation, in deletion, or done by an earlier attempt: a run on the fresh view decides.
-			resource := schema.GroupResource{Group: c.gvk.Group, Resource: c.resource.name}
-			return nil, apierrors.NewConflict(resource, from.GetName(), errors.New("it changed while the finalizer was added"))
+		live := met.live
+		if live == nil || live.GetUID() != from.GetUID() || live.GetDeletionTimestamp() != nil || c.hasFinalizer(live) {
+			// Gone, another incarnation, in deletion, or done by an earlier attempt: a run on the fresh view decides.
+			return nil, err
 		}
 		current = live
 	}
 }
 
-// removeFinalizer takes the finalizer off. A primary that is gone, or has been replaced, is a
-// success.
-func (c *controller[P]) removeFinalizer(ctx context.Context, w *writer, key trc.Key) error {
-	shared := c.store.Get(key)
-	if shared == nil {
-		return nil
+// removeFinalizer takes the finalizer off the very object that was cleaned up, read. One that is gone,
+// or has been replaced, is a success.
+func (c *controller[P]) removeFinalizer(ctx context.Context, w *writer, read Object) error {
+	key := trc.KeyOf(read)
+	current := read
+	if newer := c.store.Get(key); newer != nil && newer.GetUID() == read.GetUID() {
+		current = newer
 	}
-	current := Object(shared)
-	for try := 1; ; try++ {
-		if !c.hasFinalizer(current) {
-			return nil
-		}
+	for try := 1; c.hasFinalizer(current); try++ {
 		rest := slices.DeleteFunc(slices.Clone(current.GetFinalizers()), func(f string) bool { return f == c.options.Finalizer })
 		_, err := w.sendMergePatch(ctx, c.resource, key, current, finalizers(rest), w.options(nil))
 		if err == nil || apierrors.IsNotFound(err) {
 			return nil
 		}
-		if !isReplaced(err) || try == finalizerTries {
+		var met *conflict
+		if !errors.As(err, &met) || try == finalizerTries {
 			return err
 		}
-		live, err := c.resource.get(ctx, key)
-		if apierrors.IsNotFound(err) || (err == nil && live.GetUID() != current.GetUID()) {
+		if met.live == nil || met.live.GetUID() != read.GetUID() {
 			return nil
 		}
-		if err != nil {
-			return fmt.Errorf("framework: get %s: %w", c.resource.describe(key), err)
-		}
-		current = live
+		current = met.live
 	}
+	return nil
 }
-
-// isReplaced tells the answers to a patch whose version or UID is not the object's any more.
-func isReplaced(err error) bool { return apierrors.IsConflict(err) || apierrors.IsInvalid(err) }
 
 func finalizers(list []string) map[string]any {
 	items := make([]any, len(list))
@@ -108,6 +96,9 @@ func (c *controller[P]) checkReturned(key trc.Key, read trc.Object, returned P) 
 	}
 	if uid := returned.GetUID(); uid != "" && uid != read.GetUID() {
 		return fail("the object has UID %s, not the primary's %s", uid, read.GetUID())
+	}
+	if returned.GetUID() != "" && returned.GetResourceVersion() == "" {
+		return fail("the object has a UID but no resourceVersion: it is no copy of the primary, and with a UID no fresh object; what it lacks would be removed")
 	}
 	return nil
 }
@@ -158,7 +149,7 @@ func (c *controller[P]) patchOf(read trc.Object, returned P) (map[string]any, er
 			delete(metadata, field)
 		}
 	}
-	return difference(before, after)
+	return difference(before, after), nil
 }
 
 func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], read trc.Object, control UpdateControl[P]) error {

@@ -4,33 +4,40 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
+// errorStatusTime is what an ErrorStatusHandler gets if the run has used up its time.
+const errorStatusTime = 10 * time.Second
+
 // reconcile is the life of one run, from reading the primary to carrying out what the author asked
 // for. It is what the scheduler runs.
-func (c *controller[P]) reconcile(ctx context.Context, key trc.Key, run scheduler.Run) (result scheduler.Result) {
+func (c *controller[P]) reconcile(life context.Context, key trc.Key, run scheduler.Run) (result scheduler.Result) {
 	shared := c.store.Get(key)
 	if shared == nil {
 		return scheduler.Result{Gone: true}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, c.options.RunTimeout,
+	ctx, cancel := context.WithTimeoutCause(life, c.options.RunTimeout,
 		fmt.Errorf("framework: the run exceeded ControllerOptions.RunTimeout of %v", c.options.RunTimeout))
 	defer cancel()
 	rc := c.newContext(key, shared, run)
+	rc.life = life
 	ctx = logr.NewContext(ctx, rc.logger)
 	// Deferred so that a panic, which the scheduler turns into a failure, ends the writer too.
 	defer func() { result.Requests = rc.write.end() }()
 
-	control, err := c.lifecycle(ctx, rc, shared)
-	result = control
-	result.Err = c.soften(ctx, rc, err, &result)
+	result, result.Err = c.lifecycle(ctx, rc, shared)
+	if onlyConflicts(result.Err) && ctx.Err() == nil {
+		// Not a failure, but a reason to look again; what there is to see has been read already.
+		rc.logger.V(1).Info("conflict, running again", "conflict", result.Err.Error())
+		result.Err, result.Superseded = nil, true
+	}
 	return result
 }
 
@@ -46,27 +53,6 @@ func (c *controller[P]) newContext(key trc.Key, read trc.Object, run scheduler.R
 			owner: read, ownerGVK: c.gvk,
 		},
 	}
-}
-
-// soften treats a conflict with a concurrent change as what it is: not a failure, but a reason to
-// look again. The primary is read consistently first, so that the next run does not meet the same
-// stale view.
-func (c *controller[P]) soften(ctx context.Context, rc *Context[P], err error, result *scheduler.Result) error {
-	if !apierrors.IsConflict(err) || ctx.Err() != nil {
-		return err
-	}
-	live, readErr := c.resource.get(ctx, rc.key)
-	switch {
-	case readErr == nil:
-		if err := c.operator.cluster.acknowledge(c.gvk, live); err != nil {
-			return err
-		}
-	case !apierrors.IsNotFound(readErr):
-		return errors.Join(err, readErr)
-	}
-	rc.logger.V(1).Info("conflict, running again", "conflict", err.Error())
-	result.RescheduleNow = true
-	return nil
 }
 
 // lifecycle decides between cleanup and reconcile, and sees to the finalizer before the author's first
@@ -91,7 +77,7 @@ func (c *controller[P]) lifecycle(ctx context.Context, rc *Context[P], shared tr
 }
 
 func (c *controller[P]) cleanup(ctx context.Context, rc *Context[P]) (scheduler.Result, error) {
-	control, err := c.cleaner.Cleanup(ctx, rc.primary, rc)
+	control, err := c.callCleanup(ctx, rc)
 	if err != nil {
 		return scheduler.Result{}, err
 	}
@@ -101,7 +87,7 @@ func (c *controller[P]) cleanup(ctx context.Context, rc *Context[P]) (scheduler.
 	if control.keep {
 		return scheduler.Result{RescheduleAfter: control.rescheduleIn}, nil
 	}
-	return scheduler.Result{}, c.removeFinalizer(ctx, rc.write, rc.key)
+	return scheduler.Result{}, c.removeFinalizer(ctx, rc.write, rc.write.owner)
 }
 
 // reconcileAuthor calls the author and carries out the result. read is the primary as the author got
@@ -120,29 +106,49 @@ func (c *controller[P]) reconcileAuthor(ctx context.Context, rc *Context[P], rea
 	return scheduler.Result{RescheduleAfter: control.rescheduleIn, RescheduleNow: control.reschedule}, nil
 }
 
-// callReconcile turns a panic into an error here already where an ErrorStatusHandler waits for it.
-func (c *controller[P]) callReconcile(ctx context.Context, rc *Context[P]) (control UpdateControl[P], err error) {
-	if c.errorHandler != nil {
-		defer func() {
-			if value := recover(); value != nil {
-				err = scheduler.NewPanicError(value)
-			}
-		}()
+// caught turns a panic of the author's into an error here already: an ErrorStatusHandler waits for it,
+// and the record is to name the writes before it.
+func caught(err *error) {
+	if value := recover(); value != nil {
+		*err = scheduler.NewPanicError(value)
 	}
+}
+
+func (c *controller[P]) callReconcile(ctx context.Context, rc *Context[P]) (control UpdateControl[P], err error) {
+	defer caught(&err)
 	return c.reconciler.Reconcile(ctx, rc.primary, rc)
 }
 
+func (c *controller[P]) callCleanup(ctx context.Context, rc *Context[P]) (control DeleteControl, err error) {
+	defer caught(&err)
+	return c.cleaner.Cleanup(ctx, rc.primary, rc)
+}
+
+func (c *controller[P]) callErrorStatus(ctx context.Context, rc *Context[P], failure error) (control ErrorStatusControl[P], err error) {
+	defer caught(&err)
+	return c.errorHandler.ErrorStatus(ctx, rc.primary, rc, failure), nil
+}
+
 func (c *controller[P]) failed(ctx context.Context, rc *Context[P], read trc.Object, failure error) (scheduler.Result, error) {
-	if c.errorHandler == nil || apierrors.IsConflict(failure) {
+	if c.errorHandler == nil || onlyConflicts(failure) {
 		return scheduler.Result{}, failure
 	}
-	control := c.errorHandler.ErrorStatus(ctx, rc.primary, rc, failure)
-	if err := control.validate(); err != nil {
+	if ctx.Err() != nil && rc.life.Err() == nil {
+		// The run's own deadline has passed; that, too, is to be shown.
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(logr.NewContext(rc.life, rc.logger), errorStatusTime)
+		defer cancel()
+	}
+	control, err := c.callErrorStatus(ctx, rc, failure)
+	if err == nil {
+		err = control.validate()
+	}
+	if err != nil {
 		return scheduler.Result{}, errors.Join(failure, err)
 	}
 	if control.status {
 		err := c.carryOut(ctx, rc, read, UpdateControl[P]{object: control.object, status: true})
-		if err != nil && !apierrors.IsConflict(err) {
+		if err != nil && !onlyConflicts(err) {
 			return scheduler.Result{}, errors.Join(failure, err)
 		}
 	}

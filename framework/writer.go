@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,9 +34,10 @@ type writer struct {
 	owner    Object
 	ownerGVK schema.GroupVersionKind
 
+	flying flight // the requests of the run
+
 	mu       sync.Mutex // guards everything below; a leaf
 	requests []string
-	ended    bool
 }
 
 // WriteMode is how desired state is sent.
@@ -164,12 +164,12 @@ func typed[T Object](o Object, err error) (T, error) {
 }
 
 // target resolves and checks what is common to all writes.
-func (w *writer) target(o Object) (*resource, trc.Key, error) {
+func (w *writer) target(ctx context.Context, o Object) (*resource, trc.Key, error) {
 	gvk, err := gvkOf(w.cluster.scheme, o)
 	if err != nil {
 		return nil, trc.Key{}, err
 	}
-	r, err := w.cluster.resourceOf(o, gvk)
+	r, err := w.cluster.resourceOf(ctx, o, gvk)
 	if err != nil {
 		return nil, trc.Key{}, err
 	}
@@ -178,7 +178,7 @@ func (w *writer) target(o Object) (*resource, trc.Key, error) {
 }
 
 func (w *writer) apply(ctx context.Context, desired Object, options writeOptions) (Object, error) {
-	r, key, err := w.target(desired)
+	r, key, err := w.target(ctx, desired)
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +199,7 @@ func (w *writer) apply(ctx context.Context, desired Object, options writeOptions
 }
 
 func (w *writer) applyStatus(ctx context.Context, desired Object, options writeOptions) (Object, error) {
-	r, key, err := w.target(desired)
+	r, key, err := w.target(ctx, desired)
 	if err != nil {
 		return nil, err
 	}
@@ -223,7 +223,7 @@ func (w *writer) sendApply(ctx context.Context, r *resource, key trc.Key, intent
 		return nil, fmt.Errorf("framework: apply %s: %w", r.describe(key), err)
 	}
 	force := !options.leaveToOthers
-	return w.send(r, key, verb("apply", subresource), func() (Object, error) {
+	return w.send(ctx, r, key, verb("apply", subresource), func(ctx context.Context) (Object, error) {
 		return r.patch(ctx, key, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: options.fieldManager, Force: &force}, subresource...)
 	})
 }
@@ -231,19 +231,23 @@ func (w *writer) sendApply(ctx context.Context, r *resource, key trc.Key, intent
 // applyByPatch is Apply for those who cannot or do not want to use server-side apply: create, or
 // patch what differs from what is there.
 func (w *writer) applyByPatch(ctx context.Context, r *resource, key trc.Key, desired Object, options writeOptions) (Object, error) {
-	desired = desired.DeepCopyObject().(Object)
-	if options.owned {
-		if err := w.own(r, desired); err != nil {
-			return nil, err
-		}
+	desired, err := privateCopy(desired)
+	if err != nil {
+		return nil, err
 	}
 	current, err := w.cluster.current(ctx, r, key)
 	if apierrors.IsNotFound(err) {
-		options.owned = false // it is done
 		return w.create(ctx, desired, options)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("framework: get %s: %w", r.describe(key), err)
+	}
+	if options.owned {
+		// A merge patch replaces the list: it must hold the owners that others have added, too.
+		desired.SetOwnerReferences(append(desired.GetOwnerReferences(), othersThan(desired, current.GetOwnerReferences())...))
+		if err := w.own(r, desired); err != nil {
+			return nil, err
+		}
 	}
 	intent, err := intentOf(r.gvk, desired)
 	if err != nil {
@@ -270,17 +274,20 @@ func (w *writer) sendMergePatch(ctx context.Context, r *resource, key trc.Key, f
 	if err != nil {
 		return nil, fmt.Errorf("framework: patch %s: %w", r.describe(key), err)
 	}
-	return w.send(r, key, verb("patch", subresource), func() (Object, error) {
+	return w.send(ctx, r, key, verb("patch", subresource), func(ctx context.Context) (Object, error) {
 		return r.patch(ctx, key, types.MergePatchType, body, metav1.PatchOptions{FieldManager: options.fieldManager}, subresource...)
 	})
 }
 
 func (w *writer) create(ctx context.Context, object Object, options writeOptions) (Object, error) {
-	object = object.DeepCopyObject().(Object)
+	object, err := privateCopy(object)
+	if err != nil {
+		return nil, err
+	}
 	if object.GetName() == "" && object.GetGenerateName() != "" {
 		object.SetName(generateName(object.GetGenerateName()))
 	}
-	r, key, err := w.target(object)
+	r, key, err := w.target(ctx, object)
 	if err != nil {
 		return nil, err
 	}
@@ -290,26 +297,26 @@ func (w *writer) create(ctx context.Context, object Object, options writeOptions
 		}
 	}
 	object.SetResourceVersion("")
-	return w.send(r, key, "create", func() (Object, error) {
+	return w.send(ctx, r, key, "create", func(ctx context.Context) (Object, error) {
 		return r.create(ctx, object, metav1.CreateOptions{FieldManager: options.fieldManager})
 	})
 }
 
 func (w *writer) update(ctx context.Context, object Object, options writeOptions, subresource ...string) (Object, error) {
-	r, key, err := w.target(object)
+	r, key, err := w.target(ctx, object)
 	if err != nil {
 		return nil, err
 	}
 	if object.GetResourceVersion() == "" {
 		return nil, fmt.Errorf("framework: update %s: no resourceVersion: it would overwrite changes that were never read", r.describe(key))
 	}
-	return w.send(r, key, verb("update", subresource), func() (Object, error) {
+	return w.send(ctx, r, key, verb("update", subresource), func(ctx context.Context) (Object, error) {
 		return r.update(ctx, object, metav1.UpdateOptions{FieldManager: options.fieldManager}, subresource...)
 	})
 }
 
 func (w *writer) delete(ctx context.Context, object Object, options writeOptions) error {
-	r, key, err := w.target(object)
+	r, key, err := w.target(ctx, object)
 	if err != nil {
 		return err
 	}
@@ -317,9 +324,11 @@ func (w *writer) delete(ctx context.Context, object Object, options writeOptions
 	if uid == "" {
 		return fmt.Errorf("framework: delete %s: no UID: it might hit another object of that name", r.describe(key))
 	}
-	if err := w.begin("delete", r, key); err != nil {
+	ctx, done, err := w.begin(ctx, "delete", r, key)
+	if err != nil {
 		return err
 	}
+	defer done()
 	answer, err := r.delete(ctx, key, metav1.DeleteOptions{
 		Preconditions:     &metav1.Preconditions{UID: &uid},
 		PropagationPolicy: options.propagation, GracePeriodSeconds: options.gracePeriod,
@@ -335,60 +344,6 @@ func (w *writer) delete(ctx context.Context, object Object, options writeOptions
 		return nil
 	}
 	return w.cluster.acknowledge(r.gvk, answer)
-}
-
-// replaced reports whether the name belongs to no object or to another one by now.
-func (w *writer) replaced(ctx context.Context, r *resource, key trc.Key, uid types.UID) bool {
-	live, err := r.get(ctx, key)
-	return apierrors.IsNotFound(err) || (err == nil && live.GetUID() != uid)
-}
-
-// isGone tells from the answer to a write whether the object no longer exists: the server answers so
-// to a deletion that took effect at once, and to the removal of the last finalizer.
-func isGone(answer Object) bool {
-	if len(answer.GetFinalizers()) > 0 {
-		return false
-	}
-	grace := answer.GetDeletionGracePeriodSeconds()
-	return answer.GetDeletionTimestamp() == nil || grace == nil || *grace == 0
-}
-
-// send sends a write and lays its answer over the caches.
-func (w *writer) send(r *resource, key trc.Key, verb string, request func() (Object, error)) (Object, error) {
-	if err := w.begin(verb, r, key); err != nil {
-		return nil, err
-	}
-	answer, err := request()
-	if err != nil {
-		return nil, fmt.Errorf("framework: %s %s: %w", verb, r.describe(key), err)
-	}
-	if answer.GetDeletionTimestamp() != nil && isGone(answer) {
-		w.cluster.acknowledgeGone(r.gvk, answer)
-		return answer, nil
-	}
-	if err := w.cluster.acknowledge(r.gvk, answer); err != nil {
-		return nil, err
-	}
-	return answer, nil
-}
-
-// begin notes a request for the run's record, and refuses it once the run has ended.
-func (w *writer) begin(verb string, r *resource, key trc.Key) error {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.ended {
-		return ErrRunEnded
-	}
-	w.requests = append(w.requests, verb+" "+r.describe(key))
-	return nil
-}
-
-// end closes the writer and returns the requests it sent.
-func (w *writer) end() []string {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.ended = true
-	return slices.Clip(w.requests)
 }
 
 func coordinates(key trc.Key) map[string]any {

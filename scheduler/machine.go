@@ -34,7 +34,7 @@ type keyState[K comparable] struct {
 	phase  phase
 	lane   Lane
 	renews bool // an event since the last start renews the key
-	forgot bool // the resource went away during the run
+	forgot int  // how often the resource went away during the run
 	early  bool // the back-off window's one early run is used up
 
 	causes   []timeline.Cause
@@ -86,19 +86,27 @@ func (m *machine[K]) offer(now time.Time, key K, e Event) {
 	switch s.phase {
 	case running:
 	case queued:
+		if s.renews {
+			m.renew(s)
+		}
 		m.promote(s, e.Lane)
 	case idle:
 		m.wake(s, e.Lane)
 	}
 }
 
+// renew ends the back-off: what is wanted is not what failed.
+func (m *machine[K]) renew(s *keyState[K]) {
+	s.retry.Reset()
+	s.retryAt, s.early = time.Time{}, false
+	m.retime(s)
+}
+
 // wake decides whether an idle key with fresh causes is queued now or waits for its back-off.
 func (m *machine[K]) wake(s *keyState[K], lane Lane) {
 	switch {
 	case s.renews:
-		s.retry.Reset()
-		s.retryAt, s.early = time.Time{}, false
-		m.retime(s)
+		m.renew(s)
 	case s.retryAt.IsZero():
 	case s.early:
 		return // the causes wait for the retry
@@ -149,7 +157,7 @@ func (m *machine[K]) take(now time.Time) (*keyState[K], Run, bool) {
 	s := m.lanes[lane][0]
 	m.lanes[lane][0] = nil
 	m.lanes[lane] = m.lanes[lane][1:]
-	s.phase, s.renews, s.forgot = running, false, false
+	s.phase, s.renews, s.forgot = running, false, 0
 	run := Run{Causes: s.collect(), Waited: now.Sub(s.since), Attempt: s.retry.Attempt()}
 	run.LastAttempt = m.policy.LastAttempt(&s.retry)
 	return s, run, true
@@ -163,7 +171,7 @@ func (m *machine[K]) finish(now time.Time, s *keyState[K], r Result, causes []ti
 	for _, c := range causes {
 		s.add(since, c)
 	}
-	if r.Gone || s.forgot {
+	if r.Gone || s.forgot > 0 {
 		m.drain(s)
 	} else {
 		m.settle(now, s, r)
@@ -186,9 +194,12 @@ func (m *machine[K]) settle(now time.Time, s *keyState[K], r Result) {
 		s.interval = jittered(m.maxInterval)
 		s.intervalAt = now.Add(s.interval)
 	}
-	if r.Err != nil {
+	switch {
+	case r.Err != nil:
 		m.backOff(now, s)
-	} else {
+	case r.Superseded:
+		s.add(now, timeline.Timer{})
+	default:
 		s.retry.Reset()
 		s.retryAt, s.early = time.Time{}, false
 	}
@@ -224,7 +235,7 @@ func (m *machine[K]) forget(key K) {
 	s.causes, s.overflow, s.renews = nil, 0, false
 	switch s.phase {
 	case running:
-		s.forgot = true
+		s.forgot++
 	case queued:
 		m.unqueue(s)
 		fallthrough
@@ -237,7 +248,7 @@ func (m *machine[K]) forget(key K) {
 // drain clears everything a past incarnation left: attempts and timers.
 func (m *machine[K]) drain(s *keyState[K]) {
 	s.retry.Reset()
-	s.forgot, s.early = false, false
+	s.forgot, s.early = 0, false
 	s.retryAt, s.rescheduleAt, s.intervalAt = time.Time{}, time.Time{}, time.Time{}
 	m.retime(s)
 }
@@ -300,7 +311,11 @@ func (s *keyState[K]) add(now time.Time, c timeline.Cause) {
 		s.since = now
 	}
 	if len(s.causes) >= maxCauses {
-		s.overflow++
+		if many, ok := c.(timeline.Overflow); ok { // comes back from Decide
+			s.overflow += many.Count
+		} else {
+			s.overflow++
+		}
 		return
 	}
 	s.causes = append(s.causes, c)

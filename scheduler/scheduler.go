@@ -55,6 +55,9 @@ type Result struct {
 	RescheduleAfter time.Duration
 	// RescheduleNow asks for a further run at once.
 	RescheduleNow bool
+	// Superseded says that the run came to nothing because the world had changed meanwhile: a further
+	// one follows, and as this one was neither success nor failure, attempts and back-off stay as they are.
+	Superseded bool
 	// Gone says that the resource no longer exists: the key's state is dropped.
 	Gone bool
 	// Requests are the write requests of the run, for the record.
@@ -207,7 +210,7 @@ func (s *Scheduler[K]) Run(ctx context.Context) error {
 	defer cancelRuns()
 	var workers sync.WaitGroup
 	for range s.options.Concurrency {
-		workers.Go(func() { s.worker(runCtx) })
+		workers.Go(func() { s.worker(ctx, runCtx) })
 	}
 	<-ctx.Done()
 	s.stop()
@@ -293,9 +296,9 @@ func (s *Scheduler[K]) tick() {
 	s.work.Broadcast()
 }
 
-func (s *Scheduler[K]) worker(ctx context.Context) {
+func (s *Scheduler[K]) worker(life, ctx context.Context) {
 	for {
-		state, run, ok := s.take()
+		state, run, ok := s.take(life)
 		if !ok {
 			return
 		}
@@ -305,11 +308,12 @@ func (s *Scheduler[K]) worker(ctx context.Context) {
 	}
 }
 
-// take waits for a due key; it returns false once the scheduler stops.
-func (s *Scheduler[K]) take() (*keyState[K], Run, bool) {
+// take waits for a due key; it returns false once the scheduler stops, or is about to because the
+// context of its Run has ended.
+func (s *Scheduler[K]) take(life context.Context) (*keyState[K], Run, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for !s.stopped {
+	for !s.stopped && life.Err() == nil {
 		if state, run, ok := s.core.take(time.Now()); ok {
 			s.active[state.key] = struct{}{}
 			return state, run, true
@@ -351,10 +355,13 @@ func (s *Scheduler[K]) finish(state *keyState[K], run Run, result Result, starte
 	var kept []timeline.Cause
 	s.mu.Lock()
 	for s.options.Decide != nil && len(state.causes) > 0 {
-		undecided := state.collect()
+		undecided, forgot := state.collect(), state.forgot
 		s.mu.Unlock()
 		kept = append(kept, s.options.Decide(state.key, undecided)...)
 		s.mu.Lock()
+		if state.forgot > forgot {
+			kept = nil // they were about a resource that is gone
+		}
 	}
 	next := s.core.finish(time.Now(), state, result, kept)
 	delete(s.active, state.key)

@@ -1,0 +1,132 @@
+package scheduler_test
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/evenkeel/evenkeel/retry"
+	"github.com/evenkeel/evenkeel/scheduler"
+	"github.com/evenkeel/evenkeel/timeline"
+)
+
+func TestG08ARenewalOfAKeyThatIsQueuedStartsAfreshToo(t *testing.T) {
+	once := retry.Policy{Initial: time.Second, Factor: 2, Jitter: retry.NoJitter, MaxAttempts: 1}
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		h := start(t, scheduler.Options[string]{Retry: once, Concurrency: 1}, func(_ context.Context, key string, r scheduler.Run) scheduler.Result {
+			if key == "slow" {
+				<-release
+				return scheduler.Result{}
+			}
+			return scheduler.Result{Err: errBroken}
+		})
+		h.Offer("a", event())
+		time.Sleep(time.Minute) // the attempts are used up
+		h.Offer("slow", event())
+		synctest.Wait()
+		h.Offer("a", event()) // waits for the only worker
+		h.Offer("a", renewal())
+		close(release)
+		time.Sleep(time.Minute)
+		h.expect(t,
+			"0s a: manual by test", "1s a: retry 1",
+			"1m0s slow: manual by test", "1m0s a: manual by test, manual by spec", "1m1s a: retry 1")
+	})
+}
+
+func TestG19NoRunStartsIfTheContextHasEndedBefore(t *testing.T) {
+	for range 200 {
+		synctest.Test(t, func(t *testing.T) {
+			runs := make(chan string, 100)
+			s, err := scheduler.New(func(_ context.Context, key string, _ scheduler.Run) scheduler.Result {
+				runs <- key
+				return scheduler.Result{}
+			}, scheduler.Options[string]{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, key := range []string{"a", "b", "c"} {
+				s.Offer(key, event())
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			if err := s.Run(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if len(runs) > 0 {
+				t.Fatalf("%d runs started", len(runs))
+			}
+		})
+	}
+}
+
+func TestG08ASupersededRunIsNeitherSuccessNorFailure(t *testing.T) {
+	exact := retry.Policy{Initial: time.Second, Factor: 2, Jitter: retry.NoJitter}
+	synctest.Test(t, func(t *testing.T) {
+		runs := 0
+		h := start(t, scheduler.Options[string]{Retry: exact}, func(context.Context, string, scheduler.Run) scheduler.Result {
+			if runs++; runs%2 == 0 {
+				return scheduler.Result{Superseded: true}
+			}
+			return scheduler.Result{Err: errBroken}
+		})
+		h.Offer("a", event())
+		time.Sleep(5 * time.Second)
+		h.expect(t,
+			"0s a: manual by test", "1s a: retry 1", "1s a: rescheduled after 0s",
+			"3s a: retry 2", "3s a: rescheduled after 0s")
+	})
+}
+
+func TestCausesThatDecideKeepsAreCountedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var last []timeline.Cause
+		h := start(t, scheduler.Options[string]{
+			Decide: func(_ string, causes []timeline.Cause) []timeline.Cause { return slices.Clone(causes) },
+		}, func(_ context.Context, _ string, r scheduler.Run) scheduler.Result {
+			last = r.Causes
+			time.Sleep(time.Second)
+			return scheduler.Result{}
+		})
+		for range 1001 {
+			h.Offer("a", event())
+			synctest.Wait()
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(last) != 65 || last[64] != timeline.Cause(timeline.Overflow{Count: 936}) {
+			t.Errorf("%d causes, the last %v; want 64 and 936 more", len(last), last[len(last)-1])
+		}
+	})
+}
+
+func TestG06G16ForgetWhileCausesAreDecidedLeavesNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s *harness
+		var forget atomic.Bool
+		s = start(t, scheduler.Options[string]{
+			Decide: func(key string, causes []timeline.Cause) []timeline.Cause {
+				if forget.Load() {
+					s.Forget(key)
+				}
+				return causes
+			},
+		}, func(context.Context, string, scheduler.Run) scheduler.Result {
+			time.Sleep(time.Second)
+			return scheduler.Result{}
+		})
+		s.Offer("a", event())
+		time.Sleep(100 * time.Millisecond)
+		forget.Store(true)
+		s.Offer("a", event())
+		time.Sleep(time.Hour)
+		s.expect(t, "0s a: manual by test")
+		if n := s.Len(); n != 0 {
+			t.Errorf("state for %d keys is kept, want none", n)
+		}
+	})
+}
