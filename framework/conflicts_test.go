@@ -273,3 +273,64 @@ var _ = Describe("A run that meets the changes of others", func() {
 		Expect(records(op, page)[0].Err).To(BeEmpty())
 	})
 })
+
+var _ = Describe("A run that writes its primary itself", func() {
+	It("builds on its own writes: what it returns arrives in the same run", func() {
+		ns := namespace()
+		r := &pages{reconcile: func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+			progress := &Page{}
+			progress.Namespace, progress.Name = page.Namespace, page.Name
+			progress.Status.ObservedGeneration = page.Generation
+			if _, err := framework.ApplyStatus(ctx, c, progress); err != nil {
+				return pageUpdate{}, err
+			}
+			page.Status.URL = "http://done"
+			page.Labels = map[string]string{"done": "yes"}
+			return framework.PatchResourceAndStatus(page), nil
+		}}
+		op, _ := operate(ns, r, pageOptions{})
+		page := create(newPage(ns, "p"))
+		Eventually(func() string { return read(page).Status.URL }).Should(Equal("http://done"))
+		Eventually(func() [][]string { return requests(op, page) }).ShouldNot(BeEmpty())
+		Expect(requests(op, page)[0]).To(Equal([]string{
+			"apply status of WebPage " + ns + "/p", "patch WebPage " + ns + "/p", "patch status of WebPage " + ns + "/p",
+		}))
+		Expect(read(page).Status.ObservedGeneration).To(BeEquivalentTo(1))
+	})
+
+	It("still does not overwrite what another wrote in between", func() {
+		ns := namespace()
+		page := newPage(ns, "p")
+		first := true
+		r := &pages{reconcile: func(ctx context.Context, p *Page, c *pageContext) (pageUpdate, error) {
+			if first {
+				first = false
+				change(page, func(p *Page) { p.Labels = map[string]string{"theirs": "yes"} })
+			}
+			progress := &Page{}
+			progress.Namespace, progress.Name = p.Namespace, p.Name
+			progress.Status.ObservedGeneration = p.Generation
+			if _, err := framework.ApplyStatus(ctx, c, progress); err != nil {
+				return pageUpdate{}, err
+			}
+			p.Labels = map[string]string{"seen": p.Labels["theirs"]}
+			return framework.PatchResource(p), nil
+		}}
+		operate(ns, r, pageOptions{})
+		create(page)
+		Eventually(func() map[string]string { return read(page).Labels }).Should(Equal(map[string]string{"seen": "yes"}))
+	})
+
+	It("is refused an apply of a copy of what it read", func() {
+		ns := namespace()
+		failures := make(chan error, 100)
+		r := &pages{reconcile: func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+			_, err := framework.ApplyStatus(ctx, c, page)
+			failures <- err
+			return pageUpdate{}, nil
+		}}
+		operate(ns, r, pageOptions{})
+		create(newPage(ns, "p"))
+		Expect(<-failures).To(MatchError(ContainSubstring("takes a fresh object")))
+	})
+})

@@ -37,6 +37,15 @@ func intentOf(gvk schema.GroupVersionKind, o Object) (map[string]any, error) {
 	return content, nil
 }
 
+// freshIntentOf refuses what was read from the API server: applying it would take over every field, and
+// create it anew if it has vanished.
+func freshIntentOf(r *resource, key trc.Key, o Object) (map[string]any, error) {
+	if created := o.GetCreationTimestamp(); o.GetUID() != "" || !created.IsZero() {
+		return nil, fmt.Errorf("framework: apply %s: it takes a fresh object that holds only what the controller wants to own, not a changed copy of one that was read (it has a UID or creationTimestamp); use Update for that", r.describe(key))
+	}
+	return intentOf(r.gvk, o)
+}
+
 // contentOf returns a private JSON form of the object, in which whole numbers are int64.
 func contentOf(o Object) (map[string]any, error) {
 	var content map[string]any

@@ -15,6 +15,7 @@ import (
 	typedevents "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/flowcontrol"
 
 	corev1 "k8s.io/api/core/v1"
 
@@ -112,8 +113,16 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	if config.UserAgent == "" {
 		config.UserAgent = options.Name + " " + rest.DefaultKubernetesUserAgent()
 	}
-	if config.QPS == 0 && config.RateLimiter == nil {
+	switch {
+	case config.RateLimiter != nil:
+	case config.QPS == 0:
 		config.QPS = -1
+	case config.QPS > 0: // one limit for the operator, not one for each of its clients
+		burst := config.Burst
+		if burst == 0 {
+			burst = rest.DefaultBurst
+		}
+		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, burst)
 	}
 	cluster, err := newCluster(config, options.Scheme)
 	if err != nil {

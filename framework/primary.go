@@ -110,18 +110,20 @@ func (c *controller[P]) carryOutByPatch(ctx context.Context, rc *Context[P], rea
 	}
 	status, hasStatus := patch["status"]
 	delete(patch, "status")
-	base := Object(read)
+	send := func(patch map[string]any, subresource ...string) error {
+		held := rc.write.primary(c.resource, rc.key) // moves on with every write
+		_, err := rc.write.sendMergePatch(ctx, c.resource, rc.key, held, patch, rc.write.options(nil), subresource...)
+		return err
+	}
 	if control.resource && len(patch) > 0 {
-		stored, err := rc.write.sendMergePatch(ctx, c.resource, rc.key, base, patch, rc.write.options(nil))
-		if err != nil {
+		if err := send(patch); err != nil {
 			return err
 		}
-		base = stored
 	}
 	if control.status && hasStatus {
-		_, err = rc.write.sendMergePatch(ctx, c.resource, rc.key, base, map[string]any{"status": status}, rc.write.options(nil), "status")
+		return send(map[string]any{"status": status}, "status")
 	}
-	return err
+	return nil
 }
 
 // patchOf is the merge patch from the primary as it was read to what the author returned.

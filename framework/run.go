@@ -50,7 +50,7 @@ func (c *controller[P]) newContext(key trc.Key, read trc.Object, run scheduler.R
 		logger: c.operator.logger.WithValues(values...),
 		write: &writer{
 			cluster: c.operator.cluster, fieldManager: c.options.FieldManager, mode: c.options.SecondaryWrites,
-			owner: read, ownerGVK: c.gvk,
+			owner: read, ownerGVK: c.gvk, held: read,
 		},
 	}
 }
@@ -72,6 +72,7 @@ func (c *controller[P]) lifecycle(ctx context.Context, rc *Context[P], shared tr
 		}
 		read = withFinalizer
 		rc.primary, rc.write.owner = copyOf[P](withFinalizer), withFinalizer
+		rc.write.hold(withFinalizer)
 	}
 	return c.reconcileAuthor(ctx, rc, read)
 }

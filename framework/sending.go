@@ -204,3 +204,29 @@ func hasSpecFinalizers(o Object) bool {
 	}
 	return false
 }
+
+// primary returns the primary as the run holds it, if the key is its; nil otherwise.
+func (w *writer) primary(r *resource, key trc.Key) Object {
+	if r.gvk != w.ownerGVK || key != trc.KeyOf(w.owner) {
+		return nil
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.held
+}
+
+// follow takes the answer to a write of the primary as what the run holds, if the server carried it out
+// on the version that the run held before: nothing foreign lies in between then.
+func (w *writer) follow(r *resource, key trc.Key, from string, answer Object) {
+	held := w.primary(r, key)
+	if held == nil || held.GetResourceVersion() != from || held.GetUID() != answer.GetUID() {
+		return
+	}
+	w.hold(answer)
+}
+
+func (w *writer) hold(primary Object) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.held = primary.DeepCopyObject().(Object) // the answer is the author's
+}

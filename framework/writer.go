@@ -38,6 +38,9 @@ type writer struct {
 
 	mu       sync.Mutex // guards everything below; a leaf
 	requests []string
+	// held is the primary as the run knows it: as it was read, moved on by those of the run's own writes
+	// that the server has proven to follow it directly.
+	held Object
 }
 
 // WriteMode is how desired state is sent.
@@ -185,7 +188,7 @@ func (w *writer) apply(ctx context.Context, desired Object, options writeOptions
 	if options.mode == ByPatch {
 		return w.applyByPatch(ctx, r, key, desired, options)
 	}
-	intent, err := intentOf(r.gvk, desired)
+	intent, err := freshIntentOf(r, key, desired)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +206,7 @@ func (w *writer) applyStatus(ctx context.Context, desired Object, options writeO
 	if err != nil {
 		return nil, err
 	}
-	content, err := intentOf(r.gvk, desired)
+	content, err := freshIntentOf(r, key, desired)
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +220,30 @@ func (w *writer) applyStatus(ctx context.Context, desired Object, options writeO
 	return w.sendApply(ctx, r, key, intent, options, "status")
 }
 
+// sendApply sends an intent. One about the primary is sent for the version that the run holds, so that
+// what the run writes after it can build on it; if that is not the present one, the apply, which is
+// about its own fields only, is sent for whatever is there. Either way only for the very object: an
+// apply without a UID would create one that has vanished anew.
 func (w *writer) sendApply(ctx context.Context, r *resource, key trc.Key, intent map[string]any, options writeOptions, subresource ...string) (Object, error) {
+	held := w.primary(r, key)
+	if held == nil {
+		return w.sendIntent(ctx, r, key, intent, options, subresource...)
+	}
+	metadata := intent["metadata"].(map[string]any)
+	metadata["uid"], metadata["resourceVersion"] = string(held.GetUID()), held.GetResourceVersion()
+	answer, err := w.sendIntent(ctx, r, key, intent, options, subresource...)
+	var met *conflict
+	if errors.As(err, &met) && met.live != nil && met.live.GetUID() == held.GetUID() {
+		delete(metadata, "resourceVersion")
+		return w.sendIntent(ctx, r, key, intent, options, subresource...)
+	}
+	if err == nil {
+		w.follow(r, key, held.GetResourceVersion(), answer)
+	}
+	return answer, err
+}
+
+func (w *writer) sendIntent(ctx context.Context, r *resource, key trc.Key, intent map[string]any, options writeOptions, subresource ...string) (Object, error) {
 	body, err := json.Marshal(intent)
 	if err != nil {
 		return nil, fmt.Errorf("framework: apply %s: %w", r.describe(key), err)
@@ -274,9 +300,13 @@ func (w *writer) sendMergePatch(ctx context.Context, r *resource, key trc.Key, f
 	if err != nil {
 		return nil, fmt.Errorf("framework: patch %s: %w", r.describe(key), err)
 	}
-	return w.send(ctx, r, key, verb("patch", subresource), func(ctx context.Context) (Object, error) {
+	answer, err := w.send(ctx, r, key, verb("patch", subresource), func(ctx context.Context) (Object, error) {
 		return r.patch(ctx, key, types.MergePatchType, body, metav1.PatchOptions{FieldManager: options.fieldManager}, subresource...)
 	})
+	if err == nil {
+		w.follow(r, key, from.GetResourceVersion(), answer)
+	}
+	return answer, err
 }
 
 func (w *writer) create(ctx context.Context, object Object, options writeOptions) (Object, error) {
@@ -310,9 +340,13 @@ func (w *writer) update(ctx context.Context, object Object, options writeOptions
 	if object.GetResourceVersion() == "" {
 		return nil, fmt.Errorf("framework: update %s: no resourceVersion: it would overwrite changes that were never read", r.describe(key))
 	}
-	return w.send(ctx, r, key, verb("update", subresource), func(ctx context.Context) (Object, error) {
+	answer, err := w.send(ctx, r, key, verb("update", subresource), func(ctx context.Context) (Object, error) {
 		return r.update(ctx, object, metav1.UpdateOptions{FieldManager: options.fieldManager}, subresource...)
 	})
+	if err == nil {
+		w.follow(r, key, object.GetResourceVersion(), answer)
+	}
+	return answer, err
 }
 
 func (w *writer) delete(ctx context.Context, object Object, options writeOptions) error {

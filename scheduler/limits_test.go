@@ -130,3 +130,18 @@ func TestG06G16ForgetWhileCausesAreDecidedLeavesNothing(t *testing.T) {
 		}
 	})
 }
+
+func TestRunsThatAreSupersededAgainAndAgainSlowDown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := 0
+		h := start(t, scheduler.Options[string]{}, func(context.Context, string, scheduler.Run) scheduler.Result {
+			runs++
+			return scheduler.Result{Superseded: runs < 5}
+		})
+		h.Offer("a", event())
+		time.Sleep(time.Minute)
+		h.expect(t,
+			"0s a: manual by test", "0s a: rescheduled after 0s", "10ms a: rescheduled after 10ms",
+			"30ms a: rescheduled after 20ms", "70ms a: rescheduled after 40ms")
+	})
+}

@@ -35,6 +35,7 @@ type keyState[K comparable] struct {
 	lane   Lane
 	renews bool // an event since the last start renews the key
 	forgot int  // how often the resource went away during the run
+	vain   int  // runs in a row that were superseded
 	early  bool // the back-off window's one early run is used up
 
 	causes   []timeline.Cause
@@ -198,10 +199,13 @@ func (m *machine[K]) settle(now time.Time, s *keyState[K], r Result) {
 	case r.Err != nil:
 		m.backOff(now, s)
 	case r.Superseded:
-		s.add(now, timeline.Timer{})
+		m.repeat(now, s)
 	default:
 		s.retry.Reset()
 		s.retryAt, s.early = time.Time{}, false
+	}
+	if !r.Superseded {
+		s.vain = 0
 	}
 	if r.RescheduleAfter > 0 {
 		s.rescheduleAfter = r.RescheduleAfter
@@ -211,6 +215,18 @@ func (m *machine[K]) settle(now time.Time, s *keyState[K], r Result) {
 		s.add(now, timeline.Timer{})
 	}
 	m.retime(s)
+}
+
+// repeat brings a superseded key back: at once the first time, as the world has changed; then after
+// 10 ms, doubling up to 1 s, as something may be changing it all the time.
+func (m *machine[K]) repeat(now time.Time, s *keyState[K]) {
+	if s.vain == 0 {
+		s.add(now, timeline.Timer{})
+	} else {
+		s.rescheduleAfter = min(time.Second, 10*time.Millisecond<<min(s.vain-1, 7))
+		s.rescheduleAt = now.Add(s.rescheduleAfter)
+	}
+	s.vain++
 }
 
 // backOff schedules the retry of a failed run. A window that is still open means that the run was
@@ -248,7 +264,7 @@ func (m *machine[K]) forget(key K) {
 // drain clears everything a past incarnation left: attempts and timers.
 func (m *machine[K]) drain(s *keyState[K]) {
 	s.retry.Reset()
-	s.forgot, s.early = 0, false
+	s.forgot, s.vain, s.early = 0, 0, false
 	s.retryAt, s.rescheduleAt, s.intervalAt = time.Time{}, time.Time{}, time.Time{}
 	m.retime(s)
 }

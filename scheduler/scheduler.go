@@ -56,7 +56,8 @@ type Result struct {
 	// RescheduleNow asks for a further run at once.
 	RescheduleNow bool
 	// Superseded says that the run came to nothing because the world had changed meanwhile: a further
-	// one follows, and as this one was neither success nor failure, attempts and back-off stay as they are.
+	// one follows, at once the first time and after up to 1 s when that goes on. As it was neither success
+	// nor failure, attempts and back-off stay as they are.
 	Superseded bool
 	// Gone says that the resource no longer exists: the key's state is dropped.
 	Gone bool
@@ -93,7 +94,8 @@ type Options[K comparable] struct {
 	// cancelled. Default 10 s; negative for none.
 	Grace time.Duration
 	// Decide, if set, drops causes that need no run: it is asked when causes arrive for a key that
-	// does not run, and at the end of a run for those that arrived meanwhile. It must be pure.
+	// does not run, and at the end of a run for those that arrived meanwhile. It must be pure, and keep
+	// every cause it does not know, [timeline.Overflow] above all.
 	Decide func(key K, causes []timeline.Cause) []timeline.Cause
 	// Record, if set, is told of every run after it ended.
 	Record func(key K, record timeline.Record)

@@ -14,9 +14,9 @@ import (
 // +kubebuilder:rbac:groups=samples.evenkeel.dev,resources=webpages,verbs=get;list;watch
 // +kubebuilder:rbac:groups=samples.evenkeel.dev,resources=webpages/status,verbs=patch
 // +kubebuilder:rbac:groups=samples.evenkeel.dev,resources=webpages/finalizers,verbs=update
-// +kubebuilder:rbac:groups="",resources=configmaps;services,verbs=list;watch;create;patch
-// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=list;watch;create;patch
-// +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses,verbs=list;watch;create;patch;delete
+// +kubebuilder:rbac:groups="",resources=configmaps;services,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
+// +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 
 // Reconciler serves WebPages.
