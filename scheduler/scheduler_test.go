@@ -2,9 +2,7 @@ package scheduler_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -16,68 +14,6 @@ import (
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
 )
-
-var errBroken = errors.New("broken")
-
-func event() scheduler.Event { return scheduler.Event{Cause: timeline.Manual{By: "test"}} }
-func renewal() scheduler.Event {
-	return scheduler.Event{Cause: timeline.Manual{By: "spec"}, Renews: true}
-}
-
-// harness runs a scheduler in a synctest bubble and notes what it ran, when and why.
-type harness struct {
-	*scheduler.Scheduler[string]
-	start time.Time
-	stop  func() error
-
-	mu   sync.Mutex
-	runs []string
-}
-
-func (h *harness) note(format string, args ...any) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.runs = append(h.runs, fmt.Sprintf("%v ", time.Since(h.start))+fmt.Sprintf(format, args...))
-}
-
-func (h *harness) expect(t *testing.T, want ...string) {
-	t.Helper()
-	synctest.Wait()
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if !slices.Equal(h.runs, want) {
-		t.Fatalf("runs are\n\t%s\nwant\n\t%s", strings.Join(h.runs, "\n\t"), strings.Join(want, "\n\t"))
-	}
-}
-
-func start(t *testing.T, options scheduler.Options[string], run scheduler.Func[string]) *harness {
-	t.Helper()
-	h := &harness{start: time.Now()}
-	s, err := scheduler.New(func(ctx context.Context, key string, r scheduler.Run) scheduler.Result {
-		causes := make([]string, len(r.Causes))
-		for i, c := range r.Causes {
-			causes[i] = c.String()
-		}
-		h.note("%s: %s", key, strings.Join(causes, ", "))
-		return run(ctx, key, r)
-	}, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.Scheduler = s
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
-	h.stop = sync.OnceValue(func() error { cancel(); return <-done })
-	t.Cleanup(func() { _ = h.stop() })
-	return h
-}
-
-func succeed(context.Context, string, scheduler.Run) scheduler.Result { return scheduler.Result{} }
-
-func bubble(t *testing.T, name string, test func(t *testing.T)) {
-	t.Run(name, func(t *testing.T) { synctest.Test(t, test) })
-}
 
 func TestEventsDuringARunCauseOneFurtherRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -447,31 +383,4 @@ func TestNewNamesEveryBadOption(t *testing.T) {
 			t.Errorf("error %q does not name %q", err, want)
 		}
 	}
-}
-
-func ExampleScheduler() {
-	ctx, cancel := context.WithCancel(context.Background())
-	pages := map[string]int{}
-	s, err := scheduler.New(func(_ context.Context, page string, run scheduler.Run) scheduler.Result {
-		pages[page] += len(run.Causes)
-		if len(pages) == 2 {
-			cancel()
-		}
-		return scheduler.Result{}
-	}, scheduler.Options[string]{Concurrency: 1})
-	if err != nil {
-		panic(err)
-	}
-	s.Offer("hello", scheduler.Event{Cause: timeline.Manual{By: "example"}})
-	s.Offer("hello", scheduler.Event{Cause: timeline.Manual{By: "example"}})
-	s.Offer("bye", scheduler.Event{Cause: timeline.Manual{By: "example"}})
-	if err := s.Run(ctx); err != nil {
-		panic(err)
-	}
-	for _, page := range slices.Sorted(maps.Keys(pages)) {
-		fmt.Println(page, pages[page])
-	}
-	// Output:
-	// bye 1
-	// hello 2
 }
