@@ -13,7 +13,7 @@
 //
 // # Structure
 //
-// machine.go is a pure state machine: it takes events and times, and has neither clock, goroutine
+// machine.go, with containers.go, is a pure state machine: it takes events and times, and has neither clock, goroutine
 // nor lock. scheduler.go is the shell around it: workers, one timer, one mutex.
 //
 // # Concurrency

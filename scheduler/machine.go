@@ -49,6 +49,8 @@ type keyState[K comparable] struct {
 
 	at    time.Time // heap key
 	index int       // heap position, -1 outside
+
+	previous, next *keyState[K] // in the lane, while queued
 }
 
 // machine is the pure core: every method takes the time and returns or records what follows from it.
@@ -56,7 +58,7 @@ type machine[K comparable] struct {
 	policy      retry.Policy
 	maxInterval time.Duration
 	keys        map[K]*keyState[K]
-	lanes       [laneCount][]*keyState[K]
+	lanes       [laneCount]queue[K]
 	liveTaken   int
 	timers      timerHeap[K]
 }
@@ -119,7 +121,7 @@ func (m *machine[K]) wake(s *keyState[K], lane Lane) {
 
 func (m *machine[K]) enqueue(s *keyState[K], lane Lane) {
 	s.phase, s.lane = queued, lane
-	m.lanes[lane] = append(m.lanes[lane], s)
+	m.lanes[lane].push(s)
 }
 
 // promote moves a queued key from the bulk lane to the live one when a live event arrives.
@@ -131,23 +133,18 @@ func (m *machine[K]) promote(s *keyState[K], lane Lane) {
 }
 
 func (m *machine[K]) unqueue(s *keyState[K]) {
-	lane := m.lanes[s.lane]
-	for i, other := range lane {
-		if other == s {
-			m.lanes[s.lane] = append(lane[:i:i], lane[i+1:]...)
-			break
-		}
-	}
+	m.lanes[s.lane].remove(s)
 	s.phase = idle
 }
 
 // take starts the next due key, if there is one.
 func (m *machine[K]) take(now time.Time) (*keyState[K], Run, bool) {
 	lane := LiveLane
-	if len(m.lanes[LiveLane]) == 0 || (m.liveTaken >= bulkTurn && len(m.lanes[BulkLane]) > 0) {
+	if m.lanes[LiveLane].first == nil || (m.liveTaken >= bulkTurn && m.lanes[BulkLane].first != nil) {
 		lane = BulkLane
 	}
-	if len(m.lanes[lane]) == 0 {
+	s := m.lanes[lane].first
+	if s == nil {
 		return nil, Run{}, false
 	}
 	if lane == LiveLane {
@@ -155,9 +152,7 @@ func (m *machine[K]) take(now time.Time) (*keyState[K], Run, bool) {
 	} else {
 		m.liveTaken = 0
 	}
-	s := m.lanes[lane][0]
-	m.lanes[lane][0] = nil
-	m.lanes[lane] = m.lanes[lane][1:]
+	m.lanes[lane].remove(s)
 	s.phase, s.renews, s.forgot = running, false, 0
 	run := Run{Causes: s.collect(), Waited: now.Sub(s.since), Attempt: s.retry.Attempt()}
 	run.LastAttempt = m.policy.LastAttempt(&s.retry)
@@ -185,7 +180,7 @@ func (m *machine[K]) finish(now time.Time, s *keyState[K], r Result, causes []ti
 	if s.phase == idle && s.at.IsZero() && len(s.causes) == 0 {
 		delete(m.keys, s.key)
 	}
-	return s.next(now)
+	return s.wait(now)
 }
 
 // settle applies the result of a run of a resource that is still there.
@@ -347,8 +342,8 @@ func (s *keyState[K]) collect() []timeline.Cause {
 	return causes
 }
 
-// next is the wait until the key's earliest timer, 0 if it has none.
-func (s *keyState[K]) next(now time.Time) time.Duration {
+// wait is the time until the key's earliest timer, 0 if it has none.
+func (s *keyState[K]) wait(now time.Time) time.Duration {
 	if s.at.IsZero() {
 		return 0
 	}
@@ -369,29 +364,4 @@ func earliest(times ...time.Time) time.Time {
 		}
 	}
 	return first
-}
-
-// timerHeap orders keys by their earliest slot; it implements heap.Interface.
-type timerHeap[K comparable] []*keyState[K]
-
-func (h timerHeap[K]) Len() int           { return len(h) }
-func (h timerHeap[K]) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
-func (h timerHeap[K]) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
-}
-
-func (h *timerHeap[K]) Push(x any) {
-	s := x.(*keyState[K])
-	s.index = len(*h)
-	*h = append(*h, s)
-}
-
-func (h *timerHeap[K]) Pop() any {
-	last := len(*h) - 1
-	s := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	s.index = -1
-	return s
 }
