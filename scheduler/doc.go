@@ -13,8 +13,9 @@
 //
 // # Structure
 //
-// machine.go, with containers.go, is a pure state machine: it takes events and times, and has neither clock, goroutine
-// nor lock. scheduler.go is the shell around it: workers, one timer, one mutex.
+// machine.go, with containers.go, is a pure state machine: it takes events and times, and has
+// neither clock, goroutine nor lock. scheduler.go and worker.go are the shell around it: workers,
+// one timer, one mutex.
 //
 // # Concurrency
 //

@@ -2,7 +2,9 @@ package scheduler_test
 
 import (
 	"context"
+	"runtime"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -143,5 +145,30 @@ func TestRunsThatAreSupersededAgainAndAgainSlowDown(t *testing.T) {
 		h.expect(t,
 			"0s a: manual by test", "0s a: rescheduled after 0s", "10ms a: rescheduled after 10ms",
 			"30ms a: rescheduled after 20ms", "70ms a: rescheduled after 40ms")
+	})
+}
+
+func TestG15ARunThatEndsItsGoroutineFailsAloneAndCostsNoWorker(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var failures []string
+		h := start(t, scheduler.Options[string]{
+			Concurrency: 1, Retry: retry.Policy{Initial: time.Second, Jitter: retry.NoJitter, MaxAttempts: 1},
+			Record: func(_ string, r timeline.Record) { failures = append(failures, r.Err) },
+		}, func(_ context.Context, key string, _ scheduler.Run) scheduler.Result {
+			if key == "exits" {
+				runtime.Goexit()
+			}
+			return scheduler.Result{}
+		})
+		h.Offer("exits", event())
+		h.Offer("fine", event())
+		time.Sleep(time.Minute)
+		h.expect(t, "0s exits: manual by test", "0s fine: manual by test", "1s exits: retry 1")
+		if err := h.stop(); err != nil {
+			t.Error(err)
+		}
+		if !strings.Contains(failures[0], "Goexit") || failures[1] != "" {
+			t.Errorf("failures are %q", failures)
+		}
 	})
 }

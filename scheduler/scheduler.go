@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"time"
 
@@ -212,7 +211,7 @@ func (s *Scheduler[K]) Run(ctx context.Context) error {
 	defer cancelRuns()
 	var workers sync.WaitGroup
 	for range s.options.Concurrency {
-		workers.Go(func() { s.worker(ctx, runCtx) })
+		workers.Go(func() { s.worker(ctx, runCtx, &workers) })
 	}
 	<-ctx.Done()
 	s.stop()
@@ -296,98 +295,4 @@ func (s *Scheduler[K]) tick() {
 	s.core.fire(time.Now())
 	s.armLocked()
 	s.work.Broadcast()
-}
-
-func (s *Scheduler[K]) worker(life, ctx context.Context) {
-	for {
-		state, run, ok := s.take(life)
-		if !ok {
-			return
-		}
-		started := time.Now()
-		result := s.call(ctx, state.key, run)
-		s.finish(state, run, result, started)
-	}
-}
-
-// take waits for a due key; it returns false once the scheduler stops, or is about to because the
-// context of its Run has ended.
-func (s *Scheduler[K]) take(life context.Context) (*keyState[K], Run, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for !s.stopped && life.Err() == nil {
-		if state, run, ok := s.core.take(time.Now()); ok {
-			s.active[state.key] = struct{}{}
-			return state, run, true
-		}
-		s.work.Wait()
-	}
-	return nil, Run{}, false
-}
-
-// PanicError is the failure of a run that panicked.
-type PanicError struct {
-	// Value is what was passed to panic, Stack the stack at that moment.
-	Value any
-	Stack []byte
-}
-
-// Error names the value; the stack is in [PanicError.Stack].
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
-
-// NewPanicError is for those who recover a panic themselves; it takes the stack of the caller, who
-// should be a deferred function.
-func NewPanicError(value any) *PanicError {
-	return &PanicError{Value: value, Stack: debug.Stack()}
-}
-
-func (s *Scheduler[K]) call(ctx context.Context, key K, run Run) (result Result) {
-	defer func() {
-		if value := recover(); value != nil {
-			result = Result{Err: NewPanicError(value)}
-		}
-	}()
-	return s.run(ctx, key, run)
-}
-
-// finish decides the causes that arrived during the run, outside the lock, until none is undecided,
-// and then ends the run.
-func (s *Scheduler[K]) finish(state *keyState[K], run Run, result Result, started time.Time) {
-	duration := time.Since(started)
-	var kept []timeline.Cause
-	s.mu.Lock()
-	for s.options.Decide != nil && len(state.causes) > 0 {
-		undecided, forgot := state.collect(), state.forgot
-		s.mu.Unlock()
-		kept = append(kept, s.options.Decide(state.key, undecided)...)
-		s.mu.Lock()
-		if state.forgot > forgot {
-			kept = nil // they were about a resource that is gone
-		}
-	}
-	next := s.core.finish(time.Now(), state, result, kept)
-	delete(s.active, state.key)
-	s.armLocked()
-	s.work.Signal()
-	s.mu.Unlock()
-	if s.options.Record != nil {
-		s.options.Record(state.key, record(run, result, started, duration, next))
-	}
-}
-
-func record(run Run, result Result, started time.Time, duration, next time.Duration) timeline.Record {
-	r := timeline.Record{
-		Causes: run.Causes, Waited: run.Waited, Started: started, Duration: duration,
-		Attempt: run.Attempt, Requests: result.Requests, Next: next,
-	}
-	var panicked *PanicError
-	switch {
-	case errors.As(result.Err, &panicked):
-		r.Outcome, r.Err = timeline.Panicked, result.Err.Error()
-	case result.Err != nil:
-		r.Outcome, r.Err = timeline.Failed, result.Err.Error()
-	case result.Gone:
-		r.Outcome = timeline.Gone
-	}
-	return r
 }
