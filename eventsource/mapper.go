@@ -7,7 +7,8 @@ import (
 )
 
 // Mapper tells which primaries a secondary belongs to. It must be pure: it is asked for the old and
-// the new state of each change, so that a dropped reference triggers too, and for every read.
+// the new state of each change, so that a dropped reference triggers too, and to keep the index for
+// reads. It must not read the store.
 type Mapper func(secondary trc.Object) []trc.Key
 
 // Self maps an object to itself.

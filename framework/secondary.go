@@ -29,7 +29,8 @@ type Secondary[S Object] struct {
 	// LabelSelector restricts what is watched, in kubectl's syntax. Default: everything.
 	LabelSelector string
 	// Map tells the primaries of a secondary. Default: its owners of the primary's group and kind. It
-	// must be pure; it is asked for the old and the new state of each change.
+	// must be pure: it is asked for the old and the new state of each change, and to keep the index of
+	// the cache, which it must not read for that.
 	Map func(S) []types.NamespacedName
 	// Filter tells whether a change may make the primaries due. old is nil for an addition, new for a
 	// deletion. Default: every change. It must be pure.

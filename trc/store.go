@@ -121,7 +121,8 @@ func (s *Store) List(namespace string, selector labels.Selector) []Object {
 func (s *Store) Len() int { return len(s.shown.ListKeys()) }
 
 // AddIndex adds an index over what readers see; it may be called at any time. The function must be
-// pure. A second index of the same name is refused.
+// pure and must not read the store: it is called while that is locked. A second index of the same
+// name is refused.
 func (s *Store) AddIndex(name string, values func(Object) []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
