@@ -24,8 +24,8 @@ demo: sandbox ## Show the WebPage operator on a control plane of its own; ONCE=1
 
 .PHONY: test
 test: sandbox vet ## Run all tests, with the race detector.
-	go test -race -timeout 20m ./...
-	cd sandbox && go test -race -timeout 15m $(SANDBOX_PACKAGES)
+	go test -race -count=1 -timeout 20m ./...
+	cd sandbox && go test -race -count=1 -timeout 15m $(SANDBOX_PACKAGES)
 
 .PHONY: vet
 vet:
