@@ -140,7 +140,12 @@ func (p *ControlPlane) prepare() error {
 
 // makeWorkFolder makes the temporary folder, having told the guard of it before.
 func (p *ControlPlane) makeWorkFolder() error {
-	p.layout.work = filepath.Join(os.TempDir(), "evenkeel-sandbox-"+strings.ToLower(rand.Text()[:10]))
+	// TMPDIR may be relative, and the command may go elsewhere.
+	temporary, err := filepath.Abs(os.TempDir())
+	if err != nil {
+		return fmt.Errorf("sandbox: temporary folder: %w", err)
+	}
+	p.layout.work = filepath.Join(temporary, "evenkeel-sandbox-"+strings.ToLower(rand.Text()[:10]))
 	p.layout.logs = filepath.Join(p.layout.work, "logs")
 	if p.options.Logs != "" {
 		p.layout.logs = p.options.Logs
@@ -153,7 +158,6 @@ func (p *ControlPlane) makeWorkFolder() error {
 	if p.lock != nil {
 		keep = append(keep, p.lock)
 	}
-	var err error
 	if p.guard, err = guard.Start(p.binary, p.environment(), keep...); err != nil {
 		return fmt.Errorf("sandbox: %w", err)
 	}
@@ -199,13 +203,14 @@ func (p *ControlPlane) writeKubeconfigs(admin pair) error {
 		if err := checkKubeconfigFile(file); err != nil {
 			return err
 		}
+		held, err := createKubeconfig(file, kubeconfig(p.layout.server(number+1), p.ca.pem.cert, admin))
+		if err != nil {
+			return err
+		}
+		p.kubeconfigs = append(p.kubeconfigs, held)
+		// Only now, for it could be another control plane's.
 		if err := p.guard.Remove(file); err != nil {
 			return fmt.Errorf("sandbox: %w", err)
-		}
-		p.remove = append(p.remove, file)
-		content := kubeconfig(p.layout.server(number+1), p.ca.pem.cert, admin)
-		if err := os.WriteFile(file, content, 0o600); err != nil {
-			return fmt.Errorf("sandbox: kubeconfig %s: %w", file, pathCause(err))
 		}
 	}
 	if p.options.Minimal {

@@ -23,8 +23,9 @@ type ControlPlane struct {
 	client     *client
 	guard      *guard.Guard
 	lock       *os.File     // of the data folder; nil without one
-	remove     []string     // files outside the work folder that end with us
 	components []*Component // in the order of boot
+	// kubeconfigs are the administrator's files, locked; they end with us.
+	kubeconfigs []*os.File
 
 	done chan struct{}
 	// mu guards err and whether done is closed.
@@ -139,13 +140,22 @@ func (p *ControlPlane) shutdown(ctx context.Context) error {
 	if p.client != nil {
 		p.client.close()
 	}
-	for _, path := range append(slices.Clone(p.remove), p.layout.work) {
+	paths := []string{p.layout.work}
+	for _, file := range p.kubeconfigs {
+		paths = append(paths, file.Name())
+	}
+	for _, path := range paths {
 		if err := os.RemoveAll(path); err != nil {
 			all = errors.Join(all, fmt.Errorf("sandbox: clean up: %w", err))
 		}
 	}
+	for _, file := range p.kubeconfigs {
+		all = errors.Join(all, file.Close()) // unlocks it, once it is gone
+	}
 	if p.guard != nil {
-		all = errors.Join(all, p.guard.Done())
+		if err := p.guard.Done(); err != nil {
+			all = errors.Join(all, fmt.Errorf("sandbox: the guard process has died, which cleans up after a SIGKILL: %w", err))
+		}
 	}
 	if p.lock != nil {
 		all = errors.Join(all, p.lock.Close())

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -37,7 +38,12 @@ func openData(folder, kubernetes string) (*os.File, error) {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("sandbox: data %s: %w", folder, pathCause(err))
 	}
-	if err := checkRecord(folder, kubernetes, len(entries) == 0); err != nil {
+	// A first run that was killed early has left the lock alone.
+	empty := !slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		return e.Name() != lockFile && e.Name() != recordFile+unfinished
+	})
+	fresh, err := checkRecord(folder, kubernetes, empty)
+	if err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -47,9 +53,12 @@ func openData(folder, kubernetes string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !fresh {
+		return lock, nil
+	}
 	content, err := json.Marshal(record{Format: dataFormat, Kubernetes: kubernetes})
 	if err == nil {
-		err = os.WriteFile(filepath.Join(folder, recordFile), append(content, '\n'), 0o600)
+		err = writeWhole(filepath.Join(folder, recordFile), append(content, '\n'))
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("sandbox: data %s: %w", folder, pathCause(err)), lock.Close())
@@ -57,28 +66,29 @@ func openData(folder, kubernetes string) (*os.File, error) {
 	return lock, nil
 }
 
-func checkRecord(folder, kubernetes string, empty bool) error {
+// checkRecord refuses a folder that does not fit. fresh says that it has no record yet.
+func checkRecord(folder, kubernetes string, empty bool) (fresh bool, err error) {
 	content, err := os.ReadFile(filepath.Join(folder, recordFile))
 	if errors.Is(err, os.ErrNotExist) {
 		if !empty {
-			return fmt.Errorf("sandbox: data %s: not empty and not a sandbox's (no %s): %w", folder, recordFile, ErrDataForeign)
+			return false, fmt.Errorf("sandbox: data %s: not empty and not a sandbox's (no %s): %w", folder, recordFile, ErrDataForeign)
 		}
-		return nil
+		return true, nil
 	}
 	if err != nil {
-		return fmt.Errorf("sandbox: data %s: %w", folder, pathCause(err))
+		return false, fmt.Errorf("sandbox: data %s: %w", folder, pathCause(err))
 	}
 	var r record
 	if err := json.Unmarshal(content, &r); err != nil {
-		return fmt.Errorf("sandbox: data %s: %s is damaged (%w): %w", folder, recordFile, err, ErrDataForeign)
+		return false, fmt.Errorf("sandbox: data %s: %s is damaged (%w): %w", folder, recordFile, err, ErrDataForeign)
 	}
 	if r.Format != dataFormat {
-		return fmt.Errorf("sandbox: data %s: has format %d, this program has %d: %w", folder, r.Format, dataFormat, ErrDataForeign)
+		return false, fmt.Errorf("sandbox: data %s: has format %d, this program has %d: %w", folder, r.Format, dataFormat, ErrDataForeign)
 	}
 	if r.Kubernetes != kubernetes {
-		return fmt.Errorf("sandbox: data %s: was written by Kubernetes %s, this program has %s: %w", folder, r.Kubernetes, kubernetes, ErrDataForeign)
+		return false, fmt.Errorf("sandbox: data %s: was written by Kubernetes %s, this program has %s: %w", folder, r.Kubernetes, kubernetes, ErrDataForeign)
 	}
-	return nil
+	return false, nil
 }
 
 func lockData(folder string) (*os.File, error) {
@@ -111,6 +121,18 @@ func spaceError(folder string, free uint64) error {
 		return nil
 	}
 	return fmt.Errorf("sandbox: %s has %d MiB free, %d MiB are needed: %w", folder, free/mebi, minFree/mebi, ErrDiskFull)
+}
+
+// unfinished is what the name of a file ends in while it is being written.
+const unfinished = ".new"
+
+// writeWhole writes a file that is there completely or not at all, even if we are
+// killed or the disk is full: half of one would make the whole folder useless.
+func writeWhole(path string, content []byte) error {
+	if err := os.WriteFile(path+unfinished, content, 0o600); err != nil {
+		return errors.Join(err, os.RemoveAll(path+unfinished))
+	}
+	return os.Rename(path+unfinished, path)
 }
 
 // pathCause strips a path off an error that names it already.

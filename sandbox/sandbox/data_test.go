@@ -63,6 +63,45 @@ func TestForeignDataFolderIsRefused(t *testing.T) {
 	}
 }
 
+func TestDataFolderOfARunThatWasKilledEarlyIsUsed(t *testing.T) {
+	folder := t.TempDir()
+	for _, file := range []string{lockFile, recordFile + unfinished} {
+		if err := os.WriteFile(filepath.Join(folder, file), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	lock, err := openData(folder, "v1.37.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Close(); err != nil {
+		t.Error(err)
+	}
+	if fresh, err := checkRecord(folder, "v1.37.1", false); fresh || err != nil {
+		t.Errorf("got %t, %v", fresh, err)
+	}
+}
+
+func TestAFileIsWrittenWholeOrNotAtAll(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := writeWhole(file, []byte("first")); err != nil {
+		t.Fatal(err)
+	}
+	// The next attempt fails halfway.
+	if err := os.Mkdir(file+unfinished, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeWhole(file, []byte("second")); err == nil {
+		t.Error("no error")
+	}
+	if content, err := os.ReadFile(file); err != nil || string(content) != "first" {
+		t.Errorf("got %q, %v", content, err)
+	}
+	if _, err := os.Stat(file + unfinished); !errors.Is(err, os.ErrNotExist) {
+		t.Error("half a file is left")
+	}
+}
+
 func TestDataFolderThatIsAFileIsRefused(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(file, nil, 0o600); err != nil {

@@ -6,6 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // kubeconfigName is the name of cluster, user and context in our kubeconfigs, by
@@ -38,17 +43,50 @@ users:
 
 // checkKubeconfigFile refuses to overwrite a kubeconfig that somebody may need.
 func checkKubeconfigFile(file string) error {
-	content, err := os.ReadFile(file)
+	if strings.ContainsRune(file, filepath.ListSeparator) {
+		return fmt.Errorf("sandbox: kubeconfig %s: must not contain %q, which separates the files in KUBECONFIG", file, filepath.ListSeparator)
+	}
+	info, err := os.Lstat(file)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("sandbox: kubeconfig %s: %w", file, errors.Unwrap(err))
+		return fmt.Errorf("sandbox: kubeconfig %s: %w", file, pathCause(err))
+	}
+	// It is removed at the end: /dev/null must survive that, and what a link leads to
+	// would not be found.
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("sandbox: kubeconfig %s: exists and is not a regular file; name another", file)
+	}
+	content, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("sandbox: kubeconfig %s: %w", file, pathCause(err))
 	}
 	if len(content) > 0 && !bytes.Contains(content, []byte("current-context: "+kubeconfigName+"\n")) {
 		return fmt.Errorf("sandbox: kubeconfig %s: the file exists and is not a sandbox's; name another", file)
 	}
 	return nil
+}
+
+// createKubeconfig writes the file and locks it, so that no other control plane takes
+// it over while this one runs. The caller closes it to unlock it.
+func createKubeconfig(file string, content []byte) (*os.File, error) {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: kubeconfig %s: %w", file, pathCause(err))
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			err = errors.New("another control plane uses it; name another")
+		}
+		return nil, errors.Join(fmt.Errorf("sandbox: kubeconfig %s: %w", file, err), f.Close())
+	}
+	_, written := f.Write(content)
+	// What was there before may be longer, and readable by others.
+	if err := errors.Join(written, f.Truncate(int64(len(content))), f.Chmod(0o600)); err != nil {
+		return nil, errors.Join(fmt.Errorf("sandbox: kubeconfig %s: %w", file, pathCause(err)), os.Remove(file), f.Close())
+	}
+	return f, nil
 }
 
 // numbered returns the name that belongs to the kube-apiserver with the number

@@ -60,7 +60,8 @@ type Options struct {
 
 	// Kubeconfig is the file to write the administrator's kubeconfig to; a further
 	// kube-apiserver number N has the same name with "-N" appended. The file is
-	// removed at the end. An existing file that is not a sandbox's is refused.
+	// removed at the end. An existing file is refused if it is not a sandbox's, or is
+	// that of one that runs.
 	// Default "": a file in the temporary folder.
 	Kubeconfig string
 

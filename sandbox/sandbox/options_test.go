@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -134,5 +135,52 @@ func TestAKubeconfigThatIsNotOursIsNotOverwritten(t *testing.T) {
 		if err != nil && !strings.Contains(err.Error(), file) {
 			t.Errorf("%q does not name the file", err)
 		}
+	}
+}
+
+func TestAKubeconfigThatCannotBeRemovedAtTheEndIsRefused(t *testing.T) {
+	folder := t.TempDir()
+	link := filepath.Join(folder, "link")
+	if err := os.Symlink(os.DevNull, link); err != nil {
+		t.Fatal(err)
+	}
+	fifo := filepath.Join(folder, "fifo")
+	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{folder, link, fifo, os.DevNull, filepath.Join(folder, "a:b")} {
+		if err := checkKubeconfigFile(file); err == nil || !strings.Contains(err.Error(), file) {
+			t.Errorf("%s: got %v", file, err)
+		}
+	}
+}
+
+func TestAKubeconfigBelongsToOneControlPlane(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config")
+	if err := os.WriteFile(file, []byte("longer than what comes"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	held, err := createKubeconfig(file, []byte("first"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := held.Stat(); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("got %v, %v", info.Mode(), err)
+	}
+	if _, err := createKubeconfig(file, []byte("second")); err == nil || !strings.Contains(err.Error(), file) {
+		t.Errorf("the second: got %v", err)
+	}
+	if content, err := os.ReadFile(file); err != nil || string(content) != "first" {
+		t.Errorf("got %q, %v", content, err)
+	}
+	if err := held.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := createKubeconfig(file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
 	}
 }

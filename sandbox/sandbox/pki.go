@@ -60,15 +60,15 @@ func parseAuthority(p pair) (*authority, error) {
 	certBlock, _ := pem.Decode(p.cert)
 	keyBlock, _ := pem.Decode(p.key)
 	if certBlock == nil || keyBlock == nil {
-		return nil, errors.New("sandbox: the certificate authority is not PEM")
+		return nil, errors.New("the certificate authority is not PEM")
 	}
 	cert, err := x509.ParseCertificate(certBlock.Bytes)
 	if err != nil {
-		return nil, fmt.Errorf("sandbox: parse the certificate authority: %w", err)
+		return nil, fmt.Errorf("parse the certificate authority: %w", err)
 	}
 	key, err := x509.ParseECPrivateKey(keyBlock.Bytes)
 	if err != nil {
-		return nil, fmt.Errorf("sandbox: parse the authority's key: %w", err)
+		return nil, fmt.Errorf("parse the authority's key: %w", err)
 	}
 	return &authority{cert: cert, key: key, pem: p}, nil
 }
@@ -166,7 +166,11 @@ func openPKI(folder string) (*authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)
 	}
-	return parseAuthority(pair{cert: cert, key: key})
+	ca, err := parseAuthority(pair{cert: cert, key: key})
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: %s: %w", folder, err)
+	}
+	return ca, nil
 }
 
 func createPKI(folder string) (*authority, error) {
@@ -209,7 +213,7 @@ func createPKI(folder string) (*authority, error) {
 		{fileCA, ca.pem.cert},
 	}
 	for _, f := range files {
-		if err := os.WriteFile(filepath.Join(folder, f.name), f.content, 0o600); err != nil {
+		if err := writeWhole(filepath.Join(folder, f.name), f.content); err != nil {
 			return nil, fmt.Errorf("sandbox: %w", err)
 		}
 	}

@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/evenkeel/evenkeel/sandbox/sandbox"
 )
 
 const assetsHelp = `Puts what envtest needs into the folder DIR (created if it is missing): a copy of
@@ -32,6 +35,10 @@ func assets(arguments []string, s streams) int {
 	if len(arguments) != 1 {
 		return fail(s.err, fmt.Errorf("%w: assets: want one folder, got %q; see sandbox help assets", errUsage, arguments))
 	}
+	// As of an unset variable: it would be the current folder.
+	if arguments[0] == "" {
+		return fail(s.err, fmt.Errorf("%w: assets: the folder's name is empty; see sandbox help assets", errUsage))
+	}
 	folder, err := filepath.Abs(arguments[0])
 	if err == nil {
 		err = writeAssets(folder)
@@ -52,6 +59,9 @@ func writeAssets(folder string) error {
 		if err := checkLink(filepath.Join(folder, name)); err != nil {
 			return err
 		}
+	}
+	if err := checkProgram(filepath.Join(folder, assetProgram)); err != nil {
+		return err
 	}
 	// A copy, because `go run` deletes the program it has run.
 	self, err := os.Executable()
@@ -79,6 +89,17 @@ func checkLink(path string) error {
 		return nil
 	}
 	return fmt.Errorf("%s exists and is not a link to %s", path, assetProgram)
+}
+
+// checkProgram refuses a file that is not a sandbox program, of whichever version.
+func checkProgram(path string) error {
+	if _, err := os.Lstat(path); errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if _, err := sandbox.FindBinary(context.Background(), path); err != nil {
+		return fmt.Errorf("%s exists and is not a sandbox program", path)
+	}
+	return nil
 }
 
 // copyProgram writes beside target and renames: the old one may be running.

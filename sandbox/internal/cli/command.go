@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/evenkeel/evenkeel/sandbox/internal/guard"
 	"github.com/evenkeel/evenkeel/sandbox/sandbox"
 )
 
@@ -141,7 +142,7 @@ func (c *command) endGroup() {
 	if c.shared {
 		return
 	}
-	gone := func() bool { return errors.Is(syscall.Kill(-c.cmd.Process.Pid, 0), syscall.ESRCH) }
+	gone := func() bool { return guard.Ended(-c.cmd.Process.Pid) }
 	if gone() {
 		return
 	}

@@ -23,7 +23,11 @@ func up(arguments []string, s streams) int {
 		return 0
 	}
 	signals := make(chan os.Signal, 8)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	// Who has us ignore a hang-up (nohup) wants us to outlive the terminal.
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	defer signal.Stop(signals)
 
 	began := time.Now()

@@ -110,6 +110,35 @@ func TestStayingEndsWithCtrlC(t *testing.T) {
 	r.wait(0)
 }
 
+func TestAHangUpThatIsIgnoredStaysIgnored(t *testing.T) {
+	r := prepare(t)
+	ready := filepath.Join(t.TempDir(), "ready")
+	r.cmd.Path, r.cmd.Args = "/bin/sh", []string{
+		"sh", "-c", `trap "" HUP; exec "$0" "$@"`, binary,
+		"up", "--minimal", "--", "sh", "-c", "echo ready > " + ready + "; sleep 1; exit 6",
+	}
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	awaitFile(t, ready)
+	if err := r.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	r.wait(6)
+}
+
+// The command may change its folder, and still finds the KUBECONFIG.
+func TestATemporaryFolderMayBeRelative(t *testing.T) {
+	r := prepare(t, "up", "--minimal", "--", "sh", "-c", "cd / && kubectl get --raw=/readyz")
+	r.cmd.Dir = r.temporary
+	r.cmd.Env = append(r.cmd.Env, "TMPDIR=.")
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r.wait(0)
+	contains(t, "standard output", r.stdout.String(), "ok")
+}
+
 func TestCtrlCWhileBooting(t *testing.T) {
 	r := prepare(t, "up", "--minimal")
 	if err := r.cmd.Start(); err != nil {

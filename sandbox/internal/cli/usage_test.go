@@ -137,14 +137,20 @@ func TestAssetsAreWhatEnvtestNeeds(t *testing.T) {
 }
 
 func TestAssetsDoNotOverwriteAnothersFiles(t *testing.T) {
-	folder := t.TempDir()
-	file := filepath.Join(folder, "etcd")
-	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"etcd", "sandbox"} {
+		folder := t.TempDir()
+		file := filepath.Join(folder, name)
+		if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r := sandboxed(t, exitFailure, "assets", folder)
+		contains(t, "standard error", r.stderr.String(), file)
+		if content, err := os.ReadFile(file); err != nil || string(content) != "precious" {
+			t.Errorf("got %q, %v", content, err)
+		}
 	}
-	r := sandboxed(t, exitFailure, "assets", folder)
-	contains(t, "standard error", r.stderr.String(), file)
-	if content, err := os.ReadFile(file); err != nil || string(content) != "precious" {
-		t.Errorf("got %q, %v", content, err)
-	}
+}
+
+func TestAssetsWithoutANameAreRefused(t *testing.T) {
+	contains(t, "standard error", sandboxed(t, exitUsage, "assets", "").stderr.String(), "empty")
 }

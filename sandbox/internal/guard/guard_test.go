@@ -1,7 +1,6 @@
 package guard
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -66,8 +65,8 @@ func TestAGroupIsKilledWithAllItsProcesses(t *testing.T) {
 	if err := tk.kill(); err != nil {
 		t.Error(err)
 	}
-	if err := syscall.Kill(child, 0); !errors.Is(err, syscall.ESRCH) {
-		t.Errorf("the child is there: %v", err)
+	if !Ended(child) {
+		t.Error("the child is there")
 	}
 }
 
@@ -83,5 +82,39 @@ func TestWhatIsToBeRemovedMayBeMissing(t *testing.T) {
 	}
 	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
+func TestADeadProcessThatNobodyReapsHasEnded(t *testing.T) {
+	if _, err := os.Stat("/proc/self/stat"); err != nil {
+		t.Skip("only /proc tells")
+	}
+	// A name that looks like what follows it.
+	program := filepath.Join(t.TempDir(), "a) Z 1 1 (")
+	if err := os.Symlink("/bin/sleep", program); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(program, "1000")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	pid := cmd.Process.Pid
+	if Ended(pid) || Ended(-pid) {
+		t.Error("it runs")
+	}
+	tk := task{targets: map[int]int{pid: -pid}}
+	if err := tk.kill(); err != nil { // waits until it is dead
+		t.Error(err)
+	}
+	if err := syscall.Kill(pid, 0); err != nil {
+		t.Fatalf("it has been reaped: %v", err)
+	}
+	if !Ended(pid) || !Ended(-pid) {
+		t.Error("dead, and not seen")
+	}
+	_ = cmd.Wait() // killed
+	if !Ended(pid) || !Ended(-pid) {
+		t.Error("reaped, and not seen")
 	}
 }

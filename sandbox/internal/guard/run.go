@@ -97,7 +97,7 @@ func (t *task) kill() error {
 	// They are not our children, so there is nothing to wait on but their absence.
 	for end := time.Now().Add(killDeadline); len(t.targets) > 0; time.Sleep(killInterval) {
 		for id, target := range t.targets {
-			if errors.Is(syscall.Kill(target, 0), syscall.ESRCH) {
+			if Ended(target) {
 				delete(t.targets, id)
 			}
 		}
