@@ -13,6 +13,7 @@ import (
 
 	"github.com/creack/pty"
 
+	"github.com/evenkeel/evenkeel/sandbox/internal/guard"
 	"github.com/evenkeel/evenkeel/sandbox/internal/leftover"
 )
 
@@ -265,7 +266,8 @@ func orphan(t *testing.T, variables ...string) int {
 	return pid
 }
 
-func runs(pid int) bool { return !errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }
+// runs is false for a process that was killed and is not reaped yet: that is up to whoever adopted it.
+func runs(pid int) bool { return !guard.Ended(pid) }
 
 // TestOnATerminal shows progress, a command that reads from the terminal, and Ctrl-C,
 // which must reach the command once.
