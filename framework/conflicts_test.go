@@ -305,7 +305,7 @@ var _ = Describe("A run that writes its primary itself", func() {
 		r := &pages{reconcile: func(ctx context.Context, p *Page, c *pageContext) (pageUpdate, error) {
 			if first {
 				first = false
-				change(page, func(p *Page) { p.Labels = map[string]string{"theirs": "yes"} })
+				change(newPage(ns, "p"), func(p *Page) { p.Labels = map[string]string{"theirs": "yes"} })
 			}
 			progress := &Page{}
 			progress.Namespace, progress.Name = p.Namespace, p.Name

@@ -144,7 +144,7 @@ var _ = Describe("What Reconcile returns", func() {
 		var op *framework.Operator
 		r := &pages{reconcile: func(_ context.Context, p *Page, _ *pageContext) (pageUpdate, error) {
 			if runs.Add(1) == 1 {
-				change(page, func(p *Page) { p.Labels = map[string]string{"theirs": "1"} })
+				change(newPage(ns, "p"), func(p *Page) { p.Labels = map[string]string{"theirs": "1"} })
 			}
 			if p.Labels == nil {
 				p.Labels = map[string]string{}
