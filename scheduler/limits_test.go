@@ -85,24 +85,8 @@ func TestG08ASupersededRunIsNeitherSuccessNorFailure(t *testing.T) {
 }
 
 func TestCausesThatDecideKeepsAreCountedOnce(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var last []timeline.Cause
-		h := start(t, scheduler.Options[string]{
-			Decide: func(_ string, causes []timeline.Cause) []timeline.Cause { return slices.Clone(causes) },
-		}, func(_ context.Context, _ string, r scheduler.Run) scheduler.Result {
-			last = r.Causes
-			time.Sleep(time.Second)
-			return scheduler.Result{}
-		})
-		for range 1001 {
-			h.Offer("a", event())
-			synctest.Wait()
-		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		if len(last) != 65 || last[64] != timeline.Cause(timeline.Overflow{Count: 936}) {
-			t.Errorf("%d causes, the last %v; want 64 and 936 more", len(last), last[len(last)-1])
-		}
+	expectOverflowCounted(t, scheduler.Options[string]{
+		Decide: func(_ string, causes []timeline.Cause) []timeline.Cause { return slices.Clone(causes) },
 	})
 }
 

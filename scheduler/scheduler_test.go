@@ -357,9 +357,15 @@ func TestG19StopIsBounded(t *testing.T) {
 }
 
 func TestCausesBeyondTheBoundAreCounted(t *testing.T) {
+	expectOverflowCounted(t, scheduler.Options[string]{})
+}
+
+// expectOverflowCounted offers 1001 causes to a running key and looks at what its second run is told.
+func expectOverflowCounted(t *testing.T, options scheduler.Options[string]) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		var last []timeline.Cause
-		h := start(t, scheduler.Options[string]{}, func(_ context.Context, _ string, r scheduler.Run) scheduler.Result {
+		h := start(t, options, func(_ context.Context, _ string, r scheduler.Run) scheduler.Result {
 			last = r.Causes
 			time.Sleep(time.Second)
 			return scheduler.Result{}
