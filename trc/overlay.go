@@ -153,7 +153,7 @@ func (e *entry) hides(version uint64, o Object) bool {
 // watch said nothing of are not what readers of it would see: its own state is shown again.
 func (s *Store) passLocked(w *Watch, version uint64) {
 	w.progress = version
-	if w.progress < s.lowestAheadLocked(w) {
+	if w.progress < s.lowestAheadLocked() {
 		return
 	}
 	for key, e := range s.ahead {
@@ -164,7 +164,7 @@ func (s *Store) passLocked(w *Watch, version uint64) {
 	}
 }
 
-func (s *Store) lowestAheadLocked(w *Watch) uint64 {
+func (s *Store) lowestAheadLocked() uint64 {
 	lowest := ^uint64(0)
 	for _, e := range s.ahead {
 		lowest = min(lowest, e.version)
