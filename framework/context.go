@@ -63,21 +63,15 @@ func (c *Context[P]) Logger() logr.Logger { return c.logger }
 
 // Live reads an object of T's type from the API server, consistently, past all caches: one request.
 // Use it where a cached answer will not do even though it is at least as new as the controller's own
-// writes. namespace is empty for cluster-scoped objects. For *unstructured.Unstructured use
-// [Secondary.GetNamed].
+// writes. namespace is empty for cluster-scoped objects. *unstructured.Unstructured is refused, as
+// nothing tells its kind. One that does not exist is an error that apierrors.IsNotFound recognises.
 func Live[T Object, P Object](ctx context.Context, c *Context[P], namespace, name string) (T, error) {
 	var none T
 	sample := newObject[T]()
-	gvk, err := gvkOf(c.write.cluster.scheme, sample)
+	sample.SetNamespace(namespace)
+	sample.SetName(name)
+	r, key, err := c.write.target(ctx, sample)
 	if err != nil {
-		return none, err
-	}
-	r, err := c.write.cluster.resourceOf(ctx, sample, gvk)
-	if err != nil {
-		return none, err
-	}
-	key := trc.Key{Namespace: namespace, Name: name}
-	if err := r.checkScope(key); err != nil {
 		return none, err
 	}
 	o, err := r.get(ctx, key)

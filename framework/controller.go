@@ -27,8 +27,9 @@ type controller[P Object] struct {
 	options      ControllerOptions[P]
 	secondaries  []secondaryDescription
 	reconciler   Reconciler[P]
-	cleaner      Cleaner[P]            // nil if the reconciler is none
-	errorHandler ErrorStatusHandler[P] // nil if the reconciler is none
+	cleaner      Cleaner[P]                     // nil if the reconciler is none
+	errorHandler ErrorStatusHandler[P]          // nil if the reconciler is none
+	filter       func(old, new trc.Object) bool // the author's, guarded; nil if there is none
 
 	resource  *resource
 	store     *sharedStore
@@ -55,6 +56,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	}
 	c.cleaner, _ = reconciler.(Cleaner[P])
 	c.errorHandler, _ = reconciler.(ErrorStatusHandler[P])
+	c.filter = c.guardedFilter(c.name, untypedFilter(options.Filter))
 	if err := errors.Join(options.validate(), c.describeSecondaries()); err != nil {
 		return nil, err
 	}
@@ -218,8 +220,8 @@ func (c *controller[P]) run(ctx context.Context) error { return c.scheduler.Run(
 // nothing of each other.
 type sink[P Object] struct{ controller *controller[P] }
 
-// Offer passes on what a source says. A primary that does not exist is not run: its run would find
-// nothing, but a source may name any number of them.
+// Offer passes on what a source says. For a primary that does not exist this costs a look into the
+// cache, which finds nothing and leaves nothing.
 func (s sink[P]) Offer(primary trc.Key, offer eventsource.Offer) {
 	s.controller.scheduler.Offer(primary, scheduler.Event{Cause: offer.Cause, Lane: laneOf(offer.Initial)})
 }
@@ -257,16 +259,7 @@ func renews(old, new trc.Object) bool {
 func (c *controller[P]) triggers(t trc.Transition) bool {
 	matters := t.Old == nil || c.options.AllGenerations || renews(t.Old, t.New) ||
 		t.New.GetGeneration() == 0 || c.needsFinalizer(t.New)
-	if !matters || c.options.Filter == nil {
-		return matters
-	}
-	return c.guardedFilter(c.name, func(before, after trc.Object) bool {
-		var old P
-		if before != nil {
-			old = before.(P)
-		}
-		return c.options.Filter(old, after.(P))
-	})(t.Old, t.New)
+	return matters && (c.filter == nil || c.filter(t.Old, t.New))
 }
 
 // needsFinalizer tells whether the controller's finalizer is still to be put on the primary.

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/evenkeel/evenkeel/trc"
@@ -29,12 +28,22 @@ func intentOf(gvk schema.GroupVersionKind, o Object) (map[string]any, error) {
 		return nil, err
 	}
 	dropNulls(content)
+	dropServerFields(content)
 	content["apiVersion"], content["kind"] = gvk.ToAPIVersionAndKind()
-	metadata, _ := content["metadata"].(map[string]any)
-	for _, field := range serverFields {
-		delete(metadata, field)
-	}
 	return content, nil
+}
+
+// statusOf is what an intent says of the status, as an intent of its own.
+func statusOf(key trc.Key, intent map[string]any) map[string]any {
+	metadata := map[string]any{"name": key.Name}
+	if key.Namespace != "" {
+		metadata["namespace"] = key.Namespace
+	}
+	status := map[string]any{"apiVersion": intent["apiVersion"], "kind": intent["kind"], "metadata": metadata}
+	if content, ok := intent["status"]; ok {
+		status["status"] = content
+	}
+	return status
 }
 
 // freshIntentOf refuses what was read from the API server: applying it would take over every field, and
@@ -102,6 +111,13 @@ func dropNulls(value any) {
 		for _, item := range value {
 			dropNulls(item)
 		}
+	}
+}
+
+func dropServerFields(content map[string]any) {
+	metadata, _ := content["metadata"].(map[string]any)
+	for _, field := range serverFields {
+		delete(metadata, field)
 	}
 }
 
@@ -194,25 +210,4 @@ func othersThan(o Object, owners []metav1.OwnerReference) []metav1.OwnerReferenc
 	return slices.DeleteFunc(slices.Clone(owners), func(owner metav1.OwnerReference) bool {
 		return slices.ContainsFunc(o.GetOwnerReferences(), func(named metav1.OwnerReference) bool { return named.UID == owner.UID })
 	})
-}
-
-func (w *writer) ownIntent(r *resource, key trc.Key, intent map[string]any) error {
-	reference, err := w.ownerReference(r, key)
-	if err != nil {
-		return err
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&reference)
-	if err != nil {
-		return err
-	}
-	metadata, _ := intent["metadata"].(map[string]any)
-	references := []any{content}
-	others, _ := metadata["ownerReferences"].([]any)
-	for _, other := range others {
-		if fields, ok := other.(map[string]any); !ok || types.UID(fmt.Sprint(fields["uid"])) != reference.UID {
-			references = append(references, other)
-		}
-	}
-	metadata["ownerReferences"] = references
-	return nil
 }

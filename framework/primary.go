@@ -79,7 +79,7 @@ func (c *controller[P]) carryOut(ctx context.Context, rc *Context[P], read trc.O
 		return err
 	}
 	if c.options.PrimaryWrites == ByApply {
-		return c.carryOutByApply(ctx, rc, read, control)
+		return c.carryOutByApply(ctx, rc, control)
 	}
 	return c.carryOutByPatch(ctx, rc, read, control)
 }
@@ -146,15 +146,12 @@ func (c *controller[P]) patchOf(read trc.Object, returned P) (map[string]any, er
 	for _, content := range []map[string]any{before, after} {
 		delete(content, "apiVersion")
 		delete(content, "kind")
-		metadata, _ := content["metadata"].(map[string]any)
-		for _, field := range serverFields {
-			delete(metadata, field)
-		}
+		dropServerFields(content)
 	}
 	return difference(before, after), nil
 }
 
-func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], read trc.Object, control UpdateControl[P]) error {
+func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], control UpdateControl[P]) error {
 	created := control.object.GetCreationTimestamp()
 	if !created.IsZero() {
 		return fmt.Errorf("framework: UpdateControl of %s: apply takes a fresh object that holds only the controller's own intent, not a changed copy of the primary (metadata.creationTimestamp is set): it would take over every field", c.resource.describe(rc.key))
@@ -163,11 +160,11 @@ func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], rea
 	if err != nil {
 		return err
 	}
-	status, hasStatus := intent["status"]
+	status := statusOf(rc.key, intent)
 	delete(intent, "status")
 	options := rc.write.options(nil)
 	if control.resource {
-		c.protect(read, intent, true)
+		c.keepFinalizer(intent)
 		if _, err := rc.write.sendApply(ctx, c.resource, rc.key, intent, options); err != nil {
 			return err
 		}
@@ -175,23 +172,17 @@ func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], rea
 	if !control.status {
 		return nil
 	}
-	statusIntent := map[string]any{"apiVersion": intent["apiVersion"], "kind": intent["kind"], "metadata": coordinates(rc.key)}
-	if hasStatus {
-		statusIntent["status"] = status
-	}
-	c.protect(read, statusIntent, false)
-	_, err = rc.write.sendApply(ctx, c.resource, rc.key, statusIntent, options, "status")
+	_, err = rc.write.sendApply(ctx, c.resource, rc.key, status, options, "status")
 	return err
 }
 
-// protect binds an apply to the primary of this run, so that one that vanished is not created anew,
-// and keeps the finalizer, which an apply by the same field manager would otherwise give up.
-func (c *controller[P]) protect(read trc.Object, intent map[string]any, withFinalizer bool) {
-	metadata := intent["metadata"].(map[string]any)
-	metadata["uid"] = string(read.GetUID())
-	if !withFinalizer || c.cleaner == nil {
+// keepFinalizer puts the finalizer into an intent, as an apply by the same field manager would
+// otherwise give it up.
+func (c *controller[P]) keepFinalizer(intent map[string]any) {
+	if c.cleaner == nil {
 		return
 	}
+	metadata := intent["metadata"].(map[string]any)
 	list, _ := metadata["finalizers"].([]any)
 	if !slices.Contains(list, any(c.options.Finalizer)) {
 		metadata["finalizers"] = append(list, c.options.Finalizer)

@@ -131,19 +131,25 @@ func (s *Secondary[S]) describe() secondaryDescription {
 	if s.Map != nil {
 		d.mapper = func(o trc.Object) []trc.Key { return s.Map(o.(S)) }
 	}
-	if s.Filter != nil {
-		d.filter = func(before, after trc.Object) bool {
-			var old, new S
-			if before != nil {
-				old = before.(S)
-			}
-			if after != nil {
-				new = after.(S)
-			}
-			return s.Filter(old, new)
-		}
-	}
+	d.filter = untypedFilter(s.Filter)
 	return d
+}
+
+// untypedFilter is an author's filter as sources call it; nil for none.
+func untypedFilter[T Object](filter func(old, new T) bool) func(old, new trc.Object) bool {
+	if filter == nil {
+		return nil
+	}
+	return func(before, after trc.Object) bool {
+		var old, new T
+		if before != nil {
+			old = before.(T)
+		}
+		if after != nil {
+			new = after.(T)
+		}
+		return filter(old, new)
+	}
 }
 
 // newObject returns an empty object of a pointer type.

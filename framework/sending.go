@@ -18,11 +18,12 @@ import (
 
 // flight is the requests that are under way for somebody, who can end them.
 type flight struct {
+	under sync.WaitGroup // added to under mu, and only before the end
+
 	mu    sync.Mutex // guards everything below; a leaf
 	ended bool
 	next  int
 	calls map[int]context.CancelFunc
-	empty sync.Cond
 }
 
 // board lets a request take off, unless the flight has ended. The returned context ends with the flight;
@@ -40,29 +41,25 @@ func (f *flight) board(ctx context.Context) (_ context.Context, done func(), ok 
 	f.next++
 	number := f.next
 	f.calls[number] = cancel
+	f.under.Add(1)
 	return ctx, func() {
 		cancel()
 		f.mu.Lock()
-		defer f.mu.Unlock()
 		delete(f.calls, number)
-		if len(f.calls) == 0 && f.ended {
-			f.empty.Broadcast()
-		}
+		f.mu.Unlock()
+		f.under.Done()
 	}, true
 }
 
 // end lets nothing take off any more, breaks off what is under way and waits until it is down.
 func (f *flight) end() {
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.ended = true
-	f.empty.L = &f.mu
 	for _, cancel := range f.calls {
 		cancel()
 	}
-	for len(f.calls) > 0 {
-		f.empty.Wait()
-	}
+	f.mu.Unlock()
+	f.under.Wait()
 }
 
 // conflict is the refusal of a write that was computed from a view which is not the present one. The

@@ -117,16 +117,19 @@ func (w *writer) apply(ctx context.Context, desired Object, options writeOptions
 	if options.mode == ByPatch {
 		return w.applyByPatch(ctx, r, key, desired, options)
 	}
+	if options.owned {
+		if desired, err = privateCopy(desired); err != nil {
+			return nil, err
+		}
+		if err := w.own(r, desired); err != nil {
+			return nil, err
+		}
+	}
 	intent, err := freshIntentOf(r, key, desired)
 	if err != nil {
 		return nil, err
 	}
 	delete(intent, "status")
-	if options.owned {
-		if err := w.ownIntent(r, key, intent); err != nil {
-			return nil, err
-		}
-	}
 	return w.sendApply(ctx, r, key, intent, options)
 }
 
@@ -135,18 +138,11 @@ func (w *writer) applyStatus(ctx context.Context, desired Object, options writeO
 	if err != nil {
 		return nil, err
 	}
-	content, err := freshIntentOf(r, key, desired)
+	intent, err := freshIntentOf(r, key, desired)
 	if err != nil {
 		return nil, err
 	}
-	intent := map[string]any{
-		"apiVersion": content["apiVersion"], "kind": content["kind"],
-		"metadata": coordinates(key),
-	}
-	if status, ok := content["status"]; ok {
-		intent["status"] = status
-	}
-	return w.sendApply(ctx, r, key, intent, options, "status")
+	return w.sendApply(ctx, r, key, statusOf(key, intent), options, "status")
 }
 
 // sendApply sends an intent. One about the primary is sent for the version that the run holds, so that
@@ -307,14 +303,6 @@ func (w *writer) delete(ctx context.Context, object Object, options writeOptions
 		return nil
 	}
 	return w.cluster.acknowledge(r.gvk, answer)
-}
-
-func coordinates(key trc.Key) map[string]any {
-	metadata := map[string]any{"name": key.Name}
-	if key.Namespace != "" {
-		metadata["namespace"] = key.Namespace
-	}
-	return metadata
 }
 
 func verb(verb string, subresource []string) string {
