@@ -11,7 +11,7 @@ TOOL := go tool -modfile=$(CURDIR)/tools/go.mod
 export EVENKEEL_SANDBOX := $(CURDIR)/bin/sandbox
 
 # The packages of the sandbox module that do not contain all of Kubernetes.
-SANDBOX_PACKAGES := ./sandbox/... ./internal/cli/... ./internal/guard/... ./internal/leftover/... ./internal/packed/...
+SANDBOX_PACKAGES := ./sandbox/... ./internal/await/... ./internal/cli/... ./internal/guard/... ./internal/leftover/... ./internal/packed/...
 
 .PHONY: help
 help: ## Show this list.

@@ -111,38 +111,32 @@ func apiServerArguments(o Options, l layout, number int) []string {
 }
 
 func controllerManagerArguments(o Options, l layout) []string {
-	return append([]string{
-		"--bind-address=" + localhost,
-		"--secure-port=" + strconv.Itoa(l.ports.controllerManager),
-		"--tls-cert-file=" + l.pki(fileServer),
-		"--tls-private-key-file=" + l.pki(fileServerKey),
-		"--kubeconfig=" + l.login(ControllerManager),
-		"--authentication-kubeconfig=" + l.login(ControllerManager),
-		"--authorization-kubeconfig=" + l.login(ControllerManager),
-		"--root-ca-file=" + l.pki(fileCA),
-		"--service-account-private-key-file=" + l.pki(fileSAKey),
-		"--cluster-signing-cert-file=" + l.pki(fileCA),
-		"--cluster-signing-key-file=" + l.pki(fileCAKey),
+	return append(controllerArguments(o, l, ControllerManager, l.ports.controllerManager),
+		"--root-ca-file="+l.pki(fileCA),
+		"--service-account-private-key-file="+l.pki(fileSAKey),
+		"--cluster-signing-cert-file="+l.pki(fileCA),
+		"--cluster-signing-key-file="+l.pki(fileCAKey),
 		"--use-service-account-credentials=false",
-		"--leader-elect=false", // the only one
-		// Upstream's client limits (20/s) protect big clusters, and would be what a
-		// test here measures.
-		"--kube-api-qps=1000",
-		"--kube-api-burst=2000",
-		"--profiling=false",
-	}, featureGates(o)...)
+	)
 }
 
 func schedulerArguments(o Options, l layout) []string {
+	return controllerArguments(o, l, Scheduler, l.ports.scheduler)
+}
+
+// controllerArguments are what kube-controller-manager and kube-scheduler have in common.
+func controllerArguments(o Options, l layout, component string, port int) []string {
 	return append([]string{
 		"--bind-address=" + localhost,
-		"--secure-port=" + strconv.Itoa(l.ports.scheduler),
+		"--secure-port=" + strconv.Itoa(port),
 		"--tls-cert-file=" + l.pki(fileServer),
 		"--tls-private-key-file=" + l.pki(fileServerKey),
-		"--kubeconfig=" + l.login(Scheduler),
-		"--authentication-kubeconfig=" + l.login(Scheduler),
-		"--authorization-kubeconfig=" + l.login(Scheduler),
-		"--leader-elect=false",
+		"--kubeconfig=" + l.login(component),
+		"--authentication-kubeconfig=" + l.login(component),
+		"--authorization-kubeconfig=" + l.login(component),
+		"--leader-elect=false", // the only one
+		// Upstream's client limits (20/s) protect big clusters, and would be what a
+		// test here measures.
 		"--kube-api-qps=1000",
 		"--kube-api-burst=2000",
 		"--profiling=false",

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evenkeel/evenkeel/sandbox/internal/await"
 	"github.com/evenkeel/evenkeel/sandbox/internal/leftover"
 	"github.com/evenkeel/evenkeel/sandbox/sandbox"
 )
@@ -86,25 +87,10 @@ func kubectl(t *testing.T, plane *sandbox.ControlPlane, arguments ...string) str
 	return out
 }
 
-// eventually repeats check until it returns nil. What it waits for happens in other
-// processes, which do not tell us.
+// eventually repeats check until it returns nil.
 func eventually(t *testing.T, check func() error) {
 	t.Helper()
-	const limit, interval = 30 * time.Second, 50 * time.Millisecond
-	late := time.After(limit)
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return
-		}
-		select {
-		case <-late:
-			t.Fatalf("not after %s: %v", limit, err)
-		case <-tick.C:
-		}
-	}
+	await.Success(t, 30*time.Second, check)
 }
 
 // want returns an error unless got is want.
