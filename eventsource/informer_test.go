@@ -145,7 +145,7 @@ func TestC53_PrimariesOfOldAndNewAreOfferedOnceEach(t *testing.T) {
 
 func TestO8_OwnWriteIsOfferedAndItsEchoIsNot(t *testing.T) {
 	informer, sink, watch := started(t, eventsource.InformerOptions{Map: byLabel})
-	must(t, informer.Store().Acknowledge(configMap("11", "a_b")))
+	must(t, informer.Store().Acknowledge(configMap("11", "a_b"), trc.Proof{}))
 	sink.expect(t, "ns/a", "ns/b")
 	must(t, watch.Add(configMap("11", "a_b")))
 	sink.expect(t)
@@ -204,7 +204,7 @@ func TestO18_FilterSeesWhatReadersSawBeforeAndAfter(t *testing.T) {
 		return after == nil || after.GetResourceVersion() != "13"
 	}})
 	must(t, watch.Add(configMap("11", "a")))
-	must(t, informer.Store().Acknowledge(configMap("13", "a"))) // the filter rejects it
+	must(t, informer.Store().Acknowledge(configMap("13", "a"), trc.Proof{})) // the filter rejects it
 	sink.expect(t, "ns/a")
 	must(t, watch.Update(configMap("12", "a"))) // never seen by any reader
 	must(t, watch.Update(configMap("14", "a")))
@@ -227,7 +227,7 @@ func TestC51_OfReadsThroughTheOverlay(t *testing.T) {
 		}
 		return strings.Join(versions, " ")
 	}
-	must(t, informer.Store().Acknowledge(configMap("12", "b")))
+	must(t, informer.Store().Acknowledge(configMap("12", "b"), trc.Proof{}))
 	if of("a") != "" || of("b") != "12" {
 		t.Errorf("after the write: a has %q, b has %q", of("a"), of("b"))
 	}

@@ -217,13 +217,13 @@ func (s *sharedStore) describe() string {
 
 // acknowledge lays the answer to a write over every store of its kind, typed or not, before the
 // write returns.
-func (c *cluster) acknowledge(gvk schema.GroupVersionKind, o Object) error {
+func (c *cluster) acknowledge(gvk schema.GroupVersionKind, o Object, proof trc.Proof) error {
 	for _, s := range c.storesOf(gvk) {
 		own, err := c.convert(o, s.key)
 		if err != nil {
 			return err
 		}
-		if err := s.Acknowledge(own); err != nil {
+		if err := s.Acknowledge(own, proof); err != nil {
 			return err
 		}
 	}

@@ -114,7 +114,7 @@ func (w *writer) send(ctx context.Context, r *resource, key trc.Key, verb string
 		w.cluster.acknowledgeGone(r.gvk, answer)
 		return answer, nil
 	}
-	if err := w.cluster.acknowledge(r.gvk, answer); err != nil {
+	if err := w.cluster.acknowledge(r.gvk, answer, trc.Proof{}); err != nil {
 		return nil, err
 	}
 	return answer, nil
@@ -136,7 +136,7 @@ func (w *writer) refused(ctx context.Context, r *resource, key trc.Key, refusal 
 	case err != nil:
 		return errors.Join(refusal, fmt.Errorf("framework: get %s: %w", r.describe(key), err))
 	default:
-		if err := w.cluster.acknowledge(r.gvk, live); err != nil {
+		if err := w.cluster.acknowledge(r.gvk, live, trc.Proof{}); err != nil {
 			return errors.Join(refusal, err)
 		}
 	}

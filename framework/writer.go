@@ -302,7 +302,7 @@ func (w *writer) delete(ctx context.Context, object Object, options writeOptions
 		w.cluster.acknowledgeGone(r.gvk, object)
 		return nil
 	}
-	return w.cluster.acknowledge(r.gvk, answer)
+	return w.cluster.acknowledge(r.gvk, answer, trc.Proof{})
 }
 
 func verb(verb string, subresource []string) string {

@@ -112,7 +112,7 @@ func writeAndRead(s *trc.Store, server *busyServer, c commit) error {
 		}
 		return nil
 	}
-	if err := s.Acknowledge(c.object()); err != nil {
+	if err := s.Acknowledge(c.object(), trc.Proof{}); err != nil {
 		return err
 	}
 	o := s.Get(c.key)

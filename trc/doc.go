@@ -9,7 +9,7 @@
 //	store.Subscribe(func(t trc.Transition) { ... })
 //	go store.Run(ctx, trc.Watched{Namespace: "", From: listWatch})
 //	...
-//	store.Acknowledge(answer)       // of a successful write
+//	store.Acknowledge(answer, proof) // of a successful write
 //	object := store.Get(key)        // at least as new as answer
 //
 // # How the overlay works

@@ -26,7 +26,7 @@ func ExampleStore() {
 	_ = watch.Replace([]any{configMap("5", "hello")}, "10")
 	fmt.Println("listed:", read())
 
-	_ = store.Acknowledge(configMap("12", "good morning"))
+	_ = store.Acknowledge(configMap("12", "good morning"), trc.Proof{Base: "11"})
 	fmt.Println("written:", read(), "- ahead:", store.Ahead())
 
 	_ = watch.Update(configMap("11", "hi")) // somebody else's, from before our write
@@ -66,7 +66,7 @@ func ExampleStore_Subscribe() {
 	})
 	defer stop()
 
-	_ = store.Acknowledge(secret("11"))
+	_ = store.Acknowledge(secret("11"), trc.Proof{})
 	_ = watch.Replace([]any{secret("11")}, "11")
 	_ = watch.Update(secret("12"))
 	_ = watch.Delete(secret("13"))

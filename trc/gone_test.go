@@ -80,7 +80,7 @@ func TestG16_NothingIsLeftOfManyCreatedAndDeletedObjects(t *testing.T) {
 	for i := range objects {
 		name, created, deleted := "name"+strconv.Itoa(i), strconv.Itoa(11+2*i), strconv.Itoa(12+2*i)
 		uid := "u" + strconv.Itoa(i) + "@"
-		must(s.Acknowledge(object(name, uid+created)))
+		must(s.Acknowledge(object(name, uid+created), trc.Proof{}))
 		if i%2 == 0 { // the watch lags behind both writes, or lies between them
 			must(w.Add(object(name, uid+created)))
 		}

@@ -205,7 +205,7 @@ func (w *world) answer(t *rapid.T) {
 // tell acknowledges an answer.
 func (w *world) tell(t *rapid.T, a answer) {
 	if !a.deleted {
-		if err := w.store.Acknowledge(a.object()); err != nil {
+		if err := w.store.Acknowledge(a.object(), trc.Proof{}); err != nil {
 			t.Fatal(err)
 		}
 		w.acknowledged[a.key] = append(w.acknowledged[a.key], a.commit)

@@ -8,13 +8,21 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
+// Proof is what the server has proven about a write by carrying it out. The zero value proves nothing.
+type Proof struct {
+	// Base is the version that the write was conditional on: nothing came between it and the answer.
+	Base string
+	// Created is set if the write made the object come into being.
+	Created bool
+}
+
 // Acknowledge takes in the answer to a successful write, before the write call returns to its
 // caller: reads begun after it are at least as new. The store takes ownership of the object. An
 // answer that the watch has already passed changes nothing. An object in a namespace that no watch
 // covers is ignored; one outside the store's selector hides the key until the watch has passed it.
 //
 // It returns an error for an object without a name or version.
-func (s *Store) Acknowledge(o Object) error {
+func (s *Store) Acknowledge(o Object, proof Proof) error {
 	if o.GetName() == "" || o.GetResourceVersion() == "" {
 		return fmt.Errorf("trc: store %s: acknowledge %s: name %q, resourceVersion %q: neither may be empty",
 			s.options.Name, KeyOf(o), o.GetName(), o.GetResourceVersion())

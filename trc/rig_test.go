@@ -119,7 +119,7 @@ func key(name string) trc.Key { return trc.Key{Namespace: "ns", Name: name} }
 
 func (r *rig) acknowledge(o trc.Object) {
 	r.t.Helper()
-	r.must(r.Acknowledge(o))
+	r.must(r.Acknowledge(o, trc.Proof{}))
 }
 
 func (r *rig) gone(name, short string) {

@@ -79,6 +79,7 @@ type subscriber struct {
 type delivery struct {
 	transition Transition
 	to         *subscriber
+	after      func() // instead of a transition
 }
 
 // NewStore returns an empty store without watches.
@@ -158,7 +159,7 @@ func (s *Store) Subscribe(handle func(Transition)) (unsubscribe func()) {
 	sub := &subscriber{handle: handle}
 	s.mu.Lock()
 	for _, item := range s.shown.List() {
-		s.pending = append(s.pending, delivery{Transition{New: item.(Object), Initial: true}, sub})
+		s.pending = append(s.pending, delivery{transition: Transition{New: item.(Object), Initial: true}, to: sub})
 	}
 	s.subscribers = append(s.subscribers, sub)
 	s.mu.Unlock()
@@ -169,6 +170,15 @@ func (s *Store) Subscribe(handle func(Transition)) (unsubscribe func()) {
 		defer s.mu.Unlock()
 		s.subscribers = slices.DeleteFunc(s.subscribers, func(other *subscriber) bool { return other == sub })
 	}
+}
+
+// After calls f once everything that was queued for the subscribers when After was called has been
+// delivered, from the goroutine that delivers or from this one.
+func (s *Store) After(f func()) {
+	s.mu.Lock()
+	s.pending = append(s.pending, delivery{after: f})
+	s.mu.Unlock()
+	s.deliver()
 }
 
 // Synced is closed once every watch has delivered its first list.
@@ -213,7 +223,7 @@ func (s *Store) showLocked(key Key, o Object, initial bool) {
 
 func (s *Store) queueLocked(t Transition) {
 	for _, sub := range s.subscribers {
-		s.pending = append(s.pending, delivery{t, sub})
+		s.pending = append(s.pending, delivery{transition: t, to: sub})
 	}
 }
 
@@ -248,7 +258,9 @@ func (s *Store) handOut(batch []delivery) {
 	for next < len(batch) {
 		d := batch[next]
 		next++
-		if !d.to.ended.Load() {
+		if d.after != nil {
+			d.after()
+		} else if !d.to.ended.Load() {
 			d.to.handle(d.transition)
 		}
 	}

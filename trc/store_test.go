@@ -97,7 +97,7 @@ func TestAcknowledgeRefusesObjectsWithoutNameOrVersion(t *testing.T) {
 		"no name": object("", "u1@5"), "no version": object("a", "u1@"), "nothing": &corev1.ConfigMap{},
 	} {
 		r := newRig(t)
-		err := r.Acknowledge(o)
+		err := r.Acknowledge(o, trc.Proof{})
 		if err == nil || !strings.Contains(err.Error(), "store configmaps") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -191,7 +191,7 @@ func TestWriterDoesNotWaitForASlowSubscriberNorCallItASecondTime(t *testing.T) {
 		go func() {
 			defer close(written)
 			for _, o := range objects(object("a", "u1@11"), object("a", "u1@12")) {
-				if err := r.Acknowledge(o); err != nil {
+				if err := r.Acknowledge(o, trc.Proof{}); err != nil {
 					t.Error(err)
 				}
 			}
@@ -244,7 +244,7 @@ func TestManagedFieldsAreDropped(t *testing.T) {
 		if err := w.Add(managed(object("watched", "u2@11"))); err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Acknowledge(managed(object("written", "u3@12"))); err != nil {
+		if err := s.Acknowledge(managed(object("written", "u3@12")), trc.Proof{}); err != nil {
 			t.Fatal(err)
 		}
 		if s.Len() != 3 {

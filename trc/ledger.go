@@ -1,0 +1,191 @@
+package trc
+
+import (
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// DefaultLedgerLimit is how many edges a [Ledger] keeps by default: some 6 MB.
+const DefaultLedgerLimit = 1 << 16
+
+// Writer is who wrote: the controller, and the primary whose run it was.
+type Writer struct {
+	Controller string
+	Primary    Key
+}
+
+// Edge is an own write of which the server has proven that nothing came between From and To: it made
+// the object with that UID, which was at version From (empty: did not exist), be at version To.
+type Edge struct {
+	UID      types.UID
+	From, To string
+}
+
+// Ledger is the proven own writes of the runs that are not decided yet. Create it with [NewLedger]. One
+// serves all stores of a cluster, as a UID is an object's alone.
+//
+// Invariant: forgetting an edge can only make a step that was own count as foreign, which costs a run;
+// nothing ever makes a foreign step count as own.
+type Ledger struct {
+	limit int
+
+	mu            sync.Mutex // guards everything below and the pages; a leaf
+	pages         map[Writer][]*Page
+	oldest        *Page // of all pages with edges, in the order in which they were opened
+	newest        *Page
+	edges         int
+	forgottenFull int
+}
+
+// Page is the edges of one run. It is closed when the causes of that run are decided.
+type Page struct {
+	ledger         *Ledger
+	writer         Writer
+	edges          []Edge
+	closed         bool
+	previous, next *Page // in the order of opening
+}
+
+// NewLedger returns an empty ledger that keeps at most limit edges (≤ 0: [DefaultLedgerLimit]): beyond
+// that the oldest are forgotten.
+func NewLedger(limit int) *Ledger {
+	if limit <= 0 {
+		limit = DefaultLedgerLimit
+	}
+	return &Ledger{limit: limit, pages: map[Writer][]*Page{}}
+}
+
+// Open begins a page for a run. It costs nothing until something is recorded.
+func (l *Ledger) Open(writer Writer) *Page { return &Page{ledger: l, writer: writer} }
+
+// Record notes a proven write. It must be called before the answer is acknowledged to a store: what
+// the store then tells is explained already. An edge that leads nowhere, and one recorded on a page
+// that was closed, are dropped.
+func (p *Page) Record(edge Edge) {
+	if edge.From == edge.To || edge.UID == "" || edge.To == "" {
+		return
+	}
+	l := p.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if p.closed {
+		return
+	}
+	if len(p.edges) == 0 {
+		l.linkLocked(p)
+	}
+	p.edges = append(p.edges, edge)
+	l.edges++
+	for l.edges > l.limit {
+		l.forgetOldestLocked()
+	}
+}
+
+// Close forgets the edges of the page.
+func (p *Page) Close() {
+	l := p.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p.closed = true
+	l.clearLocked(p)
+}
+
+// Explains reports whether the step of an object from one version (empty: it did not exist) to another
+// was made by the writer's own proven writes alone.
+func (l *Ledger) Explains(writer Writer, uid types.UID, from, to string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	pages := l.pages[writer]
+	if len(pages) == 0 || to == "" {
+		return false
+	}
+	// A path of edges. They are few, and each leads from an older to a newer version: no cycles.
+	reached := []string{from}
+	for len(reached) > 0 {
+		at := reached[len(reached)-1]
+		reached = reached[:len(reached)-1]
+		for _, page := range pages {
+			for _, edge := range page.edges {
+				if edge.UID != uid || edge.From != at {
+					continue
+				}
+				if edge.To == to {
+					return true
+				}
+				reached = append(reached, edge.To)
+			}
+		}
+	}
+	return false
+}
+
+// Forget drops all edges: the server has gone back in time, and what was proven never happened.
+func (l *Ledger) Forget() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.oldest != nil {
+		l.clearLocked(l.oldest)
+	}
+}
+
+// Len returns the number of edges, and how many were forgotten so far because the ledger was full.
+func (l *Ledger) Len() (edges, forgotten int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.edges, l.forgottenFull
+}
+
+func (l *Ledger) forgetOldestLocked() {
+	page := l.oldest
+	l.edges--
+	l.forgottenFull++
+	if page.edges = page.edges[1:]; len(page.edges) == 0 {
+		l.unlinkLocked(page)
+	}
+}
+
+func (l *Ledger) clearLocked(page *Page) {
+	if len(page.edges) == 0 {
+		return
+	}
+	l.edges -= len(page.edges)
+	page.edges = nil
+	l.unlinkLocked(page)
+}
+
+// linkLocked takes in a page with its first edge.
+func (l *Ledger) linkLocked(page *Page) {
+	l.pages[page.writer] = append(l.pages[page.writer], page)
+	page.previous = l.newest
+	if l.newest != nil {
+		l.newest.next = page
+	} else {
+		l.oldest = page
+	}
+	l.newest = page
+}
+
+// unlinkLocked lets go of a page that has no edges any more.
+func (l *Ledger) unlinkLocked(page *Page) {
+	others := l.pages[page.writer][:0:0]
+	for _, other := range l.pages[page.writer] {
+		if other != page {
+			others = append(others, other)
+		}
+	}
+	if l.pages[page.writer] = others; len(others) == 0 {
+		delete(l.pages, page.writer)
+	}
+	if page.previous != nil {
+		page.previous.next = page.next
+	} else {
+		l.oldest = page.next
+	}
+	if page.next != nil {
+		page.next.previous = page.previous
+	} else {
+		l.newest = page.previous
+	}
+	page.previous, page.next = nil, nil
+}
