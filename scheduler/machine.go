@@ -3,6 +3,7 @@ package scheduler
 import (
 	"container/heap"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/evenkeel/evenkeel/retry"
@@ -33,12 +34,11 @@ type keyState[K comparable] struct {
 	key    K
 	phase  phase
 	lane   Lane
-	renews bool // an event since the last start renews the key
 	forgot int  // how often the resource went away during the run
 	vain   int  // runs in a row that were superseded
 	early  bool // the back-off window's one early run is used up
 
-	causes   []timeline.Cause
+	causes   []arrival
 	overflow int
 	since    time.Time // when the first of causes arrived
 
@@ -51,6 +51,12 @@ type keyState[K comparable] struct {
 	index int       // heap position, -1 outside
 
 	previous, next *keyState[K] // in the lane, while queued
+}
+
+// arrival is a cause that waits, with what its event said of the back-off.
+type arrival struct {
+	timeline.Cause
+	renews bool
 }
 
 // machine is the pure core: every method takes the time and returns or records what follows from it.
@@ -76,20 +82,14 @@ func (m *machine[K]) state(key K) *keyState[K] {
 	return s
 }
 
-func (m *machine[K]) isRunning(key K) bool {
-	s := m.keys[key]
-	return s != nil && s.phase == running
-}
-
 // offer takes in an event. While the key runs it is only collected.
 func (m *machine[K]) offer(now time.Time, key K, e Event) {
 	s := m.state(key)
-	s.add(now, e.Cause)
-	s.renews = s.renews || e.Renews
+	s.add(now, arrival{e.Cause, e.Renews})
 	switch s.phase {
 	case running:
 	case queued:
-		if s.renews {
+		if e.Renews {
 			m.renew(s)
 		}
 		m.promote(s, e.Lane)
@@ -108,7 +108,7 @@ func (m *machine[K]) renew(s *keyState[K]) {
 // wake decides whether an idle key with fresh causes is queued now or waits for its back-off.
 func (m *machine[K]) wake(s *keyState[K], lane Lane) {
 	switch {
-	case s.renews:
+	case s.renewed():
 		m.renew(s)
 	case s.retryAt.IsZero():
 	case s.early:
@@ -153,18 +153,18 @@ func (m *machine[K]) take(now time.Time) (*keyState[K], Run, bool) {
 		m.liveTaken = 0
 	}
 	m.lanes[lane].remove(s)
-	s.phase, s.renews, s.forgot = running, false, 0
-	run := Run{Causes: s.collect(), Waited: now.Sub(s.since), Attempt: s.retry.Attempt()}
+	s.phase, s.forgot = running, 0
+	run := Run{Causes: s.collected(), Waited: now.Sub(s.since), Attempt: s.retry.Attempt()}
 	run.LastAttempt = m.policy.LastAttempt(&s.retry)
 	return s, run, true
 }
 
-// finish ends the run of s. Undecided causes were taken by the caller before; causes are those that
+// finish ends the run of s. Undecided causes were taken by the caller before; kept are those that
 // remain of them.
-func (m *machine[K]) finish(now time.Time, s *keyState[K], r Result, causes []timeline.Cause) time.Duration {
+func (m *machine[K]) finish(now time.Time, s *keyState[K], r Result, kept []arrival) time.Duration {
 	s.phase = idle
 	since := s.since
-	for _, c := range causes {
+	for _, c := range kept {
 		s.add(since, c)
 	}
 	if r.Gone || s.forgot > 0 {
@@ -174,8 +174,6 @@ func (m *machine[K]) finish(now time.Time, s *keyState[K], r Result, causes []ti
 	}
 	if len(s.causes) > 0 {
 		m.wake(s, LiveLane)
-	} else {
-		s.renews = false
 	}
 	if s.phase == idle && s.at.IsZero() && len(s.causes) == 0 {
 		delete(m.keys, s.key)
@@ -191,6 +189,8 @@ func (m *machine[K]) settle(now time.Time, s *keyState[K], r Result) {
 		s.intervalAt = now.Add(s.interval)
 	}
 	switch {
+	case r.Err != nil && r.Final:
+		s.retryAt, s.early = time.Time{}, false
 	case r.Err != nil:
 		m.backOff(now, s)
 	case r.Superseded:
@@ -207,7 +207,7 @@ func (m *machine[K]) settle(now time.Time, s *keyState[K], r Result) {
 		s.rescheduleAt = now.Add(r.RescheduleAfter)
 	}
 	if r.RescheduleNow {
-		s.add(now, timeline.Timer{})
+		s.add(now, arrival{Cause: timeline.Timer{}})
 	}
 	m.retime(s)
 }
@@ -216,7 +216,7 @@ func (m *machine[K]) settle(now time.Time, s *keyState[K], r Result) {
 // 10 ms, doubling up to 1 s, as something may be changing it all the time.
 func (m *machine[K]) repeat(now time.Time, s *keyState[K]) {
 	if s.vain == 0 {
-		s.add(now, timeline.Timer{})
+		s.add(now, arrival{Cause: timeline.Timer{}})
 	} else {
 		s.rescheduleAfter = min(time.Second, 10*time.Millisecond<<min(s.vain-1, 7))
 		s.rescheduleAt = now.Add(s.rescheduleAfter)
@@ -243,7 +243,7 @@ func (m *machine[K]) forget(key K) {
 	if s == nil {
 		return
 	}
-	s.causes, s.overflow, s.renews = nil, 0, false
+	s.causes, s.overflow = nil, 0
 	switch s.phase {
 	case running:
 		s.forgot++
@@ -279,14 +279,14 @@ func (m *machine[K]) fire(now time.Time) {
 			s.early = false
 			// A run in flight when its window ends is the retry: it started no earlier than it had to.
 			if s.phase != running {
-				s.add(now, timeline.Retry{Attempt: s.retry.Attempt()})
+				s.add(now, arrival{Cause: timeline.Retry{Attempt: s.retry.Attempt()}})
 			}
 		}
 		if due(&s.rescheduleAt) {
-			s.add(now, timeline.Timer{After: s.rescheduleAfter})
+			s.add(now, arrival{Cause: timeline.Timer{After: s.rescheduleAfter}})
 		}
 		if due(&s.intervalAt) {
-			s.add(now, timeline.MaxInterval{Interval: s.interval})
+			s.add(now, arrival{Cause: timeline.MaxInterval{Interval: s.interval}})
 		}
 		m.retime(s)
 		if s.phase == idle {
@@ -317,28 +317,45 @@ func (m *machine[K]) retime(s *keyState[K]) {
 	}
 }
 
-func (s *keyState[K]) add(now time.Time, c timeline.Cause) {
+func (s *keyState[K]) add(now time.Time, c arrival) {
 	if len(s.causes) == 0 {
 		s.since = now
 	}
 	if len(s.causes) >= maxCauses {
-		if many, ok := c.(timeline.Overflow); ok { // comes back from Decide
+		if many, ok := c.Cause.(timeline.Overflow); ok { // survived the decision
 			s.overflow += many.Count
 		} else {
 			s.overflow++
 		}
+		last := &s.causes[maxCauses-1]
+		last.renews = last.renews || c.renews
 		return
 	}
 	s.causes = append(s.causes, c)
 }
 
+// renewed reports whether one of the causes that wait renews the key.
+func (s *keyState[K]) renewed() bool {
+	return slices.ContainsFunc(s.causes, func(c arrival) bool { return c.renews })
+}
+
 // collect hands over the causes gathered so far.
-func (s *keyState[K]) collect() []timeline.Cause {
+func (s *keyState[K]) collect() []arrival {
 	causes := s.causes
 	if s.overflow > 0 {
-		causes = append(causes, timeline.Overflow{Count: s.overflow})
+		causes = append(causes, arrival{Cause: timeline.Overflow{Count: s.overflow}})
 	}
 	s.causes, s.overflow = nil, 0
+	return causes
+}
+
+// collected is collect for the record.
+func (s *keyState[K]) collected() []timeline.Cause {
+	collected := s.collect()
+	causes := make([]timeline.Cause, len(collected))
+	for i, c := range collected {
+		causes[i] = c.Cause
+	}
 	return causes
 }
 

@@ -60,6 +60,11 @@ type Result struct {
 	Superseded bool
 	// Gone says that the resource no longer exists: the key's state is dropped.
 	Gone bool
+	// Final says that the failure Err is one that no retry mends: none follows, until an event or the max
+	// interval brings a run.
+	Final bool
+	// Decided, if set, is called once the causes that arrived during the run have been decided.
+	Decided func()
 	// Requests are the write requests of the run, for the record.
 	Requests []string
 }
@@ -92,10 +97,10 @@ type Options[K comparable] struct {
 	// Grace is how long running functions may go on after the context of Run ended, before theirs is
 	// cancelled. Default 10 s; negative for none.
 	Grace time.Duration
-	// Decide, if set, drops causes that need no run: it is asked when causes arrive for a key that
-	// does not run, and at the end of a run for those that arrived meanwhile. It must be pure, and keep
-	// every cause it does not know, [timeline.Overflow] above all.
-	Decide func(key K, causes []timeline.Cause) []timeline.Cause
+	// Decide, if set, tells whether a cause needs a run. It is asked when the cause arrives, and once
+	// more at the end of the run if the key was running then, as that run may explain it. What it once
+	// called needless must stay so. It must be pure.
+	Decide func(key K, cause timeline.Cause) bool
 	// Record, if set, is told of every run after it ended.
 	Record func(key K, record timeline.Record)
 }
@@ -111,6 +116,7 @@ type Scheduler[K comparable] struct {
 	timer   *time.Timer
 	started bool
 	stopped bool
+	ended   uint64 // the number of runs that have ended
 	active  map[K]struct{}
 }
 
@@ -154,10 +160,9 @@ func New[K comparable](run Func[K], options Options[K]) (*Scheduler[K], error) {
 // Offer makes key due because of e. Events offered before [Scheduler.Run] run after its start;
 // events offered after its end are dropped.
 func (s *Scheduler[K]) Offer(key K, e Event) {
-	if s.options.Decide != nil && !s.isRunning(key) && len(s.options.Decide(key, []timeline.Cause{e.Cause})) == 0 {
+	if !s.decideAndLock(key, e.Cause) {
 		return
 	}
-	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.stopped {
 		return
@@ -167,10 +172,22 @@ func (s *Scheduler[K]) Offer(key K, e Event) {
 	s.work.Signal()
 }
 
-func (s *Scheduler[K]) isRunning(key K) bool {
+// decideAndLock asks whether a cause needs a run, and returns with the lock if it does. A run that ended
+// between the answer and the lock may have explained the cause: it is asked anew then.
+func (s *Scheduler[K]) decideAndLock(key K, cause timeline.Cause) bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.core.isRunning(key)
+	for s.options.Decide != nil {
+		ended := s.ended
+		s.mu.Unlock()
+		if !s.options.Decide(key, cause) {
+			return false
+		}
+		s.mu.Lock()
+		if s.ended == ended {
+			break
+		}
+	}
+	return true
 }
 
 // Forget drops what is known of a key whose resource is gone. A run in flight ends undisturbed;

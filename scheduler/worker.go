@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"time"
 
@@ -81,12 +82,12 @@ func (s *Scheduler[K]) execute(ctx context.Context, state *keyState[K], run Run)
 // and then ends the run.
 func (s *Scheduler[K]) finish(state *keyState[K], run Run, result Result, started time.Time) {
 	duration := time.Since(started)
-	var kept []timeline.Cause
+	var kept []arrival
 	s.mu.Lock()
 	for s.options.Decide != nil && len(state.causes) > 0 {
 		undecided, forgot := state.collect(), state.forgot
 		s.mu.Unlock()
-		kept = append(kept, s.options.Decide(state.key, undecided)...)
+		kept = append(kept, s.needed(state.key, undecided)...)
 		s.mu.Lock()
 		if state.forgot > forgot {
 			kept = nil // they were about a resource that is gone
@@ -94,12 +95,24 @@ func (s *Scheduler[K]) finish(state *keyState[K], run Run, result Result, starte
 	}
 	next := s.core.finish(time.Now(), state, result, kept)
 	delete(s.active, state.key)
+	s.ended++
 	s.armLocked()
 	s.work.Signal()
 	s.mu.Unlock()
+	if result.Decided != nil {
+		result.Decided()
+	}
 	if s.options.Record != nil {
 		s.options.Record(state.key, record(run, result, started, duration, next))
 	}
+}
+
+// needed are those of the causes that need a run.
+func (s *Scheduler[K]) needed(key K, causes []arrival) []arrival {
+	return slices.DeleteFunc(causes, func(c arrival) bool {
+		_, many := c.Cause.(timeline.Overflow)
+		return !many && !s.options.Decide(key, c.Cause)
+	})
 }
 
 func record(run Run, result Result, started time.Time, duration, next time.Duration) timeline.Record {
