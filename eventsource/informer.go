@@ -75,19 +75,22 @@ func (i *Informer) handle(t trc.Transition, sink Sink) {
 	if i.options.Filter != nil && !i.options.Filter(t.Old, t.New) {
 		return
 	}
-	offer := Offer{Cause: CauseOf(i.options.Name, i.options.Kind, t), Initial: t.Initial}
+	cause := CauseOf(i.options.Name, i.options.Kind, t)
 	offered := map[trc.Key]bool{}
-	for _, o := range []trc.Object{t.Old, t.New} {
+	offer := func(o trc.Object) {
 		if o == nil {
-			continue
+			return
 		}
 		for _, primary := range i.options.Map(o) {
 			if !offered[primary] {
 				offered[primary] = true
-				sink.Offer(primary, offer)
+				sink.Offer(primary, Offer{Cause: cause, Initial: t.Initial})
 			}
 		}
 	}
+	offer(t.Old)
+	cause.Entered = t.Old != nil
+	offer(t.New)
 }
 
 // CauseOf describes a transition seen by the named source.

@@ -48,6 +48,9 @@ type Resource struct {
 	// OldVersion and NewVersion are resourceVersions; the first is empty for an addition, the second
 	// for a deletion.
 	OldVersion, NewVersion string
+	// Entered is set for an update that made the object one of this key's: the key was not told of what
+	// happened to it before.
+	Entered bool
 }
 
 // Timer is a reschedule that the last run asked for.
