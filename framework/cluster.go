@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/unstructuredscheme"
 	"k8s.io/apimachinery/pkg/fields"
@@ -16,8 +17,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
@@ -32,6 +35,9 @@ type cluster struct {
 	codecs serializer.CodecFactory
 	mapper *restmapper.DeferredDiscoveryRESTMapper
 	flying flight // the writes of all runs
+	ledger *trc.Ledger
+	memo   memo
+	lanes  lanes
 
 	mu        sync.Mutex // guards everything below; a leaf
 	resources map[resourceKey]*resource
@@ -39,8 +45,8 @@ type cluster struct {
 }
 
 type resourceKey struct {
-	gvk          schema.GroupVersionKind
-	unstructured bool
+	gvk  schema.GroupVersionKind
+	form form
 }
 
 // storeKey is what two stores must have in common to be one.
@@ -69,6 +75,7 @@ func newCluster(config *rest.Config, scheme *runtime.Scheme) (*cluster, error) {
 		config: config, http: client, scheme: scheme,
 		codecs:    serializer.NewCodecFactory(scheme),
 		mapper:    restmapper.NewDeferredDiscoveryRESTMapperWithContext(memory.NewMemCacheClientWithContext(disco)),
+		ledger:    trc.NewLedger(0),
 		resources: map[resourceKey]*resource{},
 		stores:    map[storeKey]*sharedStore{},
 	}, nil
@@ -77,8 +84,11 @@ func newCluster(config *rest.Config, scheme *runtime.Scheme) (*cluster, error) {
 // resourceOf returns the resource that serves the kind of sample. It asks the API server's discovery
 // the first time.
 func (c *cluster) resourceOf(ctx context.Context, sample runtime.Object, gvk schema.GroupVersionKind) (*resource, error) {
-	_, isUnstructured := sample.(*unstructured.Unstructured)
-	key := resourceKey{gvk: gvk, unstructured: isUnstructured}
+	return c.resourceIn(ctx, formOf(sample), gvk)
+}
+
+func (c *cluster) resourceIn(ctx context.Context, form form, gvk schema.GroupVersionKind) (*resource, error) {
+	key := resourceKey{gvk: gvk, form: form}
 	c.mu.Lock()
 	known := c.resources[key]
 	c.mu.Unlock()
@@ -90,12 +100,17 @@ func (c *cluster) resourceOf(ctx context.Context, sample runtime.Object, gvk sch
 	if err != nil {
 		return nil, fmt.Errorf("framework: %s: %w; is its CustomResourceDefinition installed?", gvk, err)
 	}
-	r := &resource{gvk: gvk, name: mapping.Resource.Resource, namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}
-	if err := c.constructors(r, isUnstructured); err != nil {
+	r := &resource{gvk: gvk, form: form, name: mapping.Resource.Resource, namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}
+	if err := c.constructors(r); err != nil {
 		return nil, err
 	}
-	if r.client, err = c.clientFor(r, isUnstructured); err != nil {
+	if r.client, err = c.clientFor(r); err != nil {
 		return nil, err
+	}
+	if r.writes = r; form == metadataForm {
+		if r.writes, err = c.resourceIn(ctx, unstructuredForm, gvk); err != nil {
+			return nil, err
+		}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -103,10 +118,15 @@ func (c *cluster) resourceOf(ctx context.Context, sample runtime.Object, gvk sch
 	return r, nil
 }
 
-func (c *cluster) constructors(r *resource, isUnstructured bool) error {
-	if isUnstructured {
+func (c *cluster) constructors(r *resource) error {
+	switch r.form {
+	case unstructuredForm:
 		r.newItem = func() Object { return &unstructured.Unstructured{} }
 		r.newList = func() runtime.Object { return &unstructured.UnstructuredList{} }
+		return nil
+	case metadataForm:
+		r.newItem = func() Object { return &metav1.PartialObjectMetadata{} }
+		r.newList = func() runtime.Object { return &metav1.PartialObjectMetadataList{} }
 		return nil
 	}
 	listKind := r.gvk.GroupVersion().WithKind(r.gvk.Kind + "List")
@@ -118,7 +138,7 @@ func (c *cluster) constructors(r *resource, isUnstructured bool) error {
 	return nil
 }
 
-func (c *cluster) clientFor(r *resource, isUnstructured bool) (rest.Interface, error) {
+func (c *cluster) clientFor(r *resource) (rest.Interface, error) {
 	config := rest.CopyConfig(c.config)
 	gv := r.gvk.GroupVersion()
 	config.GroupVersion = &gv
@@ -126,9 +146,13 @@ func (c *cluster) clientFor(r *resource, isUnstructured bool) (rest.Interface, e
 	if gv.Group == "" {
 		config.APIPath = "/api"
 	}
-	config.NegotiatedSerializer = c.codecs.WithoutConversion()
-	if isUnstructured {
+	switch r.form {
+	case unstructuredForm:
 		config.NegotiatedSerializer = unstructuredscheme.NewUnstructuredNegotiatedSerializer()
+	case metadataForm:
+		config = metadata.ConfigFor(config)
+	default:
+		config.NegotiatedSerializer = c.codecs.WithoutConversion()
 	}
 	// Built-in kinds have a protobuf form, which is cheaper for both sides.
 	if _, hasProtobuf := r.newItem().(runtime.ProtobufMarshaller); hasProtobuf && config.ContentType == "" {
@@ -162,9 +186,8 @@ func (c *cluster) storeOf(r *resource, w watching) (*sharedStore, error) {
 	if len(namespaces) == 0 || !r.namespaced {
 		namespaces = []string{""}
 	}
-	_, isUnstructured := r.newItem().(*unstructured.Unstructured)
 	key := storeKey{
-		resourceKey: resourceKey{gvk: r.gvk, unstructured: isUnstructured},
+		resourceKey: resourceKey{gvk: r.gvk, form: r.form},
 		namespaces:  strings.Join(namespaces, ","), labels: selector.String(), fields: w.fields,
 	}
 	c.mu.Lock()
@@ -181,11 +204,16 @@ func (c *cluster) storeOf(r *resource, w watching) (*sharedStore, error) {
 			Namespace: namespace,
 			From:      listWatch{resource: r, namespace: namespace, labels: key.labels, fields: w.fields},
 		}
-		if !isUnstructured {
+		if r.form == typedForm {
 			watched.Expected = r.newItem()
 		}
 		shared.watched = append(shared.watched, watched)
 	}
+	shared.Subscribe(func(t trc.Transition) {
+		if t.New == nil {
+			c.memo.drop(r.gvk, trc.KeyOf(t.Old))
+		}
+	})
 	c.stores[key] = shared
 	return shared, nil
 }
@@ -219,7 +247,7 @@ func (s *sharedStore) describe() string {
 // write returns.
 func (c *cluster) acknowledge(gvk schema.GroupVersionKind, o Object, proof trc.Proof) error {
 	for _, s := range c.storesOf(gvk) {
-		own, err := c.convert(o, s.key)
+		own, err := c.convert(o, s.key.form, gvk)
 		if err != nil {
 			return err
 		}
@@ -259,39 +287,82 @@ func (c *cluster) storesOf(gvk schema.GroupVersionKind) []*sharedStore {
 	return found
 }
 
-// current returns the object from a cache if one shows it, and from the API server otherwise.
-func (c *cluster) current(ctx context.Context, r *resource, key trc.Key) (Object, error) {
+// comparable reports whether the versions of a kind are: only then do they prove anything.
+func (c *cluster) comparable(gvk schema.GroupVersionKind) bool {
+	return !slices.ContainsFunc(c.storesOf(gvk), func(s *sharedStore) bool { return !s.Comparable() })
+}
+
+// shown returns the newest of what the caches show of an object, in the form of the resource, or nil. It
+// may be shared.
+func (c *cluster) shown(r *resource, key trc.Key) Object {
+	var newest Object
+	var in storeKey
 	for _, s := range c.storesOf(r.gvk) {
-		if o := s.Get(key); o != nil && !s.key.unstructured {
-			return o.DeepCopyObject().(Object), nil
+		o := s.Get(key)
+		if o == nil || (s.key.form == metadataForm && r.form != metadataForm) {
+			continue
 		}
+		if newest == nil || newer(o, newest) || (in.form != r.form && s.key.form == r.form && !newer(newest, o)) {
+			newest, in = o, s.key
+		}
+	}
+	if newest == nil || in.form == r.form {
+		return newest
+	}
+	converted, err := c.convert(newest, r.form, r.gvk)
+	if err != nil {
+		return nil
+	}
+	return converted
+}
+
+// newer reports whether a is known to be newer than b.
+func newer(a, b Object) bool {
+	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	return err == nil && order > 0
+}
+
+// current returns a private copy of the object from a cache if one shows it, and from the API server
+// otherwise.
+func (c *cluster) current(ctx context.Context, r *resource, key trc.Key) (Object, error) {
+	if o := c.shown(r, key); o != nil {
+		return o.DeepCopyObject().(Object), nil
 	}
 	return r.get(ctx, key)
 }
 
-// convert returns a private copy of o in the form that the store keeps.
-func (c *cluster) convert(o Object, key storeKey) (Object, error) {
-	_, isUnstructured := o.(*unstructured.Unstructured)
-	if isUnstructured == key.unstructured {
+// convert returns a private copy of o in another form.
+func (c *cluster) convert(o Object, form form, gvk schema.GroupVersionKind) (Object, error) {
+	if formOf(o) == form {
 		return o.DeepCopyObject().(Object), nil
+	}
+	if form == metadataForm {
+		return metadataOf(o, gvk), nil
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
-		return nil, fmt.Errorf("framework: %s %s: %w", key.gvk.Kind, trc.KeyOf(o), err)
+		return nil, fmt.Errorf("framework: %s %s: %w", gvk.Kind, trc.KeyOf(o), err)
 	}
-	if key.unstructured {
+	if form == unstructuredForm {
 		u := &unstructured.Unstructured{Object: content}
-		u.SetGroupVersionKind(key.gvk)
+		u.SetGroupVersionKind(gvk)
 		return u, nil
 	}
-	typed, err := c.scheme.New(key.gvk)
+	typed, err := c.scheme.New(gvk)
 	if err != nil {
-		return nil, fmt.Errorf("framework: %s: %w", key.gvk, err)
+		return nil, fmt.Errorf("framework: %s: %w", gvk, err)
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, typed); err != nil {
-		return nil, fmt.Errorf("framework: %s %s: %w", key.gvk.Kind, trc.KeyOf(o), err)
+		return nil, fmt.Errorf("framework: %s %s: %w", gvk.Kind, trc.KeyOf(o), err)
 	}
 	return typed.(Object), nil
+}
+
+// metadataOf returns the metadata of an object as a metadata-only one.
+func metadataOf(o Object, gvk schema.GroupVersionKind) *metav1.PartialObjectMetadata {
+	only := meta.AsPartialObjectMetadata(o).DeepCopy()
+	only.SetGroupVersionKind(gvk)
+	return only
 }
 
 // runStores feeds all stores until ctx ends.

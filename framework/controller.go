@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/scheduler"
@@ -38,6 +40,8 @@ type controller[P Object] struct {
 	informers map[SecondarySource]*eventsource.Informer
 	scheduler *scheduler.Scheduler[trc.Key]
 	recorder  *timeline.Recorder
+	// unresolved are the writes of unknown fate by primary: trc.Key to []write, never empty.
+	unresolved sync.Map
 }
 
 func newController[P Object](op *Operator, reconciler Reconciler[P], options ControllerOptions[P]) (*controller[P], error) {
@@ -62,7 +66,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	}
 	c.scheduler, err = scheduler.New(c.reconcile, scheduler.Options[trc.Key]{
 		Concurrency: options.Concurrency, Retry: options.Retry, MaxInterval: options.MaxInterval,
-		Grace: op.options.Grace, Record: c.record,
+		Grace: op.options.Grace, Record: c.record, Decide: c.needsRun,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("framework: controller %q: %w", c.name, err)
@@ -236,6 +240,7 @@ func laneOf(initial bool) scheduler.Lane {
 // primaryChanged turns a transition of a primary into an event, or into the end of its key.
 func (c *controller[P]) primaryChanged(t trc.Transition) {
 	if t.New == nil {
+		c.unresolved.Delete(trc.KeyOf(t.Old))
 		c.scheduler.Forget(trc.KeyOf(t.Old))
 		return
 	}
@@ -247,6 +252,20 @@ func (c *controller[P]) primaryChanged(t trc.Transition) {
 		Lane:   laneOf(t.Initial),
 		Renews: t.Old != nil && renews(t.Old, t.New),
 	})
+}
+
+// needsRun decides whether a cause makes the primary due: a step that its own proven writes explain does
+// not. Everything else does, deletions and objects that only now became its own above all.
+func (c *controller[P]) needsRun(key trc.Key, cause timeline.Cause) bool {
+	step, ok := cause.(timeline.Resource)
+	if !ok || step.Action == timeline.Deleted || step.Entered {
+		return true
+	}
+	return !c.operator.cluster.ledger.Explains(c.ledgerWriter(key), types.UID(step.UID), step.OldVersion, step.NewVersion)
+}
+
+func (c *controller[P]) ledgerWriter(key trc.Key) trc.Writer {
+	return trc.Writer{Controller: c.name, Primary: key}
 }
 
 // renews tells a change of what is wanted from all others.

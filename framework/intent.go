@@ -60,7 +60,7 @@ func contentOf(o Object) (map[string]any, error) {
 	var content map[string]any
 	var err error
 	if u, ok := o.(*unstructured.Unstructured); ok {
-		content, err = plainJSON(u.Object)
+		content, err = jsonForm(u.Object)
 	} else {
 		content, err = runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	}
@@ -70,10 +70,10 @@ func contentOf(o Object) (map[string]any, error) {
 	return content, nil
 }
 
-// plainJSON copies what an author built by hand, where any Go type may stand: Kubernetes' own copying
+// jsonForm copies what an author built by hand, where any Go type may stand: Kubernetes' own copying
 // panics at an int.
-func plainJSON(content map[string]any) (map[string]any, error) {
-	encoded, err := json.Marshal(content)
+func jsonForm(value any) (map[string]any, error) {
+	encoded, err := json.Marshal(value)
 	if err != nil {
 		return nil, err
 	}

@@ -288,6 +288,16 @@ func (op *Operator) Ready() error {
 	return nil
 }
 
+// Writer returns what writes go through that are made outside of any run, by whatever goroutine, as the
+// field manager given (empty: the operator's name). What they are answered with is readable at once like
+// every write, and they trigger like the changes of anybody else. They fail once [Operator.Run] has returned.
+func (op *Operator) Writer(fieldManager string) Writes {
+	if fieldManager == "" {
+		fieldManager = op.options.Name
+	}
+	return &writer{cluster: op.cluster, fieldManager: fieldManager, mode: ByApply}
+}
+
 // Records returns the newest runs of the named controller, oldest first; see
 // [ControllerOptions.KeepRecords]. It is nil for an unknown controller.
 func (op *Operator) Records(controller string) []timeline.Record {

@@ -22,10 +22,13 @@ func (c *controller[P]) addFinalizer(ctx context.Context, w *writer, from trc.Ob
 	current := Object(from)
 	for try := 1; ; try++ {
 		patch := finalizers(append(slices.Clone(current.GetFinalizers()), c.options.Finalizer))
-		stored, err := w.sendMergePatch(ctx, c.resource, trc.KeyOf(current), current, patch, w.options(nil))
+		stored, err := w.sendMergePatch(ctx, c.resource.writes, trc.KeyOf(current), current, patch, w.options(nil))
 		var met *conflict
-		if err == nil || !errors.As(err, &met) || try == finalizerTries {
-			return stored, err
+		if err == nil {
+			return c.operator.cluster.convert(stored, c.resource.form, c.gvk)
+		}
+		if !errors.As(err, &met) || try == finalizerTries {
+			return nil, err
 		}
 		live := met.live
 		if live == nil || live.GetUID() != from.GetUID() || live.GetDeletionTimestamp() != nil || c.hasFinalizer(live) {
@@ -46,7 +49,7 @@ func (c *controller[P]) removeFinalizer(ctx context.Context, w *writer, read Obj
 	}
 	for try := 1; c.hasFinalizer(current); try++ {
 		rest := slices.DeleteFunc(slices.Clone(current.GetFinalizers()), func(f string) bool { return f == c.options.Finalizer })
-		_, err := w.sendMergePatch(ctx, c.resource, key, current, finalizers(rest), w.options(nil))
+		_, err := w.sendMergePatch(ctx, c.resource.writes, key, current, finalizers(rest), w.options(nil))
 		if err == nil || apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -110,9 +113,9 @@ func (c *controller[P]) carryOutByPatch(ctx context.Context, rc *Context[P], rea
 	}
 	status, hasStatus := patch["status"]
 	delete(patch, "status")
-	send := func(patch map[string]any, subresource ...string) error {
+	send := func(patch map[string]any, options ...WriteOption) error {
 		held := rc.write.primary(c.resource, rc.key) // moves on with every write
-		_, err := rc.write.sendMergePatch(ctx, c.resource, rc.key, held, patch, rc.write.options(nil), subresource...)
+		_, err := rc.write.sendMergePatch(ctx, c.resource.writes, rc.key, held, patch, rc.write.options(options))
 		return err
 	}
 	if control.resource && len(patch) > 0 {
@@ -121,7 +124,7 @@ func (c *controller[P]) carryOutByPatch(ctx context.Context, rc *Context[P], rea
 		}
 	}
 	if control.status && hasStatus {
-		return send(map[string]any{"status": status}, "status")
+		return send(map[string]any{"status": status}, Subresource("status"))
 	}
 	return nil
 }
@@ -165,14 +168,14 @@ func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], con
 	options := rc.write.options(nil)
 	if control.resource {
 		c.keepFinalizer(intent)
-		if _, err := rc.write.sendApply(ctx, c.resource, rc.key, intent, options); err != nil {
+		if _, err := rc.write.sendApply(ctx, c.resource.writes, rc.key, intent, options); err != nil {
 			return err
 		}
 	}
 	if !control.status {
 		return nil
 	}
-	_, err = rc.write.sendApply(ctx, c.resource, rc.key, status, options, "status")
+	_, err = rc.write.sendApply(ctx, c.resource.writes, rc.key, status, rc.write.options([]WriteOption{Subresource("status")}))
 	return err
 }
 

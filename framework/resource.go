@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -19,11 +20,34 @@ import (
 // resource is one resource of one cluster, as a client: plain requests, no cache.
 type resource struct {
 	gvk        schema.GroupVersionKind
+	form       form
 	name       string // plural, as in the URL
 	namespaced bool
 	client     rest.Interface
 	newItem    func() Object
 	newList    func() runtime.Object
+	// writes is the resource that writes go through: itself, or of metadata-only objects the whole ones, as
+	// an answer must serve all caches.
+	writes *resource
+}
+
+// form is how objects are represented.
+type form int
+
+const (
+	typedForm form = iota
+	unstructuredForm
+	metadataForm
+)
+
+func formOf(o runtime.Object) form {
+	switch o.(type) {
+	case *unstructured.Unstructured:
+		return unstructuredForm
+	case *metav1.PartialObjectMetadata:
+		return metadataForm
+	}
+	return typedForm
 }
 
 // parameters encodes ListOptions and the like, which have the same form for every resource.
@@ -45,65 +69,121 @@ var _ trc.ListerWatcher = listWatch{}
 
 func (l listWatch) List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	options.LabelSelector, options.FieldSelector = l.labels, l.fields
+	if options.ResourceVersion == "0" {
+		// "Any version" may be older than what was read or written before: the first list must not be.
+		options.ResourceVersion = ""
+	}
 	list := l.newList()
-	err := l.client.Get().NamespaceIfScoped(l.namespace, l.namespace != "").Resource(l.name).
+	err := l.inForm(l.client.Get(), "List").NamespaceIfScoped(l.namespace, l.namespace != "").Resource(l.name).
 		SpecificallyVersionedParams(&options, parameters, parametersVersion).Do(ctx).Into(list)
+	if only, ok := list.(*metav1.PartialObjectMetadataList); ok {
+		for i := range only.Items {
+			only.Items[i].SetGroupVersionKind(l.gvk)
+		}
+	}
 	return list, err
 }
 
 func (l listWatch) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.LabelSelector, options.FieldSelector = l.labels, l.fields
 	options.Watch = true
-	return l.client.Get().NamespaceIfScoped(l.namespace, l.namespace != "").Resource(l.name).
+	events, err := l.inForm(l.client.Get(), "").NamespaceIfScoped(l.namespace, l.namespace != "").Resource(l.name).
 		SpecificallyVersionedParams(&options, parameters, parametersVersion).Watch(ctx)
+	if err != nil || l.form != metadataForm {
+		return events, err
+	}
+	return watch.Filter(events, func(event watch.Event) (watch.Event, bool) {
+		if only, ok := event.Object.(*metav1.PartialObjectMetadata); ok {
+			only.SetGroupVersionKind(l.gvk)
+		}
+		return event, true
+	}), nil
 }
+
+// inForm asks for metadata only where that is the form.
+func (r *resource) inForm(request *rest.Request, suffix string) *rest.Request {
+	if r.form != metadataForm {
+		return request
+	}
+	as := ";as=PartialObjectMetadata" + suffix + ";g=meta.k8s.io;v=v1"
+	return request.SetHeader("Accept", runtime.ContentTypeProtobuf+as+","+runtime.ContentTypeJSON+as)
+}
+
+// answer is what the server answered to a write.
+type answer struct {
+	Object
+	created bool // 201
+}
+
+// errUndecodable is a complete answer that the Go type cannot hold: the write was carried out.
+var errUndecodable = errors.New("framework: the answer does not fit the Go type")
 
 // get reads the object from the API server, consistently.
 func (r *resource) get(ctx context.Context, key trc.Key) (Object, error) {
-	return r.do(ctx, r.client.Get().NamespaceIfScoped(key.Namespace, r.namespaced).Resource(r.name).Name(key.Name))
+	if r.form == metadataForm {
+		o, err := r.writes.get(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		return metadataOf(o, r.gvk), nil
+	}
+	read, err := r.do(ctx, r.client.Get().NamespaceIfScoped(key.Namespace, r.namespaced).Resource(r.name).Name(key.Name))
+	if err != nil {
+		return nil, err
+	}
+	return read.Object, nil
 }
 
-func (r *resource) create(ctx context.Context, o Object, options metav1.CreateOptions) (Object, error) {
+func (r *resource) create(ctx context.Context, o Object, options metav1.CreateOptions) (answer, error) {
 	return r.do(ctx, r.client.Post().NamespaceIfScoped(o.GetNamespace(), r.namespaced).Resource(r.name).
 		SpecificallyVersionedParams(&options, parameters, parametersVersion).Body(o))
 }
 
-func (r *resource) update(ctx context.Context, o Object, options metav1.UpdateOptions, subresource ...string) (Object, error) {
+func (r *resource) update(ctx context.Context, o Object, options metav1.UpdateOptions, subresource ...string) (answer, error) {
 	return r.do(ctx, r.client.Put().NamespaceIfScoped(o.GetNamespace(), r.namespaced).Resource(r.name).
 		Name(o.GetName()).SubResource(subresource...).
 		SpecificallyVersionedParams(&options, parameters, parametersVersion).Body(o))
 }
 
-func (r *resource) patch(ctx context.Context, key trc.Key, kind types.PatchType, body []byte, options metav1.PatchOptions, subresource ...string) (Object, error) {
+func (r *resource) patch(ctx context.Context, key trc.Key, kind types.PatchType, body []byte, options metav1.PatchOptions, subresource ...string) (answer, error) {
 	return r.do(ctx, r.client.Patch(kind).NamespaceIfScoped(key.Namespace, r.namespaced).Resource(r.name).
 		Name(key.Name).SubResource(subresource...).
 		SpecificallyVersionedParams(&options, parameters, parametersVersion).Body(body))
 }
 
-// delete returns the object if the server answered with one, or nil if it answered with a Status:
-// then the object is gone already.
-func (r *resource) delete(ctx context.Context, key trc.Key, options metav1.DeleteOptions) (Object, error) {
+// delete returns the object if the server answered with one, or none if it answered with a Status: then
+// the object is gone already.
+func (r *resource) delete(ctx context.Context, key trc.Key, options metav1.DeleteOptions) (answer, error) {
 	result := r.client.Delete().NamespaceIfScoped(key.Namespace, r.namespaced).Resource(r.name).Name(key.Name).
 		Body(&options).Do(ctx)
 	if err := result.Error(); err != nil {
-		return nil, err
+		return answer{}, err
 	}
-	answer, err := result.Get()
+	decoded, err := result.Get()
 	if err != nil {
-		return nil, err
+		return answer{}, errors.Join(errUndecodable, err)
 	}
-	if o, ok := answer.(Object); ok && o.GetUID() != "" {
-		return o, nil
+	if o, ok := decoded.(Object); ok && o.GetUID() != "" {
+		return answer{Object: o}, nil
 	}
-	return nil, nil
+	return answer{}, nil
 }
 
-func (r *resource) do(ctx context.Context, request *rest.Request) (Object, error) {
-	o := r.newItem()
-	if err := request.Do(ctx).Into(o); err != nil {
-		return nil, err
+func (r *resource) do(ctx context.Context, request *rest.Request) (answer, error) {
+	var code int
+	result := request.Do(ctx).StatusCode(&code)
+	if err := result.Error(); err != nil {
+		return answer{}, err
 	}
-	return o, nil
+	o := r.newItem()
+	if err := result.Into(o); err != nil {
+		return answer{}, errors.Join(errUndecodable, err)
+	}
+	return answer{Object: o, created: code == http.StatusCreated}, nil
+}
+
+func (r *resource) groupResource() schema.GroupResource {
+	return schema.GroupResource{Group: r.gvk.Group, Resource: r.name}
 }
 
 // describe names an object of the resource in errors and records.
@@ -139,7 +219,11 @@ func gvkOf(scheme *runtime.Scheme, o runtime.Object) (schema.GroupVersionKind, e
 		}
 		return gvk, nil
 	case *metav1.PartialObjectMetadata:
-		return schema.GroupVersionKind{}, errors.New("framework: metadata-only objects cannot be primaries, secondaries or written; use the whole type")
+		gvk := o.GroupVersionKind()
+		if gvk.Kind == "" || gvk.Version == "" {
+			return gvk, fmt.Errorf("framework: metadata-only object: apiVersion %q, kind %q: neither may be empty", o.APIVersion, o.Kind)
+		}
+		return gvk, nil
 	}
 	gvks, _, err := scheme.ObjectKinds(o)
 	if err != nil {

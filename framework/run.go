@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -30,15 +31,50 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 	rc.life = life
 	ctx = logr.NewContext(ctx, rc.logger)
 	// Deferred so that a panic, which the scheduler turns into a failure, ends the writer too.
-	defer func() { result.Requests = rc.write.end() }()
-
+	defer func() {
+		result.Requests = rc.write.end()
+		result.Decided = rc.write.close
+		c.leave(key, rc.write)
+	}()
+	if resolved, err := c.resolve(ctx, rc); resolved || err != nil {
+		// What became of the former run's writes may change what a run sees: it begins anew.
+		return scheduler.Result{Err: err, RescheduleNow: err == nil}
+	}
 	result, result.Err = c.lifecycle(ctx, rc, shared)
 	if onlyConflicts(result.Err) && ctx.Err() == nil {
 		// Not a failure, but a reason to look again; what there is to see has been read already.
 		rc.logger.V(1).Info("conflict, running again", "conflict", result.Err.Error())
 		result.Err, result.Superseded = nil, true
 	}
+	result.Final = errors.Is(result.Err, ErrTooLarge)
 	return result
+}
+
+// resolve finds out what became of writes whose fate the last run of the primary could not learn, so that
+// this one does not begin with a view older than they are.
+func (c *controller[P]) resolve(ctx context.Context, rc *Context[P]) (resolved bool, err error) {
+	left, any := c.unresolved.LoadAndDelete(rc.key)
+	if !any {
+		return false, nil
+	}
+	writes := left.([]write)
+	for len(writes) > 0 {
+		if err := rc.write.resolve(ctx, writes[0]); err != nil {
+			c.unresolved.Store(rc.key, writes)
+			return false, err
+		}
+		writes = writes[1:]
+	}
+	return true, nil
+}
+
+// leave keeps what the run could not learn the fate of for the next one.
+func (c *controller[P]) leave(key trc.Key, w *writer) {
+	if len(w.unresolved) > 0 {
+		earlier, _ := c.unresolved.Load(key)
+		writes, _ := earlier.([]write)
+		c.unresolved.Store(key, append(slices.Clip(writes), w.unresolved...))
+	}
 }
 
 // newContext makes the context of a run over the primary as it was read, which stays as it is: the
@@ -51,6 +87,7 @@ func (c *controller[P]) newContext(key trc.Key, read trc.Object, run scheduler.R
 		write: &writer{
 			cluster: c.operator.cluster, fieldManager: c.options.FieldManager, mode: c.options.SecondaryWrites,
 			owner: read, ownerGVK: c.gvk, held: read,
+			page: c.operator.cluster.ledger.Open(c.ledgerWriter(key)),
 		},
 	}
 }

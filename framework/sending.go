@@ -5,150 +5,218 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// flight is the requests that are under way for somebody, who can end them.
-type flight struct {
-	under sync.WaitGroup // added to under mu, and only before the end
+// write is one write: what is asked of the API server, and what its answer proves.
+type write struct {
+	verb     string
+	resource *resource
+	key      trc.Key
+	options  writeOptions
+	send     func(context.Context) (answer, error)
 
-	mu    sync.Mutex // guards everything below; a leaf
-	ended bool
-	next  int
-	calls map[int]context.CancelFunc
+	// base is the object whose version and UID the request carries; nil if it carries none.
+	base Object
+	// deletes is the object to delete, nil for other writes.
+	deletes Object
+	// creates says that the request is a POST; applies, that 201 answers one that created.
+	creates, applies bool
+	// optimistic says that the caller handles the refusal of a stale version itself.
+	optimistic bool
+	// once says that the request must not be repeated if its fate is unknown.
+	once bool
 }
 
-// board lets a request take off, unless the flight has ended. The returned context ends with the flight;
-// done must be called when the answer is there.
-func (f *flight) board(ctx context.Context) (_ context.Context, done func(), ok bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.ended {
-		return nil, nil, false
+func (q *write) describe() string {
+	verb := q.verb
+	if len(q.options.subresource) > 0 {
+		verb += " " + q.options.subresource[0] + " of"
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	if f.calls == nil {
-		f.calls = map[int]context.CancelFunc{}
-	}
-	f.next++
-	number := f.next
-	f.calls[number] = cancel
-	f.under.Add(1)
-	return ctx, func() {
-		cancel()
-		f.mu.Lock()
-		delete(f.calls, number)
-		f.mu.Unlock()
-		f.under.Done()
-	}, true
+	return verb + " " + q.resource.describe(q.key)
 }
 
-// end lets nothing take off any more, breaks off what is under way and waits until it is down.
-func (f *flight) end() {
-	f.mu.Lock()
-	f.ended = true
-	for _, cancel := range f.calls {
-		cancel()
+// proof is what the answer proves: that nothing came between the base, or nothing, and it.
+func (q *write) proof(got answer) trc.Proof {
+	switch {
+	case q.options.unfiltered:
+	case got.created && (q.creates || q.applies):
+		return trc.Proof{Created: true}
+	case q.base != nil && q.base.GetUID() == got.GetUID():
+		return trc.Proof{Base: q.base.GetResourceVersion()}
 	}
-	f.mu.Unlock()
-	f.under.Wait()
+	return trc.Proof{}
 }
 
-// conflict is the refusal of a write that was computed from a view which is not the present one. The
-// present one has been read and laid over the caches.
-type conflict struct {
-	error
-	live Object // nil if there is none
-}
-
-func (c *conflict) Unwrap() error { return c.error }
-
-// onlyConflicts tells whether err is a conflict and nothing else: beside another failure, joined with it,
-// it counts as that failure.
-func onlyConflicts(err error) bool {
-	switch err := err.(type) {
-	case *conflict:
-		return true
-	case interface{ Unwrap() error }:
-		return onlyConflicts(err.Unwrap())
-	case interface{ Unwrap() []error }:
-		all := err.Unwrap()
-		return len(all) > 0 && !slices.ContainsFunc(all, func(err error) bool { return !onlyConflicts(err) })
-	}
-	return false
-}
-
-// isStale tells the refusals that say that the version or the UID is not the object's any more. Another
-// field manager's claim is a conflict by name only: looking again does not help.
-func isStale(refusal error) bool {
-	if apierrors.IsConflict(refusal) {
-		return !apierrors.HasStatusCause(refusal, metav1.CauseTypeFieldManagerConflict)
-	}
-	var status apierrors.APIStatus
-	if !apierrors.IsInvalid(refusal) || !errors.As(refusal, &status) || status.Status().Details == nil {
-		return false
-	}
-	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
-}
-
-// send sends a write and lays its answer over the caches.
-func (w *writer) send(ctx context.Context, r *resource, key trc.Key, verb string, request func(context.Context) (Object, error)) (Object, error) {
-	ctx, done, err := w.begin(ctx, verb, r, key)
+// execute sends a write until its fate is known, and lays the answer over the caches.
+func (w *writer) execute(ctx context.Context, q write) (Object, error) {
+	ctx, done, err := w.begin(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	answer, err := request(ctx)
-	if err != nil {
-		return nil, w.refused(ctx, r, key, fmt.Errorf("framework: %s %s: %w", verb, r.describe(key), err))
+	got, lost, err := w.definite(ctx, q)
+	switch {
+	case q.deletes != nil:
+		return nil, w.deleted(ctx, q, got, err)
+	case err != nil:
+		return nil, w.refused(ctx, q, lost, err)
+	case q.options.dryRun:
+		return got.Object, nil
+	case got.GetDeletionTimestamp() != nil && isGone(got.Object):
+		w.wrote(q.resource.gvk)
+		w.cluster.acknowledgeGone(q.resource.gvk, got.Object)
+		return got.Object, nil
 	}
-	if answer.GetDeletionTimestamp() != nil && isGone(answer) {
-		w.cluster.acknowledgeGone(r.gvk, answer)
-		return answer, nil
-	}
-	if err := w.cluster.acknowledge(r.gvk, answer, trc.Proof{}); err != nil {
+	if err := w.take(q, got); err != nil {
 		return nil, err
 	}
-	return answer, nil
+	return got.Object, nil
+}
+
+// take notes what the answer proves before it is laid over the caches: what these then tell of it is
+// explained already.
+func (w *writer) take(q write, got answer) error {
+	gvk, proof := q.resource.gvk, q.proof(got)
+	if w.page != nil && (proof.Created || proof.Base != "") && w.cluster.comparable(gvk) {
+		w.page.Record(trc.Edge{UID: got.GetUID(), From: proof.Base, To: got.GetResourceVersion()})
+	}
+	w.wrote(gvk)
+	if err := w.cluster.acknowledge(gvk, got.Object, proof); err != nil {
+		return err
+	}
+	if q.base != nil {
+		w.follow(q.resource, q.key, q.base.GetResourceVersion(), got.Object)
+	}
+	return nil
+}
+
+// wrote notes that an answer about a kind was acknowledged.
+func (w *writer) wrote(gvk schema.GroupVersionKind) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.written == nil {
+		w.written = map[schema.GroupVersionKind]bool{}
+	}
+	w.written[gvk] = true
+}
+
+// deleted takes in the answer to a deletion.
+func (w *writer) deleted(ctx context.Context, q write, got answer, err error) error {
+	gvk := q.resource.gvk
+	if apierrors.IsConflict(err) {
+		// The name may belong to no object or to another one by now, or, with IfUnchanged, to a newer version.
+		live, readErr := q.resource.get(ctx, q.key)
+		if apierrors.IsNotFound(readErr) || (readErr == nil && live.GetUID() != q.deletes.GetUID()) {
+			err = nil
+		} else if readErr == nil && q.options.ifUnchanged {
+			return w.refused(ctx, q, false, err)
+		}
+	}
+	switch {
+	case isFateUnknown(err):
+		return w.unknown(ctx, q, fmt.Errorf("framework: %s: %w", q.describe(), err))
+	case err != nil && !apierrors.IsNotFound(err):
+		return fmt.Errorf("framework: %s: %w", q.describe(), err)
+	case q.options.dryRun:
+		return nil
+	}
+	w.wrote(gvk)
+	if got.Object == nil || isGone(got.Object) {
+		w.cluster.acknowledgeGone(gvk, q.deletes)
+		return nil
+	}
+	return w.cluster.acknowledge(gvk, got.Object, trc.Proof{})
 }
 
 // refused follows a refusal that says that the caches are behind by a consistent read, so that the next
-// run does not meet the same stale view.
-func (w *writer) refused(ctx context.Context, r *resource, key trc.Key, refusal error) error {
+// run does not meet the same stale view. lost says that an earlier attempt may have been carried out: then
+// the refusal may be our own doing.
+func (w *writer) refused(ctx context.Context, q write, lost bool, refusal error) error {
+	if asField := asFieldConflict(q.resource.describe(q.key), refusal); asField != nil {
+		return asField
+	}
 	stale := isStale(refusal)
-	if !stale && !apierrors.IsAlreadyExists(refusal) && !apierrors.IsNotFound(refusal) {
+	if stale && q.optimistic {
 		return refusal
 	}
-	live, err := r.get(ctx, key)
+	err := fmt.Errorf("framework: %s: %w", q.describe(), refusal)
+	exists := apierrors.IsAlreadyExists(refusal)
+	switch {
+	case isTooLarge(refusal):
+		return fmt.Errorf("framework: %s: %w: %w", q.describe(), ErrTooLarge, refusal)
+	case isFateUnknown(refusal):
+		return w.unknown(ctx, q, err)
+	case !stale && !exists && !apierrors.IsNotFound(refusal):
+		return err
+	}
+	live, readErr := w.readBack(ctx, q)
+	if readErr != nil {
+		return errors.Join(err, readErr)
+	}
+	if stale || (lost && exists) || live.missed {
+		return &conflict{error: err, live: live.Object}
+	}
+	return err
+}
+
+// unknown follows a write of unknown fate by a consistent read, so that no later view is older than it. A
+// create may still be on its way; and without the read nothing is known: then the next run begins with it.
+func (w *writer) unknown(ctx context.Context, q write, fate error) error {
+	_, readErr := w.readBack(ctx, q)
+	if w.page != nil && (readErr != nil || q.creates) {
+		w.mu.Lock()
+		w.unresolved = append(w.unresolved, q)
+		w.mu.Unlock()
+	}
+	return errors.Join(fate, readErr)
+}
+
+// resolve finds out what became of a write that a former run left: it repeats a create, as only that keeps
+// one under way from coming later, and reads what others have done.
+func (w *writer) resolve(ctx context.Context, q write) error {
+	if !q.creates {
+		_, err := w.readBack(ctx, q)
+		return err
+	}
+	_, err := w.execute(ctx, q)
+	if err != nil && !apierrors.IsAlreadyExists(err) && !isAnswer(err) {
+		return err
+	}
+	return nil
+}
+
+// seen is what a consistent read found: no object if there is none, and missed if caches had shown one.
+type seen struct {
+	Object
+	missed bool
+}
+
+// readBack reads the object consistently and lays it, or its absence, over the caches.
+func (w *writer) readBack(ctx context.Context, q write) (seen, error) {
+	gvk := q.resource.gvk
+	w.wrote(gvk)
+	live, err := q.resource.get(ctx, q.key)
 	switch {
 	case apierrors.IsNotFound(err):
 		// What no cache shows is missing for another reason: a namespace, a sub-resource.
-		stale = w.cluster.acknowledgeNone(r.gvk, key) || stale
-		live = nil
+		return seen{missed: w.cluster.acknowledgeNone(gvk, q.key)}, nil
 	case err != nil:
-		return errors.Join(refusal, fmt.Errorf("framework: get %s: %w", r.describe(key), err))
-	default:
-		if err := w.cluster.acknowledge(r.gvk, live, trc.Proof{}); err != nil {
-			return errors.Join(refusal, err)
-		}
+		return seen{}, fmt.Errorf("framework: get %s: %w", q.resource.describe(q.key), err)
 	}
-	if stale {
-		return &conflict{error: refusal, live: live}
-	}
-	return refusal
+	return seen{Object: live}, w.cluster.acknowledge(gvk, live, trc.Proof{})
 }
 
-// begin notes a request for the run's record, and refuses it once the run has ended. The context of the
-// request ends with the run, and with the operator.
-func (w *writer) begin(ctx context.Context, verb string, r *resource, key trc.Key) (_ context.Context, done func(), err error) {
+// begin refuses a write once the run has ended. The context of its requests ends with the run, and with
+// the operator.
+func (w *writer) begin(ctx context.Context) (_ context.Context, done func(), err error) {
 	ctx, down, ok := w.cluster.flying.board(ctx)
 	if !ok {
 		return nil, nil, ErrRunEnded
@@ -158,9 +226,6 @@ func (w *writer) begin(ctx context.Context, verb string, r *resource, key trc.Ke
 		down()
 		return nil, nil, ErrRunEnded
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.requests = append(w.requests, verb+" "+r.describe(key))
 	return ctx, func() { downOfRun(); down() }, nil
 }
 
@@ -172,10 +237,36 @@ func (w *writer) end() []string {
 	return slices.Clip(w.requests)
 }
 
-// replaced reports whether the name belongs to no object or to another one by now.
-func (w *writer) replaced(ctx context.Context, r *resource, key trc.Key, uid types.UID) bool {
-	live, err := r.get(ctx, key)
-	return apierrors.IsNotFound(err) || (err == nil && live.GetUID() != uid)
+// close forgets what the server has proven, once what is on its way to the scheduler has arrived: until
+// then it explains it. It is called when the causes that arrived during the run are decided.
+func (w *writer) close() {
+	w.mu.Lock()
+	var stores []*sharedStore
+	for gvk := range w.written {
+		stores = append(stores, w.cluster.storesOf(gvk)...)
+	}
+	w.mu.Unlock()
+	left := new(atomic.Int32)
+	left.Store(int32(len(stores)) + 1)
+	done := func() {
+		if left.Add(-1) == 0 {
+			w.page.Close()
+		}
+	}
+	for _, s := range stores {
+		s.After(done)
+	}
+	done()
+}
+
+// noteRequest notes a request for the run's record.
+func (w *writer) noteRequest(q write) {
+	if w.page == nil {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.requests = append(w.requests, q.describe())
 }
 
 // isGone tells from the answer to a write whether the object no longer exists: the server answers so

@@ -40,8 +40,16 @@ type writeOptions struct {
 	owned         bool
 	leaveToOthers bool
 	mode          WriteMode
+	subresource   []string
+	unfiltered    bool
+	unconditional bool
+	ifUnchanged   bool
+	dryRun        bool
+	matches       func(live, desired Object) bool
 	propagation   *metav1.DeletionPropagation
 	gracePeriod   *int64
+	// authorVersion is the resourceVersion that the author put into an intent.
+	authorVersion string
 }
 
 // FieldManager replaces the controller's field manager for one write.
@@ -52,12 +60,42 @@ func FieldManager(name string) WriteOption { return func(o *writeOptions) { o.fi
 // cluster-scoped: Kubernetes forbids other owners.
 func OwnedByPrimary() WriteOption { return func(o *writeOptions) { o.owned = true } }
 
-// LeaveToOthers makes an apply fail with a conflict where another field manager owns a field with
-// another value. By default the field is taken over, as Kubernetes advises controllers.
+// LeaveToOthers makes an apply fail with a [FieldConflictError] where another field manager owns a field
+// with another value. By default the field is taken over, as Kubernetes advises controllers.
 func LeaveToOthers() WriteOption { return func(o *writeOptions) { o.leaveToOthers = true } }
 
 // By replaces the controller's [ControllerOptions.SecondaryWrites] for one [Apply].
 func By(mode WriteMode) WriteOption { return func(o *writeOptions) { o.mode = mode } }
+
+// Subresource makes an [ApplyConfiguration], [Update], [MergePatch] or [JSONPatch] go to a sub-resource
+// such as "status", whose answer is the whole object.
+func Subresource(name string) WriteOption {
+	return func(o *writeOptions) { o.subresource = []string{name} }
+}
+
+// Unfiltered makes the write trigger the primary that it is made for, like any other change.
+func Unfiltered() WriteOption { return func(o *writeOptions) { o.unfiltered = true } }
+
+// Unconditional sends an apply or a patch without the version and UID that reads show: it is carried
+// out on whatever object of that name there is, and an apply creates one that has vanished. As
+// nothing is proven about it then, it triggers the primary that it is made for.
+func Unconditional() WriteOption { return func(o *writeOptions) { o.unconditional = true } }
+
+// IfUnchanged makes a [Delete] hold only for the version that the object carries; otherwise the error is
+// one that apierrors.IsConflict recognises.
+func IfUnchanged() WriteOption { return func(o *writeOptions) { o.ifUnchanged = true } }
+
+// DryRun makes the server check and answer the write without storing it. Reads do not show it.
+func DryRun() WriteOption { return func(o *writeOptions) { o.dryRun = true } }
+
+// MatchedBy makes an [Apply] send nothing if matches, asked about what reads show, says that it is as
+// desired already. It is not asked if there is none. Without it, the API server is asked once, and again
+// only when the intent or the object has changed.
+func MatchedBy[T Object](matches func(live, desired T) bool) WriteOption {
+	return func(o *writeOptions) {
+		o.matches = func(live, desired Object) bool { return matches(live.(T), desired.(T)) }
+	}
+}
 
 // Propagation says what a [Delete] does with what the object owns. Default: the kind's.
 func Propagation(policy metav1.DeletionPropagation) WriteOption {
@@ -75,4 +113,15 @@ func (w *writer) options(options []WriteOption) writeOptions {
 		option(&o)
 	}
 	return o
+}
+
+func (o *writeOptions) isStatus() bool {
+	return len(o.subresource) > 0 && o.subresource[0] == "status"
+}
+
+func (o *writeOptions) dryRunValue() []string {
+	if !o.dryRun {
+		return nil
+	}
+	return []string{metav1.DryRunAll}
 }

@@ -2,24 +2,31 @@ package framework
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// ErrRunEnded is what writes return once the run they belong to has ended.
+// ErrRunEnded is what writes return once the run they belong to has ended, or the operator.
 var ErrRunEnded = errors.New("framework: the run has ended, its Context cannot write any more")
 
-// Writes is what [Apply] and the other writing functions write through: a [Context] during its run.
+// Writes is what [Apply] and the other writing functions write through: a [Context] during its run, or
+// what [Operator.Writer] returns outside of any.
+//
+// What the server answers is laid over the caches before the function returns: reads begun after that are
+// at least as new. Within a run, a write of which the server proves that nothing came between it and the
+// state it was computed from makes no further run of its primary due; it does make others due that it
+// concerns.
+//
+// If the fate of a write is unknown (the connection broke, the server failed), the identical request is
+// repeated until it has a definite answer or ctx ends.
 type Writes interface {
 	writer() *writer
 }
@@ -30,23 +37,36 @@ type writer struct {
 	fieldManager string
 	// mode is how secondaries are written by Apply.
 	mode WriteMode
-	// owner is the primary, for OwnedByPrimary.
+	// owner is the primary, for OwnedByPrimary; nil outside of a run.
 	owner    Object
 	ownerGVK schema.GroupVersionKind
+	// page takes the proven writes of the run; nil outside of one.
+	page *trc.Page
 
 	flying flight // the requests of the run
 
 	mu       sync.Mutex // guards everything below; a leaf
 	requests []string
+	// written are the kinds that an answer was acknowledged for.
+	written map[schema.GroupVersionKind]bool
+	// unresolved are the writes of unknown fate.
+	unresolved []write
 	// held is the primary as the run knows it: as it was read, moved on by those of the run's own writes
 	// that the server has proven to follow it directly.
 	held Object
 }
 
+func (w *writer) writer() *writer { return w }
+
 // Apply makes the object exist with the fields it sets, and leaves other fields alone: a server-side
 // apply, or what [ControllerOptions.SecondaryWrites] says instead. desired is reduced to intent:
 // status, managedFields and nulls are not sent. It returns what the server stored, which reads
 // return from then on.
+//
+// If the caches show that the server confirmed the same intent on the same content before, nothing is
+// sent. Otherwise the request is for the very version that reads show; if somebody changed the object
+// since, it is repeated for whatever version there is, of the same object. A resourceVersion that
+// desired carries is respected: then a change by others is a conflict.
 func Apply[T Object](ctx context.Context, c Writes, desired T, options ...WriteOption) (T, error) {
 	w := c.writer()
 	return typed[T](w.apply(ctx, desired, w.options(options)))
@@ -57,6 +77,14 @@ func Apply[T Object](ctx context.Context, c Writes, desired T, options ...WriteO
 func ApplyStatus[T Object](ctx context.Context, c Writes, desired T, options ...WriteOption) (T, error) {
 	w := c.writer()
 	return typed[T](w.applyStatus(ctx, desired, w.options(options)))
+}
+
+// ApplyConfiguration is [Apply] for an apply configuration as controller-gen and client-go generate
+// them, which sends exactly the fields that are set. T is the type of the answer. With
+// [Subresource]("status") it is for the status.
+func ApplyConfiguration[T Object](ctx context.Context, c Writes, configuration runtime.ApplyConfiguration, options ...WriteOption) (T, error) {
+	w := c.writer()
+	return typed[T](w.applyConfiguration(ctx, newObject[T](), configuration, w.options(options)))
 }
 
 // Create creates the object. A generateName is resolved here, so that a create whose answer is lost
@@ -76,27 +104,71 @@ func Update[T Object](ctx context.Context, c Writes, object T, options ...WriteO
 
 // UpdateStatus is [Update] for the status sub-resource.
 func UpdateStatus[T Object](ctx context.Context, c Writes, object T, options ...WriteOption) (T, error) {
+	return Update(ctx, c, object, append(options, Subresource("status"))...)
+}
+
+// MergePatch sends a JSON merge patch to the object that object names. It is for the version and UID
+// that object carries, or, if it carries none, for what reads show: if that has changed, the error is one
+// that apierrors.IsConflict recognises. A patch is never repeated on a version it was not computed from.
+func MergePatch[T Object](ctx context.Context, c Writes, object T, patch []byte, options ...WriteOption) (T, error) {
 	w := c.writer()
-	return typed[T](w.update(ctx, object, w.options(options), "status"))
+	return typed[T](w.patch(ctx, object, types.MergePatchType, patch, w.options(options)))
+}
+
+// JSONPatch is [MergePatch] with a JSON patch (RFC 6902).
+func JSONPatch[T Object](ctx context.Context, c Writes, object T, patch []byte, options ...WriteOption) (T, error) {
+	w := c.writer()
+	return typed[T](w.patch(ctx, object, types.JSONPatchType, patch, w.options(options)))
 }
 
 // Delete deletes the very object: it must carry the UID it was read with, and an object of the same
-// name with another UID is left alone. One that is gone already is a success.
+// name with another UID is left alone. One that is gone already is a success. With [IfUnchanged] it
+// is deleted only at the version that object carries.
 func Delete(ctx context.Context, c Writes, object Object, options ...WriteOption) error {
 	w := c.writer()
 	return w.delete(ctx, object, w.options(options))
 }
 
+// Do is for writes that no other function makes: request sends one, about the object that about names,
+// by whatever client, and returns the object as the server answered it, or nil if the answer is none (then
+// it is read). It is readable at once like every write. As nothing is proven about it, it makes the run's
+// own primary due again. A request whose fate is unknown is not repeated, but followed by a read. It
+// must not send more after ctx has ended.
+func Do[T Object](ctx context.Context, c Writes, about T, request func(ctx context.Context) (T, error), options ...WriteOption) (T, error) {
+	w := c.writer()
+	return typed[T](w.do(ctx, about, func(ctx context.Context) (Object, error) {
+		answer, err := request(ctx)
+		if err != nil || isNil(answer) {
+			return nil, err
+		}
+		return answer, nil
+	}, w.options(options)))
+}
+
 func typed[T Object](o Object, err error) (T, error) {
+	var none T
 	if err != nil {
-		var none T
 		return none, err
 	}
-	return o.(T), nil
+	if o, ok := o.(T); ok {
+		return o, nil
+	}
+	content, err := contentOf(o)
+	if err != nil {
+		return none, err
+	}
+	converted := newObject[T]()
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, converted); err != nil {
+		return none, fmt.Errorf("framework: %s: %w", trc.KeyOf(o), err)
+	}
+	return converted, nil
 }
 
 // target resolves and checks what is common to all writes.
 func (w *writer) target(ctx context.Context, o Object) (*resource, trc.Key, error) {
+	if isNil(o) {
+		return nil, trc.Key{}, errors.New("framework: the object is nil")
+	}
 	gvk, err := gvkOf(w.cluster.scheme, o)
 	if err != nil {
 		return nil, trc.Key{}, err
@@ -106,132 +178,16 @@ func (w *writer) target(ctx context.Context, o Object) (*resource, trc.Key, erro
 		return nil, trc.Key{}, err
 	}
 	key := trc.KeyOf(o)
-	return r, key, r.checkScope(key)
+	return r.writes, key, r.checkScope(key)
 }
 
-func (w *writer) apply(ctx context.Context, desired Object, options writeOptions) (Object, error) {
-	r, key, err := w.target(ctx, desired)
-	if err != nil {
-		return nil, err
+// wholeTarget is target for writes that send the whole object.
+func (w *writer) wholeTarget(ctx context.Context, o Object) (*resource, trc.Key, error) {
+	r, key, err := w.target(ctx, o)
+	if err == nil && formOf(o) == metadataForm {
+		err = fmt.Errorf("framework: %s: a metadata-only object can be applied, patched and deleted, but not created or replaced: its content would be missing", r.describe(key))
 	}
-	if options.mode == ByPatch {
-		return w.applyByPatch(ctx, r, key, desired, options)
-	}
-	if options.owned {
-		if desired, err = privateCopy(desired); err != nil {
-			return nil, err
-		}
-		if err := w.own(r, desired); err != nil {
-			return nil, err
-		}
-	}
-	intent, err := freshIntentOf(r, key, desired)
-	if err != nil {
-		return nil, err
-	}
-	delete(intent, "status")
-	return w.sendApply(ctx, r, key, intent, options)
-}
-
-func (w *writer) applyStatus(ctx context.Context, desired Object, options writeOptions) (Object, error) {
-	r, key, err := w.target(ctx, desired)
-	if err != nil {
-		return nil, err
-	}
-	intent, err := freshIntentOf(r, key, desired)
-	if err != nil {
-		return nil, err
-	}
-	return w.sendApply(ctx, r, key, statusOf(key, intent), options, "status")
-}
-
-// sendApply sends an intent. One about the primary is sent for the version that the run holds, so that
-// what the run writes after it can build on it; if that is not the present one, the apply, which is
-// about its own fields only, is sent for whatever is there. Either way only for the very object: an
-// apply without a UID would create one that has vanished anew.
-func (w *writer) sendApply(ctx context.Context, r *resource, key trc.Key, intent map[string]any, options writeOptions, subresource ...string) (Object, error) {
-	held := w.primary(r, key)
-	if held == nil {
-		return w.sendIntent(ctx, r, key, intent, options, subresource...)
-	}
-	metadata := intent["metadata"].(map[string]any)
-	metadata["uid"], metadata["resourceVersion"] = string(held.GetUID()), held.GetResourceVersion()
-	answer, err := w.sendIntent(ctx, r, key, intent, options, subresource...)
-	var met *conflict
-	if errors.As(err, &met) && met.live != nil && met.live.GetUID() == held.GetUID() {
-		delete(metadata, "resourceVersion")
-		return w.sendIntent(ctx, r, key, intent, options, subresource...)
-	}
-	if err == nil {
-		w.follow(r, key, held.GetResourceVersion(), answer)
-	}
-	return answer, err
-}
-
-func (w *writer) sendIntent(ctx context.Context, r *resource, key trc.Key, intent map[string]any, options writeOptions, subresource ...string) (Object, error) {
-	body, err := json.Marshal(intent)
-	if err != nil {
-		return nil, fmt.Errorf("framework: apply %s: %w", r.describe(key), err)
-	}
-	force := !options.leaveToOthers
-	return w.send(ctx, r, key, verb("apply", subresource), func(ctx context.Context) (Object, error) {
-		return r.patch(ctx, key, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: options.fieldManager, Force: &force}, subresource...)
-	})
-}
-
-// applyByPatch is Apply for those who cannot or do not want to use server-side apply: create, or
-// patch what differs from what is there.
-func (w *writer) applyByPatch(ctx context.Context, r *resource, key trc.Key, desired Object, options writeOptions) (Object, error) {
-	desired, err := privateCopy(desired)
-	if err != nil {
-		return nil, err
-	}
-	current, err := w.cluster.current(ctx, r, key)
-	if apierrors.IsNotFound(err) {
-		return w.create(ctx, desired, options)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("framework: get %s: %w", r.describe(key), err)
-	}
-	if options.owned {
-		// A merge patch replaces the list: it must hold the owners that others have added, too.
-		desired.SetOwnerReferences(append(desired.GetOwnerReferences(), othersThan(desired, current.GetOwnerReferences())...))
-		if err := w.own(r, desired); err != nil {
-			return nil, err
-		}
-	}
-	intent, err := intentOf(r.gvk, desired)
-	if err != nil {
-		return nil, err
-	}
-	delete(intent, "status")
-	patch, err := additions(current, intent)
-	if err != nil || patch == nil {
-		return current, err
-	}
-	return w.sendMergePatch(ctx, r, key, current, patch, options)
-}
-
-// sendMergePatch sends a merge patch that holds only for the very object and version it was computed
-// from.
-func (w *writer) sendMergePatch(ctx context.Context, r *resource, key trc.Key, from Object, patch map[string]any, options writeOptions, subresource ...string) (Object, error) {
-	metadata, _ := patch["metadata"].(map[string]any)
-	if metadata == nil {
-		metadata = map[string]any{}
-		patch["metadata"] = metadata
-	}
-	metadata["uid"], metadata["resourceVersion"] = string(from.GetUID()), from.GetResourceVersion()
-	body, err := json.Marshal(patch)
-	if err != nil {
-		return nil, fmt.Errorf("framework: patch %s: %w", r.describe(key), err)
-	}
-	answer, err := w.send(ctx, r, key, verb("patch", subresource), func(ctx context.Context) (Object, error) {
-		return r.patch(ctx, key, types.MergePatchType, body, metav1.PatchOptions{FieldManager: options.fieldManager}, subresource...)
-	})
-	if err == nil {
-		w.follow(r, key, from.GetResourceVersion(), answer)
-	}
-	return answer, err
+	return r, key, err
 }
 
 func (w *writer) create(ctx context.Context, object Object, options writeOptions) (Object, error) {
@@ -242,7 +198,7 @@ func (w *writer) create(ctx context.Context, object Object, options writeOptions
 	if object.GetName() == "" && object.GetGenerateName() != "" {
 		object.SetName(generateName(object.GetGenerateName()))
 	}
-	r, key, err := w.target(ctx, object)
+	r, key, err := w.wholeTarget(ctx, object)
 	if err != nil {
 		return nil, err
 	}
@@ -252,26 +208,26 @@ func (w *writer) create(ctx context.Context, object Object, options writeOptions
 		}
 	}
 	object.SetResourceVersion("")
-	return w.send(ctx, r, key, "create", func(ctx context.Context) (Object, error) {
-		return r.create(ctx, object, metav1.CreateOptions{FieldManager: options.fieldManager})
-	})
+	return w.execute(ctx, write{verb: "create", resource: r, key: key, options: options, creates: true, send: func(ctx context.Context) (answer, error) {
+		return r.create(ctx, object, metav1.CreateOptions{FieldManager: options.fieldManager, DryRun: options.dryRunValue()})
+	}})
 }
 
-func (w *writer) update(ctx context.Context, object Object, options writeOptions, subresource ...string) (Object, error) {
-	r, key, err := w.target(ctx, object)
+func (w *writer) update(ctx context.Context, object Object, options writeOptions) (Object, error) {
+	r, key, err := w.wholeTarget(ctx, object)
 	if err != nil {
 		return nil, err
 	}
 	if object.GetResourceVersion() == "" {
 		return nil, fmt.Errorf("framework: update %s: no resourceVersion: it would overwrite changes that were never read", r.describe(key))
 	}
-	answer, err := w.send(ctx, r, key, verb("update", subresource), func(ctx context.Context) (Object, error) {
-		return r.update(ctx, object, metav1.UpdateOptions{FieldManager: options.fieldManager}, subresource...)
-	})
-	if err == nil {
-		w.follow(r, key, object.GetResourceVersion(), answer)
+	base, err := privateCopy(object) // the author's may change while the request is under way
+	if err != nil {
+		return nil, err
 	}
-	return answer, err
+	return w.execute(ctx, write{verb: "update", resource: r, key: key, options: options, base: base, send: func(ctx context.Context) (answer, error) {
+		return r.update(ctx, base, metav1.UpdateOptions{FieldManager: options.fieldManager, DryRun: options.dryRunValue()}, options.subresource...)
+	}})
 }
 
 func (w *writer) delete(ctx context.Context, object Object, options writeOptions) error {
@@ -279,41 +235,42 @@ func (w *writer) delete(ctx context.Context, object Object, options writeOptions
 	if err != nil {
 		return err
 	}
-	uid := object.GetUID()
+	uid, version := object.GetUID(), object.GetResourceVersion()
 	if uid == "" {
 		return fmt.Errorf("framework: delete %s: no UID: it might hit another object of that name", r.describe(key))
 	}
-	ctx, done, err := w.begin(ctx, "delete", r, key)
+	preconditions := &metav1.Preconditions{UID: &uid}
+	if options.ifUnchanged {
+		if version == "" {
+			return fmt.Errorf("framework: delete %s: IfUnchanged, and the object carries no resourceVersion", r.describe(key))
+		}
+		preconditions.ResourceVersion = &version
+	}
+	_, err = w.execute(ctx, write{verb: "delete", resource: r, key: key, options: options, deletes: object, send: func(ctx context.Context) (answer, error) {
+		return r.delete(ctx, key, metav1.DeleteOptions{
+			Preconditions: preconditions, DryRun: options.dryRunValue(),
+			PropagationPolicy: options.propagation, GracePeriodSeconds: options.gracePeriod,
+		})
+	}})
+	return err
+}
+
+func (w *writer) do(ctx context.Context, about Object, request func(context.Context) (Object, error), options writeOptions) (Object, error) {
+	r, key, err := w.target(ctx, about)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	defer done()
-	answer, err := r.delete(ctx, key, metav1.DeleteOptions{
-		Preconditions:     &metav1.Preconditions{UID: &uid},
-		PropagationPolicy: options.propagation, GracePeriodSeconds: options.gracePeriod,
-	})
-	if apierrors.IsConflict(err) && w.replaced(ctx, r, key, uid) {
-		err = nil
-	}
-	switch {
-	case err != nil && !apierrors.IsNotFound(err):
-		return fmt.Errorf("framework: delete %s: %w", r.describe(key), err)
-	case answer == nil || isGone(answer):
-		w.cluster.acknowledgeGone(r.gvk, object)
-		return nil
-	}
-	return w.cluster.acknowledge(r.gvk, answer, trc.Proof{})
-}
-
-func verb(verb string, subresource []string) string {
-	if len(subresource) > 0 {
-		return verb + " " + subresource[0] + " of"
-	}
-	return verb
-}
-
-// generateName does what the API server does: five random characters, within 63.
-func generateName(base string) string {
-	const suffix = 5
-	return base[:min(len(base), 63-suffix)] + rand.String(suffix)
+	return w.execute(ctx, write{verb: "do", resource: r, key: key, options: options, once: true, send: func(ctx context.Context) (answer, error) {
+		o, err := request(ctx)
+		if err == nil && o == nil {
+			o, err = r.get(ctx, key)
+		}
+		if err == nil && (trc.KeyOf(o) != key || o.GetResourceVersion() == "") {
+			err = fmt.Errorf("the answer is %s at resourceVersion %q, not %s as the server stored it: %w", trc.KeyOf(o), o.GetResourceVersion(), key, errUndecodable)
+		}
+		if err != nil {
+			return answer{}, err
+		}
+		return answer{Object: o}, nil
+	}})
 }

@@ -1,0 +1,179 @@
+package framework
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+func (w *writer) apply(ctx context.Context, desired Object, options writeOptions) (Object, error) {
+	r, key, err := w.target(ctx, desired)
+	if err != nil {
+		return nil, err
+	}
+	if options.mode == ByPatch {
+		return w.applyByPatch(ctx, r, key, desired, options)
+	}
+	if options.owned {
+		if desired, err = privateCopy(desired); err != nil {
+			return nil, err
+		}
+		if err := w.own(r, desired); err != nil {
+			return nil, err
+		}
+	}
+	intent, err := freshIntentOf(r, key, desired)
+	if err != nil {
+		return nil, err
+	}
+	delete(intent, "status")
+	if shown := w.cluster.shown(r, key); shown != nil && options.matches != nil && options.matches(shown, desired) {
+		return shown, nil
+	}
+	options.authorVersion = desired.GetResourceVersion()
+	return w.sendApply(ctx, r, key, intent, options)
+}
+
+func (w *writer) applyStatus(ctx context.Context, desired Object, options writeOptions) (Object, error) {
+	r, key, err := w.target(ctx, desired)
+	if err != nil {
+		return nil, err
+	}
+	intent, err := freshIntentOf(r, key, desired)
+	if err != nil {
+		return nil, err
+	}
+	options.authorVersion, options.subresource = desired.GetResourceVersion(), []string{"status"}
+	return w.sendApply(ctx, r, key, statusOf(key, intent), options)
+}
+
+// applyConfiguration sends what a generated apply configuration sets, and nothing else.
+func (w *writer) applyConfiguration(ctx context.Context, sample Object, configuration runtime.ApplyConfiguration, options writeOptions) (Object, error) {
+	if isNil(configuration) {
+		return nil, fmt.Errorf("framework: apply: the apply configuration is nil")
+	}
+	content, err := jsonForm(configuration)
+	if err != nil {
+		return nil, fmt.Errorf("framework: apply %T: %w", configuration, err)
+	}
+	named := &unstructured.Unstructured{Object: content}
+	if u, ok := sample.(*unstructured.Unstructured); ok {
+		u.SetGroupVersionKind(named.GroupVersionKind())
+	}
+	sample.SetNamespace(named.GetNamespace())
+	sample.SetName(named.GetName())
+	r, key, err := w.target(ctx, sample)
+	if err != nil {
+		return nil, err
+	}
+	if named.GroupVersionKind() != r.gvk {
+		return nil, fmt.Errorf("framework: apply %s: the apply configuration is of %s, the answer is to be %s", r.describe(key), named.GroupVersionKind(), r.gvk)
+	}
+	if options.owned {
+		if err := w.own(r, named); err != nil {
+			return nil, err
+		}
+	}
+	intent, err := freshIntentOf(r, key, named)
+	if err != nil {
+		return nil, err
+	}
+	options.authorVersion = named.GetResourceVersion()
+	if options.isStatus() {
+		intent = statusOf(key, intent)
+	}
+	return w.sendApply(ctx, r, key, intent, options)
+}
+
+// sendApply sends an intent. All applies to one object take their turn: so each can be for the version that
+// the one before it made.
+func (w *writer) sendApply(ctx context.Context, r *resource, key trc.Key, intent map[string]any, options writeOptions) (Object, error) {
+	leave, err := w.cluster.lanes.enter(ctx, lane{r.gvk.GroupKind(), key})
+	if err != nil {
+		return nil, fmt.Errorf("framework: apply %s: waiting for another apply to it: %w", r.describe(key), err)
+	}
+	defer leave()
+	body, err := json.Marshal(intent)
+	if err != nil {
+		return nil, fmt.Errorf("framework: apply %s: %w", r.describe(key), err)
+	}
+	held, err := w.base(ctx, r, key, options)
+	if err != nil {
+		return nil, err
+	}
+	said := memoKey{r.gvk, key, options.fieldManager, options.isStatus(), options.leaveToOthers}
+	if held != nil && options.authorVersion == "" && !options.dryRun && w.cluster.memo.confirms(said, body, held) {
+		return held.DeepCopyObject().(Object), nil
+	}
+	stored, err := w.optimistically(ctx, r, key, intent, held, options)
+	if err == nil && !options.dryRun {
+		w.cluster.memo.remember(said, body, stored)
+	}
+	return stored, err
+}
+
+// optimistically sends an intent for the version held, so that the server proves that nothing came in
+// between. If that is not the present one, the apply, which is about its own fields only, is sent for
+// whatever version there is. Either way only for the very object: an apply without a UID would create one
+// that has vanished anew.
+func (w *writer) optimistically(ctx context.Context, r *resource, key trc.Key, intent map[string]any, held Object, options writeOptions) (Object, error) {
+	q := write{verb: "apply", resource: r, key: key, options: options, applies: true}
+	if held == nil {
+		return w.sendIntent(ctx, q, intent)
+	}
+	metadata := intent["metadata"].(map[string]any)
+	metadata["uid"], metadata["resourceVersion"] = string(held.GetUID()), held.GetResourceVersion()
+	q.base, q.optimistic = held, options.authorVersion == ""
+	stored, err := w.sendIntent(ctx, q, intent)
+	if err == nil || !q.optimistic || !isStale(err) {
+		return stored, err
+	}
+	delete(metadata, "resourceVersion")
+	q.base, q.optimistic = nil, false
+	return w.sendIntent(ctx, q, intent)
+}
+
+// base is the object whose version and UID an apply carries; nil for none.
+func (w *writer) base(ctx context.Context, r *resource, key trc.Key, options writeOptions) (Object, error) {
+	if options.unconditional {
+		return nil, nil
+	}
+	held := w.primary(r, key)
+	if held == nil {
+		held = w.cluster.shown(r, key)
+	}
+	if options.authorVersion == "" || (held != nil && held.GetResourceVersion() == options.authorVersion) {
+		return held, nil
+	}
+	// The version is the author's: who has it, only the server knows.
+	live, err := r.get(ctx, key)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("framework: get %s: %w", r.describe(key), err)
+	}
+	if err != nil || live.GetResourceVersion() != options.authorVersion {
+		stale := apierrors.NewConflict(r.groupResource(), key.Name, fmt.Errorf("it is not at resourceVersion %s any more", options.authorVersion))
+		return nil, w.refused(ctx, write{verb: "apply", resource: r, key: key, options: options}, false, stale)
+	}
+	return live, nil
+}
+
+func (w *writer) sendIntent(ctx context.Context, q write, intent map[string]any) (Object, error) {
+	body, err := json.Marshal(intent)
+	if err != nil {
+		return nil, fmt.Errorf("framework: apply %s: %w", q.resource.describe(q.key), err)
+	}
+	force := !q.options.leaveToOthers
+	q.send = func(ctx context.Context) (answer, error) {
+		return q.resource.patch(ctx, q.key, types.ApplyPatchType, body,
+			metav1.PatchOptions{FieldManager: q.options.fieldManager, Force: &force, DryRun: q.options.dryRunValue()}, q.options.subresource...)
+	}
+	return w.execute(ctx, q)
+}

@@ -1,0 +1,116 @@
+package framework
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// conflict is the refusal of a write that was computed from a view which is not the present one. The
+// present one has been read and laid over the caches.
+type conflict struct {
+	error
+	live Object // nil if there is none
+}
+
+func (c *conflict) Unwrap() error { return c.error }
+
+// onlyConflicts tells whether err is a conflict and nothing else: beside another failure, joined with it,
+// it counts as that failure.
+func onlyConflicts(err error) bool {
+	switch err := err.(type) {
+	case *conflict:
+		return true
+	case interface{ Unwrap() error }:
+		return onlyConflicts(err.Unwrap())
+	case interface{ Unwrap() []error }:
+		all := err.Unwrap()
+		return len(all) > 0 && !slices.ContainsFunc(all, func(err error) bool { return !onlyConflicts(err) })
+	}
+	return false
+}
+
+// isStale tells the refusals that say that the version or the UID is not the object's any more. Another
+// field manager's claim is a conflict by name only: looking again does not help.
+func isStale(refusal error) bool {
+	if apierrors.IsConflict(refusal) {
+		return !apierrors.HasStatusCause(refusal, metav1.CauseTypeFieldManagerConflict)
+	}
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(refusal) || !errors.As(refusal, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
+}
+
+// FieldConflict is one field that another field manager owns with another value.
+type FieldConflict struct {
+	// Field is its path, as in ".spec.replicas".
+	Field string
+	// Manager is the field manager that owns it, as the API server describes it.
+	Manager string
+}
+
+// FieldConflictError is the failure of an apply with [LeaveToOthers]: it was refused, as it would have
+// taken fields over. Looking again does not help, so the run fails.
+type FieldConflictError struct {
+	// Object is the kind and name of the object.
+	Object string
+	// Conflicts are the fields and their managers.
+	Conflicts []FieldConflict
+
+	refusal error
+}
+
+// Error names the fields and their managers.
+func (e *FieldConflictError) Error() string {
+	fields := make([]string, len(e.Conflicts))
+	for i, c := range e.Conflicts {
+		fields[i] = c.Field + " (" + c.Manager + ")"
+	}
+	return fmt.Sprintf("framework: apply %s: other field managers own %s", e.Object, strings.Join(fields, ", "))
+}
+
+// Unwrap returns the API server's refusal.
+func (e *FieldConflictError) Unwrap() error { return e.refusal }
+
+// asFieldConflict returns nil if the refusal is for another reason.
+func asFieldConflict(object string, refusal error) error {
+	var status apierrors.APIStatus
+	if !apierrors.HasStatusCause(refusal, metav1.CauseTypeFieldManagerConflict) || !errors.As(refusal, &status) {
+		return nil
+	}
+	found := &FieldConflictError{Object: object, refusal: refusal}
+	for _, cause := range status.Status().Details.Causes {
+		if cause.Type != metav1.CauseTypeFieldManagerConflict {
+			continue
+		}
+		// The message reads: conflict with "manager" using v1 at some time.
+		manager := cause.Message
+		if _, rest, ok := strings.Cut(manager, `"`); ok {
+			if name, _, ok := strings.Cut(rest, `"`); ok {
+				manager = name
+			}
+		}
+		found.Conflicts = append(found.Conflicts, FieldConflict{Field: cause.Field, Manager: manager})
+	}
+	return found
+}
+
+// ErrTooLarge is what a write fails with that the API server cannot store: an object may have some
+// 1.5 MB. The run is not retried for it, as a retry would send the same.
+var ErrTooLarge = errors.New("framework: the object is too large for the API server to store; keep large data elsewhere and refer to it")
+
+// isTooLarge knows the API server's refusal of a request, and etcd's of what it would store.
+func isTooLarge(refusal error) bool {
+	if apierrors.IsRequestEntityTooLargeError(refusal) {
+		return true
+	}
+	var status apierrors.APIStatus
+	return errors.As(refusal, &status) && status.Status().Code >= 500 &&
+		(strings.Contains(refusal.Error(), "request is too large") || strings.Contains(refusal.Error(), "trying to send message larger than max"))
+}

@@ -1,0 +1,76 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// requestTimeout bounds one attempt of a write; after it, its fate is unknown. The API server gives up
+// after 60 s at the latest by itself.
+const requestTimeout = 30 * time.Second
+
+// definite sends a write until its fate is known: an answer, or a refusal. lost says that an attempt before
+// the last was without one. If ctx ends before, the error is of an unknown fate.
+func (w *writer) definite(ctx context.Context, q write) (got answer, lost bool, err error) {
+	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(20*time.Millisecond),
+		backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(0))
+	for {
+		w.noteRequest(q)
+		got, err = attempt(ctx, q)
+		switch {
+		case err == nil || q.once, !lost && !isFateUnknown(err), lost && isAnswer(err):
+			return got, lost, err
+		}
+		lost = true
+		pause := time.NewTimer(pauses.NextBackOff())
+		select {
+		case <-pause.C:
+		case <-ctx.Done():
+			pause.Stop()
+			return answer{}, true, &unknownFate{fmt.Errorf("%w; its fate is unknown: %w", context.Cause(ctx), err)}
+		}
+	}
+}
+
+func attempt(ctx context.Context, q write) (answer, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, fmt.Errorf("no answer after %v", requestTimeout))
+	defer cancel()
+	return q.send(ctx)
+}
+
+// unknownFate is a write that may or may not have been carried out, or still be.
+type unknownFate struct{ error }
+
+func (u *unknownFate) Unwrap() error { return u.error }
+
+// isAnswer tells what the API server said about the request itself from its being out of order.
+func isAnswer(err error) bool {
+	var status apierrors.APIStatus
+	if errors.Is(err, errUndecodable) || isTooLarge(err) {
+		return true
+	}
+	return errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError && status.Status().Code != http.StatusTooManyRequests
+}
+
+// isFateUnknown tells the errors after which nobody knows whether the write was carried out: the
+// connection broke after the request had begun, or the server failed on it.
+func isFateUnknown(err error) bool {
+	if err == nil || isAnswer(err) || isDial(err) || errors.Is(err, ErrRunEnded) {
+		return false
+	}
+	var status apierrors.APIStatus
+	return !errors.As(err, &status) || status.Status().Code >= http.StatusInternalServerError
+}
+
+// isDial tells that the request never left.
+func isDial(err error) bool {
+	var failed *net.OpError
+	return errors.As(err, &failed) && failed.Op == "dial"
+}

@@ -1,0 +1,59 @@
+package framework
+
+import (
+	"context"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// lanes let applies to one object pass one at a time. The zero value is ready.
+//
+// Invariant: an object is in the map exactly while somebody is in its lane or waits for it.
+type lanes struct {
+	mu    sync.Mutex // guards the map and the counts; a leaf
+	lanes map[lane]*turn
+}
+
+type lane struct {
+	schema.GroupKind
+	key trc.Key
+}
+
+type turn struct {
+	free chan struct{} // holds one token while nobody is in
+	here int           // who is in or waits
+}
+
+// enter waits for the lane; leave must be called once.
+func (l *lanes) enter(ctx context.Context, of lane) (leave func(), err error) {
+	l.mu.Lock()
+	t := l.lanes[of]
+	if t == nil {
+		if l.lanes == nil {
+			l.lanes = map[lane]*turn{}
+		}
+		t = &turn{free: make(chan struct{}, 1)}
+		t.free <- struct{}{}
+		l.lanes[of] = t
+	}
+	t.here++
+	l.mu.Unlock()
+	select {
+	case <-t.free:
+		return func() { t.free <- struct{}{}; l.quit(of, t) }, nil
+	case <-ctx.Done():
+		l.quit(of, t)
+		return nil, context.Cause(ctx)
+	}
+}
+
+func (l *lanes) quit(of lane, t *turn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t.here--; t.here == 0 {
+		delete(l.lanes, of)
+	}
+}
