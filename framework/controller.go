@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -76,8 +75,8 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 
 // declaredKind is the kind of a type parameter: from the scheme, or as declared if it is unstructured.
 func declaredKind(op *Operator, sample Object, declared schema.GroupVersionKind) (schema.GroupVersionKind, error) {
-	if u, ok := sample.(*unstructured.Unstructured); ok {
-		u.SetGroupVersionKind(declared)
+	if formOf(sample) != typedForm {
+		sample.GetObjectKind().SetGroupVersionKind(declared)
 	} else if !declared.Empty() {
 		return declared, fmt.Errorf("framework: GroupVersionKind %q: must be empty for %T, the scheme knows it", declared, sample)
 	}

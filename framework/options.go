@@ -24,7 +24,8 @@ type ControllerOptions[P Object] struct {
 	// Name of the controller, unique within the operator: in logs, metrics and the finalizer. Default:
 	// the primary's kind in lower case. A DNS label.
 	Name string
-	// GroupVersionKind is required if P is *unstructured.Unstructured, and must be empty otherwise.
+	// GroupVersionKind is required if P is *unstructured.Unstructured or *metav1.PartialObjectMetadata
+	// (metadata only), and must be empty otherwise.
 	GroupVersionKind schema.GroupVersionKind
 	// Secondaries that the controller reads; their changes make their primaries due.
 	Secondaries []SecondarySource

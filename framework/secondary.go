@@ -22,7 +22,8 @@ import (
 type Secondary[S Object] struct {
 	// Name of the event source, unique within the controller. Default: the kind in lower case.
 	Name string
-	// GroupVersionKind is required for *unstructured.Unstructured, and must be empty otherwise.
+	// GroupVersionKind is required for *unstructured.Unstructured and *metav1.PartialObjectMetadata
+	// (metadata only), and must be empty otherwise.
 	GroupVersionKind schema.GroupVersionKind
 	// Namespaces to watch. Default: those of the controller. For all, give [AllNamespaces].
 	Namespaces []string
