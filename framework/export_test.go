@@ -31,16 +31,9 @@ func Shown(op *Operator, gvk schema.GroupVersionKind, key trc.Key) string {
 	return ""
 }
 
-// Leftovers is what an operator at rest must not hold: entries ahead of their watch, edges, and lanes.
-func Leftovers(op *Operator) (ahead, edges, lanes int) {
-	for _, s := range op.cluster.allStores() {
-		ahead += s.Ahead()
-	}
-	edges, _ = op.cluster.ledger.Len()
+// Lanes is the number of objects that an apply is under way to, or waits.
+func Lanes(op *Operator) int {
 	op.cluster.lanes.mu.Lock()
 	defer op.cluster.lanes.mu.Unlock()
-	return ahead, edges, len(op.cluster.lanes.lanes)
+	return len(op.cluster.lanes.lanes)
 }
-
-// Memories is the number of confirmed intents that an operator remembers.
-func Memories(op *Operator) int { return op.cluster.memo.len() }

@@ -62,6 +62,9 @@ func (w *writer) execute(ctx context.Context, q write) (Object, error) {
 		return nil, err
 	}
 	defer done()
+	if err := w.cluster.room(ctx, q.resource.gvk); err != nil {
+		return nil, fmt.Errorf("framework: %s: %w", q.describe(), err)
+	}
 	got, lost, err := w.definite(ctx, q)
 	switch {
 	case q.deletes != nil:
