@@ -74,7 +74,7 @@ func (d *delivery) Read(p []byte) (n int, err error) {
 func (d *delivery) wait() ([]byte, error) {
 	for {
 		now := time.Now()
-		frame, end, wake := d.flow.next(now)
+		frame, wake, end := d.flow.next(now)
 		if end != nil {
 			d.ended()
 			return nil, end

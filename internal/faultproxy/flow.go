@@ -162,34 +162,34 @@ func (f *flow) finish(err error, now time.Time) {
 
 // next returns the next frame that is due, or the end of the stream, or neither: then it is to be
 // asked again when changed has a token, and at the time wake unless that is zero.
-func (f *flow) next(now time.Time) (frame []byte, end error, wake time.Time) {
+func (f *flow) next(now time.Time) (frame []byte, wake time.Time, end error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	cutAt := f.endLocked(now)
 	if f.over != nil {
-		return nil, f.over, wake
+		return nil, wake, f.over
 	}
 	if len(f.queue) == 0 {
-		return nil, nil, cutAt
+		return nil, cutAt, nil
 	}
 	head := f.queue[0]
 	if !head.exempt && f.fault != nil {
 		if f.fault.action.Stall {
-			return nil, nil, wake
+			return nil, wake, nil
 		}
 		if due := head.arrived.Add(time.Duration(f.fault.action.Lag)); now.Before(due) {
-			return nil, nil, due
+			return nil, due, nil
 		}
 	}
 	f.queue = f.queue[1:]
 	if head.end != nil {
 		f.over = head.end
-		return nil, f.over, wake
+		return nil, wake, f.over
 	}
 	if !head.exempt && head.kind == event {
 		f.delivered++
 	}
-	return head.frame, nil, wake
+	return head.frame, wake, nil
 }
 
 // endLocked ends the stream if its fault wants that now; cutAt is when it will, if that is a matter of time.

@@ -48,7 +48,7 @@ func (s *stream) arrives(second int, frames ...string) {
 // passes lets pass what is due, and returns when more will be, -1 for never by itself.
 func (s *stream) passes(second int) (wake int) {
 	for {
-		frame, end, wake := s.next(at(second))
+		frame, wake, end := s.next(at(second))
 		switch {
 		case end != nil:
 			s.end = end

@@ -172,14 +172,14 @@ func TestAReflectorRecoversFromEveryFaultOfItsWatch(t *testing.T) {
 				ctx, cancel := context.WithCancel(b.ctx)
 				t.Cleanup(func() { cancel(); running.Wait() })
 				running.Go(func() { informer.RunWithContext(ctx) })
-				must(t, b.proxy.Wait(b.ctx, "the fault", 1))
+				<-informer.HasSyncedChecker().Done() // the first list is spared, so that all of these are met
 				b.create("b", "c", "d", "e")
 				for seen := map[string]bool{}; len(seen) < 4; {
 					select {
 					case name := <-shown:
 						seen[name] = true
 					case <-b.ctx.Done():
-						t.Fatalf("only %v are known", seen)
+						t.Fatalf("only %v are known; the proxy did %v", seen, b.proxy.Log())
 					}
 				}
 			})
