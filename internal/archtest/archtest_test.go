@@ -80,8 +80,11 @@ var rules = []rule{
 	},
 	{
 		"internal/testenv",
-		[]string{"std", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/pkg/envtest"},
-		"only tests import it, and only it imports envtest",
+		[]string{
+			"std", "k8s.io/apimachinery/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/pkg/envtest",
+			"go.etcd.io/etcd/client/v3", "google.golang.org/grpc/...",
+		},
+		"only tests import it, and only it imports envtest and speaks with etcd",
 	},
 	{
 		"internal/faultproxy",
