@@ -197,3 +197,20 @@ func (b *bench) listWatch() *cache.ListWatch {
 		},
 	}
 }
+
+func TestTheProxySpeaksHTTP1Too(t *testing.T) {
+	b := newBench(t, runtime.ContentTypeProtobuf, faultproxy.Plan{})
+	config := b.proxy.Config()
+	config.NextProtos = []string{"http/1.1"}
+	b.through = clientset(t, config).CoreV1().ConfigMaps(b.ns)
+	w := b.listed()
+	b.create("a")
+	b.wants(w, watch.Added, "a")
+	b.set(faultproxy.Action{LoseAnswer: true}, "create")
+	if _, err := b.through.Create(b.ctx, configMap("b"), metav1.CreateOptions{}); err == nil {
+		t.Error("the answer came")
+	}
+	b.wants(w, watch.Added, "b")
+	b.set(faultproxy.Action{Cut: &faultproxy.Cut{}}, "watch")
+	b.wantsEnd(w, false) // client-go keeps quiet about a body that breaks off
+}
