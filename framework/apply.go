@@ -116,6 +116,9 @@ func (w *writer) sendApply(ctx context.Context, r *resource, key trc.Key, intent
 	stored, err := w.optimistically(ctx, r, key, intent, held, options)
 	if err == nil && !options.dryRun {
 		w.cluster.memo.remember(said, body, stored)
+		if w.cluster.shown(r, key) == nil {
+			w.cluster.memo.drop(r.gvk, key) // nobody will tell when it goes
+		}
 	}
 	return stored, err
 }
