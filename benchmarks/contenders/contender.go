@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/evenkeel/evenkeel/framework"
 )
 
 // Task is what a contender gets to do.
@@ -28,21 +30,24 @@ type Contender struct {
 
 // The names of those that figures refer to.
 const (
-	Ours         = "evenkeel"
-	Peer         = "controller-runtime"
-	Raw          = "raw"
-	RawNoWatches = "raw-nowatch"
+	Ours               = "evenkeel"
+	Peer               = "controller-runtime"
+	PeerReadYourWrites = "controller-runtime-ryw"
+	Raw                = "raw"
+	RawNoWatches       = "raw-nowatch"
 )
 
 // All returns the contenders, in the order in which tables show them.
 func All() []Contender {
 	return []Contender{
-		{Ours, "this framework with its defaults", runOurs},
+		{Ours, "this framework with its defaults", ours{}.run},
+		{Ours + "-patch", "... with the ConfigMap by POST", ours{secondaryWrites: framework.ByPatch}.run},
 		{Peer, "controller-runtime 0.25.2 with its defaults", peer{}.run},
 		{Peer + "-generation", "... with the generation predicate", peer{generation: true}.run},
-		{Peer + "-ryw", "... with read-your-writes (experimental)", peer{readYourWrites: true}.run},
+		{PeerReadYourWrites, "... with read-your-writes (experimental)", peer{readYourWrites: true}.run},
 		{Peer + "-both", "... with both", peer{generation: true, readYourWrites: true}.run},
 		{Raw, "a client-go loop beside informers of both kinds", raw{watches: true}.run},
+		{Raw + "-apply", "... with our requests: merge patch, apply, merge patch", raw{watches: true, apply: true}.run},
 		{RawNoWatches, "a client-go loop that watches nothing", raw{}.run},
 	}
 }

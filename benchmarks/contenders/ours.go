@@ -12,6 +12,11 @@ import (
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
+// ours is this framework.
+type ours struct {
+	secondaryWrites framework.WriteMode
+}
+
 // reconciler is what an author writes with this framework: finalizer and status are the framework's
 // business.
 type reconciler struct {
@@ -21,7 +26,7 @@ type reconciler struct {
 
 type pageContext = framework.Context[*v1.WebPage]
 
-func runOurs(ctx context.Context, config *rest.Config, task Task, tally *Tally) error {
+func (o ours) run(ctx context.Context, config *rest.Config, task Task, tally *Tally) error {
 	scheme, err := work.Scheme()
 	if err != nil {
 		return err
@@ -32,7 +37,7 @@ func runOurs(ctx context.Context, config *rest.Config, task Task, tally *Tally) 
 	}
 	r := &reconciler{tally: tally}
 	err = framework.Register(op, r, framework.ControllerOptions[*v1.WebPage]{
-		Secondaries: framework.Secondaries(&r.configMaps), Concurrency: task.Workers,
+		Secondaries: framework.Secondaries(&r.configMaps), Concurrency: task.Workers, SecondaryWrites: o.secondaryWrites,
 	})
 	if err != nil {
 		return err

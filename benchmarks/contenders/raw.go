@@ -2,6 +2,7 @@ package contenders
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 
 	"golang.org/x/sync/errgroup"
@@ -10,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -24,6 +26,9 @@ import (
 type raw struct {
 	// watches runs the informers an operator needs, and takes the pages from one of them.
 	watches bool
+	// apply makes the requests that our framework makes by default: a merge patch with the finalizer, a
+	// server-side apply of the ConfigMap, a merge patch of the status.
+	apply bool
 }
 
 func (r raw) run(ctx context.Context, config *rest.Config, task Task, tally *Tally) error {
@@ -35,7 +40,7 @@ func (r raw) run(ctx context.Context, config *rest.Config, task Task, tally *Tal
 	if err != nil {
 		return err
 	}
-	loop := rawLoop{task: task, tally: tally, configMaps: configMaps, pages: pages}
+	loop := rawLoop{raw: r, task: task, tally: tally, configMaps: configMaps, pages: pages}
 	var todo []*v1.WebPage
 	if r.watches {
 		todo, err = loop.watch(ctx)
@@ -64,6 +69,7 @@ func pagesClient(config *rest.Config) (*rest.RESTClient, error) {
 }
 
 type rawLoop struct {
+	raw
 	task       Task
 	tally      *Tally
 	configMaps kubernetes.Interface
@@ -120,19 +126,47 @@ func (l rawLoop) work(ctx context.Context, todo []*v1.WebPage) error {
 
 func (l rawLoop) one(ctx context.Context, page *v1.WebPage) error {
 	defer l.tally.Run()()
-	put := func(subresource ...string) error {
-		return l.pages.Put().Namespace(page.Namespace).Resource("webpages").Name(page.Name).SubResource(subresource...).
-			Body(page).Do(ctx).Into(page)
-	}
 	page.Finalizers = append(page.Finalizers, work.Finalizer)
-	if err := put(); err != nil {
+	if err := l.writePage(ctx, page, map[string]any{"metadata": map[string]any{
+		"finalizers": page.Finalizers, "uid": page.UID, "resourceVersion": page.ResourceVersion,
+	}}); err != nil {
 		return err
 	}
 	configMap := work.ConfigMap(page)
 	configMap.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(page, v1.GroupVersion.WithKind("WebPage"))}
-	if _, err := l.configMaps.CoreV1().ConfigMaps(page.Namespace).Create(ctx, configMap, metav1.CreateOptions{}); err != nil {
+	if err := l.writeConfigMap(ctx, configMap); err != nil {
 		return err
 	}
 	work.SetStatus(page)
-	return put("status")
+	return l.writePage(ctx, page, map[string]any{
+		"status": page.Status, "metadata": map[string]any{"uid": page.UID, "resourceVersion": page.ResourceVersion},
+	}, "status")
+}
+
+// writePage sends the page, or the patch that comes to the same.
+func (l rawLoop) writePage(ctx context.Context, page *v1.WebPage, patch map[string]any, subresource ...string) error {
+	request := l.pages.Put().Body(page)
+	if l.apply {
+		body, err := json.Marshal(patch)
+		if err != nil {
+			return err
+		}
+		request = l.pages.Patch(types.MergePatchType).Body(body)
+	}
+	return request.Namespace(page.Namespace).Resource("webpages").Name(page.Name).SubResource(subresource...).Do(ctx).Into(page)
+}
+
+func (l rawLoop) writeConfigMap(ctx context.Context, configMap *corev1.ConfigMap) error {
+	client := l.configMaps.CoreV1().ConfigMaps(configMap.Namespace)
+	if !l.apply {
+		_, err := client.Create(ctx, configMap, metav1.CreateOptions{})
+		return err
+	}
+	configMap.APIVersion, configMap.Kind = "v1", "ConfigMap"
+	body, err := json.Marshal(configMap)
+	if err != nil {
+		return err
+	}
+	_, err = client.Patch(ctx, configMap.Name, types.ApplyPatchType, body, metav1.PatchOptions{FieldManager: "raw", Force: new(true)})
+	return err
 }

@@ -20,8 +20,12 @@ type scenario struct {
 	names   []string // of the contenders
 }
 
-// essential are the contenders that figures need.
-var essential = []string{contenders.Ours, contenders.Peer, contenders.Raw, contenders.RawNoWatches}
+var (
+	// essential are the contenders that figures need.
+	essential = []string{contenders.Ours, contenders.Peer, contenders.Raw, contenders.RawNoWatches}
+	// late are those that lag tells something about.
+	late = append([]string{contenders.PeerReadYourWrites}, essential...)
+)
 
 func planOf(quick bool, objects, many, rounds int, only string) ([]scenario, error) {
 	if objects < 1 || many < 0 || rounds < 1 {
@@ -31,7 +35,6 @@ func planOf(quick bool, objects, many, rounds int, only string) ([]scenario, err
 	for _, c := range contenders.All() {
 		names = append(names, c.Name)
 	}
-	large := essential
 	if only != "" {
 		names = strings.Split(only, ",")
 		for _, name := range names {
@@ -39,23 +42,25 @@ func planOf(quick bool, objects, many, rounds int, only string) ([]scenario, err
 				return nil, err
 			}
 		}
-		large = slices.DeleteFunc(slices.Clone(essential), func(name string) bool { return !slices.Contains(names, name) })
+	}
+	among := func(of []string) []string {
+		return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !slices.Contains(of, name) })
 	}
 	if quick {
 		return []scenario{
 			{"", "", 100, 0, 1, names},
-			{"watches lag by 1 s", "_lag1s", 100, time.Second, 1, names},
+			{"watches lag by 1 s", "_lag1s", 100, time.Second, 1, among(late)},
 		}, nil
 	}
 	plan := []scenario{
 		{"", "", objects, 0, rounds, names},
-		{"watches lag by 1 s", "_lag1s", objects, time.Second, 1, names},
-		{"watches lag by 10 s", "_lag10s", objects, 10 * time.Second, 1, names},
+		{"watches lag by 1 s", "_lag1s", objects, time.Second, 1, among(late)},
+		{"watches lag by 10 s", "_lag10s", objects, 10 * time.Second, 1, among(late)},
 	}
 	if many > 0 {
-		plan = append(plan, scenario{"", fmt.Sprintf("_%d", many), many, 0, 1, large})
+		plan = append(plan, scenario{"", fmt.Sprintf("_%d", many), many, 0, 1, among(essential)})
 	}
-	return plan, nil
+	return slices.DeleteFunc(plan, func(s scenario) bool { return len(s.names) == 0 }), nil
 }
 
 func (s scenario) String() string {

@@ -8,9 +8,15 @@ import (
 	"github.com/evenkeel/evenkeel/benchmarks/contenders"
 )
 
-// print prints a table for each scenario, the figures beside their limits, and the figures once more for
+// print says who contends, and prints a table for each scenario, the figures beside their limits, and the figures once more for
 // machines.
 func print(out io.Writer, plan []scenario, m *measurements) {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w)
+	for _, c := range contenders.All() {
+		fmt.Fprintf(w, "%s\t%s\n", c.Name, c.About)
+	}
+	_ = w.Flush()
 	var figures []figure
 	for _, s := range plan {
 		if len(m.rounds[s.suffix]) == 0 {
@@ -19,7 +25,6 @@ func print(out io.Writer, plan []scenario, m *measurements) {
 		printScenario(out, s, m)
 		figures = append(figures, figuresOf(s, m)...)
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprint(w, "\nfigure\tmeasured\tlimit\t\n")
 	for _, f := range figures {
 		limit, verdict := "", ""
