@@ -1,6 +1,7 @@
 package main
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -79,7 +80,7 @@ func TestALimitIsJudgedAsItIsPrinted(t *testing.T) {
 }
 
 func TestPrintsFiguresForMachines(t *testing.T) {
-	plan, err := planOf(true, 1, 0, 1, "")
+	plan, err := planOf(quick)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,26 +99,45 @@ func TestPrintsFiguresForMachines(t *testing.T) {
 }
 
 func TestPlan(t *testing.T) {
-	for _, c := range []struct {
-		objects, many, rounds int
-		only                  string
-	}{{0, 0, 1, ""}, {1, -1, 1, ""}, {1, 0, 0, ""}, {1, 0, 1, "nobody"}} {
-		if _, err := planOf(false, c.objects, c.many, c.rounds, c.only); err == nil {
-			t.Errorf("%+v is accepted", c)
+	second := []time.Duration{time.Second}
+	for _, z := range []sizes{
+		{0, 0, 1, nil, nil},
+		{1, -1, 1, nil, nil},
+		{1, 0, 0, nil, nil},
+		{1, 0, 1, []time.Duration{0}, nil},
+		{1, 0, 1, second, []string{"nobody"}},
+	} {
+		if _, err := planOf(z); err == nil {
+			t.Errorf("%+v is accepted", z)
 		}
 	}
-	plan, err := planOf(false, 10, 50, 2, contenders.Ours+","+contenders.Peer+"-ryw")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var suffixes []string
-	for _, s := range plan {
-		suffixes = append(suffixes, s.suffix)
-	}
-	if want := []string{"", "_lag1s", "_lag10s", "_50"}; !slices.Equal(suffixes, want) {
-		t.Errorf("scenarios %q, want %q", suffixes, want)
-	}
-	if large := plan[3].names; !slices.Equal(large, []string{contenders.Ours}) {
-		t.Errorf("the large comparison has %q", large)
+	for _, c := range []struct {
+		sizes sizes
+		want  map[string][]string // the contenders by the figures' suffix
+	}{
+		{
+			sizes{10, 50, 2, second, []string{contenders.Ours, contenders.PeerReadYourWrites}},
+			map[string][]string{
+				"":       {contenders.Ours, contenders.PeerReadYourWrites},
+				"_lag1s": {contenders.Ours, contenders.PeerReadYourWrites},
+				"_50":    {contenders.Ours},
+			},
+		},
+		{
+			sizes{10, 50, 2, []time.Duration{10 * time.Second}, []string{contenders.PeerReadYourWrites}},
+			map[string][]string{"": {contenders.PeerReadYourWrites}, "_lag10s": {contenders.PeerReadYourWrites}},
+		},
+	} {
+		plan, err := planOf(c.sizes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string][]string{}
+		for _, s := range plan {
+			got[s.suffix] = s.names
+		}
+		if !maps.EqualFunc(got, c.want, slices.Equal) {
+			t.Errorf("%+v: %q, want %q", c.sizes, got, c.want)
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -33,19 +34,32 @@ func main() {
 }
 
 func compare(ctx context.Context) error {
-	quick := flag.Bool("quick", false, "100 objects, one round, a lag of 1 s: to see that it works")
-	objects := flag.Int("objects", 1000, "objects of the main comparison and of those under lag")
-	many := flag.Int("many", 5000, "objects of the large comparison; 0 for none")
-	rounds := flag.Int("rounds", 3, "rounds of the main comparison; the others have one each")
-	workers := flag.Int("workers", 16, "objects worked on at a time")
+	var z sizes
+	isQuick := flag.Bool("quick", false, "100 objects, one round, a lag of 1 s: to see that it works; overrides other sizes")
+	flag.IntVar(&z.objects, "objects", 1000, "objects of the main comparison and of those under lag")
+	flag.IntVar(&z.many, "many", 5000, "objects of the large comparison; 0 for none")
+	flag.IntVar(&z.rounds, "rounds", 3, "rounds of the main comparison; the others have one each")
+	lags := flag.String("lags", "1s,10s", "comma-separated `durations` by which watches lag; empty for none")
 	only := flag.String("only", "", "comma-separated `names` of contenders; default: all")
+	workers := flag.Int("workers", 16, "objects worked on at a time")
 	budget := flag.Duration("budget", 14*time.Minute, "when to stop and print what there is")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of our contender in the first round to this `file`")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected arguments: %q", flag.Args())
 	}
-	plan, err := planOf(*quick, *objects, *many, *rounds, *only)
+	for _, value := range listed(*lags) {
+		lag, err := time.ParseDuration(value)
+		if err != nil {
+			return fmt.Errorf("-lags: %w", err)
+		}
+		z.lags = append(z.lags, lag)
+	}
+	if *isQuick {
+		z = quick
+	}
+	z.only = listed(*only)
+	plan, err := planOf(z)
 	if err != nil {
 		return err
 	}
@@ -62,4 +76,12 @@ func compare(ctx context.Context) error {
 	}
 	print(os.Stdout, plan, measured)
 	return err
+}
+
+// listed are the elements of a comma-separated list.
+func listed(list string) []string {
+	if list == "" {
+		return nil
+	}
+	return strings.Split(list, ",")
 }

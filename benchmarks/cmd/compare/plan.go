@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/evenkeel/evenkeel/benchmarks/contenders"
@@ -27,38 +26,45 @@ var (
 	late = append([]string{contenders.PeerReadYourWrites}, essential...)
 )
 
-func planOf(quick bool, objects, many, rounds int, only string) ([]scenario, error) {
-	if objects < 1 || many < 0 || rounds < 1 {
+// sizes are what a plan is made of.
+type sizes struct {
+	objects int             // of the main comparison and of those under lag
+	many    int             // of the large comparison; 0 for none
+	rounds  int             // of the main comparison
+	lags    []time.Duration // one comparison each
+	only    []string        // contenders; none for all
+}
+
+// quick is a plan to see that everything works.
+var quick = sizes{objects: 100, rounds: 1, lags: []time.Duration{time.Second}}
+
+func planOf(z sizes) ([]scenario, error) {
+	if z.objects < 1 || z.many < 0 || z.rounds < 1 {
 		return nil, errors.New("objects and rounds must be positive, many not negative")
 	}
-	var names []string
-	for _, c := range contenders.All() {
-		names = append(names, c.Name)
+	names := z.only
+	if len(names) == 0 {
+		for _, c := range contenders.All() {
+			names = append(names, c.Name)
+		}
 	}
-	if only != "" {
-		names = strings.Split(only, ",")
-		for _, name := range names {
-			if _, err := contenders.Named(name); err != nil {
-				return nil, err
-			}
+	for _, name := range names {
+		if _, err := contenders.Named(name); err != nil {
+			return nil, err
 		}
 	}
 	among := func(of []string) []string {
 		return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !slices.Contains(of, name) })
 	}
-	if quick {
-		return []scenario{
-			{"", "", 100, 0, 1, names},
-			{"watches lag by 1 s", "_lag1s", 100, time.Second, 1, among(late)},
-		}, nil
+	plan := []scenario{{"", "", z.objects, 0, z.rounds, names}}
+	for _, lag := range z.lags {
+		if lag <= 0 {
+			return nil, fmt.Errorf("lag %v: must be positive", lag)
+		}
+		plan = append(plan, scenario{fmt.Sprintf("watches lag by %v", lag), fmt.Sprintf("_lag%v", lag), z.objects, lag, 1, among(late)})
 	}
-	plan := []scenario{
-		{"", "", objects, 0, rounds, names},
-		{"watches lag by 1 s", "_lag1s", objects, time.Second, 1, among(late)},
-		{"watches lag by 10 s", "_lag10s", objects, 10 * time.Second, 1, among(late)},
-	}
-	if many > 0 {
-		plan = append(plan, scenario{"", fmt.Sprintf("_%d", many), many, 0, 1, among(essential)})
+	if z.many > 0 {
+		plan = append(plan, scenario{"", fmt.Sprintf("_%d", z.many), z.many, 0, 1, among(essential)})
 	}
 	return slices.DeleteFunc(plan, func(s scenario) bool { return len(s.names) == 0 }), nil
 }
