@@ -37,18 +37,19 @@ const (
 	RawNoWatches       = "raw-nowatch"
 )
 
-// All returns the contenders, in the order in which tables show them.
+// All returns the contenders, in the order in which they are measured and shown: those that are divided
+// by one another are neighbours, so that what else the machine does disturbs them alike.
 func All() []Contender {
 	return []Contender{
-		{Ours, "this framework with its defaults", ours{}.run},
-		{Ours + "-patch", "... with the ConfigMap by POST", ours{secondaryWrites: framework.ByPatch}.run},
-		{Peer, "controller-runtime 0.25.2 with its defaults", peer{}.run},
-		{Peer + "-generation", "... with the generation predicate", peer{generation: true}.run},
-		{PeerReadYourWrites, "... with read-your-writes (experimental)", peer{readYourWrites: true}.run},
-		{Peer + "-both", "... with both", peer{generation: true, readYourWrites: true}.run},
-		{Raw, "a client-go loop beside informers of both kinds", raw{watches: true}.run},
-		{Raw + "-apply", "... with our requests: merge patch, apply, merge patch", raw{watches: true, apply: true}.run},
 		{RawNoWatches, "a client-go loop that watches nothing", raw{}.run},
+		{Raw, "... beside informers of both kinds", raw{watches: true}.run},
+		{Ours, "this framework with its defaults", ours{}.run},
+		{Peer, "controller-runtime 0.25.2 with its defaults", peer{}.run},
+		{PeerReadYourWrites, "... with read-your-writes (experimental)", peer{readYourWrites: true}.run},
+		{Peer + "-generation", "... with the generation predicate", peer{generation: true}.run},
+		{Peer + "-both", "... with both", peer{generation: true, readYourWrites: true}.run},
+		{Ours + "-patch", "this framework with the ConfigMap by POST", ours{secondaryWrites: framework.ByPatch}.run},
+		{Raw + "-apply", "raw with our requests: merge patch, apply, merge patch", raw{watches: true, apply: true}.run},
 	}
 }
 

@@ -141,3 +141,20 @@ func TestPlan(t *testing.T) {
 		}
 	}
 }
+
+func TestRoundsBeginWithAnotherContenderEach(t *testing.T) {
+	variation := contenders.Peer + "-both"
+	s := scenario{names: []string{contenders.Raw, contenders.Ours, variation}}
+	for number, want := range [][]string{
+		{contenders.Raw, contenders.Ours, variation},
+		{contenders.Ours, contenders.Raw},
+		{contenders.Raw, contenders.Ours},
+	} {
+		if got := s.round(number); !slices.Equal(got, want) {
+			t.Errorf("round %d: %q, want %q", number, got, want)
+		}
+	}
+	if got := (scenario{names: []string{variation}}).round(1); !slices.Equal(got, []string{variation}) {
+		t.Errorf("without any that figures need: %q", got)
+	}
+}

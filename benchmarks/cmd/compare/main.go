@@ -38,7 +38,7 @@ func compare(ctx context.Context) error {
 	isQuick := flag.Bool("quick", false, "100 objects, one round, a lag of 1 s: to see that it works; overrides other sizes")
 	flag.IntVar(&z.objects, "objects", 1000, "objects of the main comparison and of those under lag")
 	flag.IntVar(&z.many, "many", 5000, "objects of the large comparison; 0 for none")
-	flag.IntVar(&z.rounds, "rounds", 3, "rounds of the main comparison; the others have one each")
+	flag.IntVar(&z.rounds, "rounds", 5, "rounds of the main comparison; the others have one each")
 	lags := flag.String("lags", "1s,10s", "comma-separated `durations` by which watches lag; empty for none")
 	only := flag.String("only", "", "comma-separated `names` of contenders; default: all")
 	workers := flag.Int("workers", 16, "objects worked on at a time")

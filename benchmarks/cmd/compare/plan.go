@@ -69,6 +69,20 @@ func planOf(z sizes) ([]scenario, error) {
 	return slices.DeleteFunc(plan, func(s scenario) bool { return len(s.names) == 0 }), nil
 }
 
+// round returns the contenders of a round, from 0: all of them in the first, in the others those that
+// figures need, if there are any. Each round begins with another.
+func (s scenario) round(number int) []string {
+	names := s.names
+	if number > 0 {
+		names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !slices.Contains(essential, name) })
+	}
+	if len(names) == 0 {
+		names = s.names
+	}
+	first := number % len(names)
+	return slices.Concat(names[first:], names[:first])
+}
+
 func (s scenario) String() string {
 	if s.title == "" {
 		return fmt.Sprintf("%d objects", s.objects)

@@ -56,8 +56,8 @@ func (c *comparison) run(ctx context.Context) (*measurements, error) {
 	return m, nil
 }
 
-// round measures all contenders of a scenario one after the other, on an API server of their own, each
-// round beginning with another. Those that idle lacks are measured without objects first.
+// round measures the contenders of a round one after the other, on an API server of their own. Those
+// that idle lacks are measured without objects first.
 func (c *comparison) round(ctx context.Context, s scenario, number int, idle round) (_ round, err error) {
 	measured := round{}
 	server, err := testenv.Start(testenv.WebPageCRDs())
@@ -72,8 +72,7 @@ func (c *comparison) round(ctx context.Context, s scenario, number int, idle rou
 	if _, err := b.measure(ctx, contenders.RawNoWatches, warmUp, 0, ""); err != nil {
 		return measured, err
 	}
-	for i := range s.names {
-		name := s.names[(i+number)%len(s.names)]
+	for _, name := range s.round(number) {
 		if _, known := idle[name]; !known {
 			if idle[name], err = b.measure(ctx, name, 0, 0, ""); err != nil {
 				return measured, err
