@@ -24,11 +24,11 @@ type Counter struct {
 	awaited int
 	done    chan struct{}
 
-	mu       sync.Mutex // guards everything below; a leaf
-	counts   Counts
-	statuses map[string]struct{} // paths of the objects whose status was written
-	lastSeen time.Time           // of the newest write
-	doneAt   time.Time
+	mu        sync.Mutex // guards everything below; a leaf
+	counts    Counts
+	statuses  map[string]struct{} // paths of the objects whose status was written
+	lastWrite time.Time           // of the newest write
+	doneAt    time.Time
 }
 
 // NewCounter returns a counter that waits for the status of that many objects. With none it is done from
@@ -56,7 +56,7 @@ func (c *Counter) DoneAt() time.Time {
 func (c *Counter) LastWrite() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.lastSeen
+	return c.lastWrite
 }
 
 // Counts returns what was counted so far.
@@ -89,7 +89,7 @@ func (c *Counter) count(request *http.Request, response *http.Response, err erro
 		c.counts.Reads++
 	default:
 		c.counts.Writes++
-		c.lastSeen = time.Now()
+		c.lastWrite = time.Now()
 	}
 	switch {
 	case status == http.StatusConflict:
