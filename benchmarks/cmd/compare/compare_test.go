@@ -84,7 +84,7 @@ func TestPrintsFiguresForMachines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &measurements{idle: round{}, rounds: map[string][]round{"": {{contenders.Ours: result(20, 40, 0, 1, 1, 1)}}}}
+	m := &measurements{idle: round{}, rounds: map[string][]round{"": {{contenders.Ours: result(20, 40, 0, 1, 1, 1)}}, "_lag1s": {{}}}}
 	var out strings.Builder
 	print(&out, plan, m)
 	lines := strings.Split(out.String(), "\n")
@@ -92,6 +92,9 @@ func TestPrintsFiguresForMachines(t *testing.T) {
 		if !slices.Contains(lines, want) {
 			t.Errorf("no line %q in\n%s", want, out.String())
 		}
+	}
+	if strings.Contains(out.String(), "lag") {
+		t.Errorf("there is a table of what was not measured:\n%s", out.String())
 	}
 	if !strings.Contains(out.String(), "beyond") {
 		t.Errorf("what is beyond its limit is not marked:\n%s", out.String())

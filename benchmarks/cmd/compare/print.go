@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 
 	"github.com/evenkeel/evenkeel/benchmarks/contenders"
@@ -19,8 +20,9 @@ func print(out io.Writer, plan []scenario, m *measurements) {
 	_ = w.Flush()
 	var figures []figure
 	for _, s := range plan {
-		if len(m.rounds[s.suffix]) == 0 {
-			continue
+		measured := func(r round) bool { return len(r) > 0 }
+		if !slices.ContainsFunc(m.rounds[s.suffix], measured) {
+			continue // the budget was used up before
 		}
 		printScenario(out, s, m)
 		figures = append(figures, figuresOf(s, m)...)
