@@ -83,6 +83,14 @@ var rules = []rule{
 		[]string{"std", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/pkg/envtest"},
 		"only tests import it, and only it imports envtest",
 	},
+	{
+		"internal/apimodel",
+		[]string{
+			"std", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...", "k8s.io/kube-openapi/...",
+			"sigs.k8s.io/structured-merge-diff/v6/...", "sigs.k8s.io/yaml", "gopkg.in/evanphx/json-patch.v4",
+		},
+		"the API server of the tests knows nothing of what is tested against it",
+	},
 	{"internal/archtest", []string{"std"}, "it reads the packages, it does not use them"},
 }
 
