@@ -114,7 +114,7 @@ func (c *call) object() (*unstructured.Unstructured, error) {
 		if err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
-		return c.resource.untyped(o)
+		return c.resource.fromTyped(o)
 	}
 	content, err := fromJSON(c.Body)
 	if err != nil {

@@ -37,6 +37,8 @@ type Kind struct {
 	// Grace returns the seconds that an object stays after its deletion if the request does not say.
 	// Nil for kinds without graceful deletion, which go at once.
 	Grace func(o *unstructured.Unstructured) int64
+	// Kept are the fields of the status that a write of it cannot clear.
+	Kept []string
 	// Complete fills in what the server adds to a new object, after defaults. Nil for nothing.
 	Complete func(o *unstructured.Unstructured)
 }
@@ -58,6 +60,7 @@ func builtIn() []Kind {
 	nodes.ClusterScoped = true
 	pods := workload(returned(core("Pod", "pods")))
 	pods.Fields = []string{"spec.nodeName", "status.phase"}
+	pods.Kept = []string{"qosClass"}
 	pods.Grace, pods.Complete = podGrace, completePod
 	return []Kind{
 		namespaces, nodes, pods,

@@ -134,24 +134,36 @@ func (r *resource) fieldManager(types managedfields.TypeConverter, subresource s
 	filters := fieldpath.NewExcludeFilterSetMap(map[fieldpath.APIVersion]*fieldpath.Set{
 		fieldpath.APIVersion(r.GroupVersion().String()): set,
 	})
-	return managedfields.NewDefaultCRDFieldManager(types, asIs{}, asIs{}, asIs{}, r.GroupVersionKind, r.GroupVersion(), subresource, filters)
+	server := asIs{resource: r}
+	return managedfields.NewDefaultCRDFieldManager(types, server, server, server, r.GroupVersionKind, r.GroupVersion(), subresource, filters)
 }
 
 // asIs is the conversion, the defaults and the empty objects of a server with one version of each kind.
-type asIs struct{ runtime.ObjectConvertor }
+type asIs struct {
+	runtime.ObjectConvertor
+	*resource
+}
 
 func (asIs) ConvertToVersion(o runtime.Object, _ runtime.GroupVersioner) (runtime.Object, error) {
 	return o, nil
 }
 func (asIs) Default(runtime.Object) {}
-func (asIs) New(kind schema.GroupVersionKind) (runtime.Object, error) {
-	return empty(kind), nil
+func (a asIs) New(schema.GroupVersionKind) (runtime.Object, error) {
+	return a.blank(), nil
 }
 
-func empty(kind schema.GroupVersionKind) *unstructured.Unstructured {
+func untyped(kind schema.GroupVersionKind) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetGroupVersionKind(kind)
 	return u
+}
+
+// blank is the object that a new one is compared with: of a Go type, it has what that always shows.
+func (r *resource) blank() *unstructured.Unstructured {
+	if whole, err := r.normalise(untyped(r.GroupVersionKind)); r.isTyped && err == nil {
+		return whole
+	}
+	return untyped(r.GroupVersionKind)
 }
 
 // Config returns a client configuration for the model, without client-side rate limits.

@@ -100,12 +100,12 @@ func (m *Model) applyNewLocked(c *call, intent *unstructured.Unstructured) (o *u
 	if c.Subresource != "" {
 		return nil, false, apierrors.NewNotFound(c.resource.gr, c.Name)
 	}
-	if uid := intent.GetUID(); uid != "" {
+	if o, err = c.applied(c.resource.blank(), intent); err != nil {
+		return nil, false, err
+	}
+	if uid := o.GetUID(); uid != "" {
 		return nil, false, apierrors.NewConflict(c.resource.gr, c.Name,
 			fmt.Errorf("uid mismatch: the provided object specified uid %s, and no existing object was found", uid))
-	}
-	if o, err = c.applied(empty(c.resource.GroupVersionKind), intent); err != nil {
-		return nil, false, err
 	}
 	o.SetName(c.Name)
 	o, err = m.insertLocked(c, o)

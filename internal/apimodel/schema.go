@@ -6,6 +6,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -21,6 +22,11 @@ import (
 
 // normalise makes of a decoded object what the server works on: unknown fields go, defaults come.
 func (r *resource) normalise(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	if !r.isTyped {
+		if err := normaliseMetadata(o); err != nil {
+			return nil, err
+		}
+	}
 	switch {
 	case r.Schema != nil:
 		pruned := prune(o.Object, r.Schema, true).(map[string]any)
@@ -34,12 +40,27 @@ func (r *resource) normalise(o *unstructured.Unstructured) (*unstructured.Unstru
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, typed); err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
-		return r.untyped(typed)
+		return r.fromTyped(typed)
 	}
 	return o, nil
 }
 
-func (r *resource) untyped(o runtime.Object) (*unstructured.Unstructured, error) {
+// normaliseMetadata leaves of metadata what its Go type says: unknown fields and empty lists go.
+func normaliseMetadata(o *unstructured.Unstructured) error {
+	content, isMap := o.Object["metadata"].(map[string]any)
+	if !isMap {
+		return apierrors.NewBadRequest("metadata is missing")
+	}
+	var metadata metav1.ObjectMeta
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, &metadata); err != nil {
+		return apierrors.NewBadRequest(err.Error())
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&metadata)
+	o.Object["metadata"] = content
+	return err
+}
+
+func (r *resource) fromTyped(o runtime.Object) (*unstructured.Unstructured, error) {
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())

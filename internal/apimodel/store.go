@@ -80,7 +80,7 @@ func (m *Model) createLocked(c *call) (*unstructured.Unstructured, error) {
 		o.SetName(fmt.Sprintf("%s%05d", o.GetGenerateName(), m.names))
 	}
 	c.Name = o.GetName()
-	merged := c.resource.merging.UpdateNoErrors(empty(c.resource.GroupVersionKind), o, c.Manager)
+	merged := c.resource.merging.UpdateNoErrors(c.resource.blank(), o, c.Manager)
 	return m.insertLocked(c, merged.(*unstructured.Unstructured))
 }
 
@@ -209,6 +209,12 @@ func (r *resource) onlyStatus(old, o *unstructured.Unstructured) {
 	if r.isTyped {
 		moveField(old, o, "spec")
 		o.SetOwnerReferences(old.GetOwnerReferences())
+		for _, name := range r.Kept {
+			value, found, _ := unstructured.NestedFieldCopy(old.Object, "status", name)
+			if _, set, _ := unstructured.NestedFieldNoCopy(o.Object, "status", name); found && !set {
+				_ = unstructured.SetNestedField(o.Object, value, "status", name)
+			}
+		}
 		return
 	}
 	status, hasStatus := o.Object["status"]

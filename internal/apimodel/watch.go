@@ -131,7 +131,7 @@ func (w *watcher) bookmark(version int64, annotations map[string]any) frame {
 	if annotations != nil {
 		metadata["annotations"] = annotations
 	}
-	o := empty(w.call.resource.GroupVersionKind)
+	o := untyped(w.call.resource.GroupVersionKind)
 	o.Object["metadata"] = metadata
 	return frame{watch.Bookmark, w.call.shown(o)}
 }
