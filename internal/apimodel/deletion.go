@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/utils/ptr"
 )
 
 // deleteLocked returns the object, or a Status if it went at once and its kind does not return it.
@@ -95,31 +96,41 @@ func (r *resource) terminate(o *unstructured.Unstructured, options *metav1.Delet
 	if r.Grace == nil {
 		return false, false
 	}
-	present := o.GetDeletionGracePeriodSeconds()
+	wanted := options.GracePeriodSeconds
+	if wanted != nil && *wanted < 0 {
+		wanted = ptr.To[int64](1)
+	}
 	if o.GetDeletionTimestamp() != nil {
+		present := o.GetDeletionGracePeriodSeconds()
 		switch {
-		case present == nil:
-			return false, false
-		case options.GracePeriodSeconds == nil || *options.GracePeriodSeconds >= *present:
+		case present == nil || *present == 0:
+			return false, false // only finalizers keep it
+		case wanted == nil || *wanted >= *present:
 			return false, true
 		}
-		shorter := metav1.NewTime(o.GetDeletionTimestamp().Add(time.Duration(*options.GracePeriodSeconds-*present) * time.Second))
-		o.SetDeletionTimestamp(&shorter)
-		o.SetDeletionGracePeriodSeconds(options.GracePeriodSeconds)
+		shorten(o, *present, *wanted)
 		return true, false
 	}
 	seconds := r.Grace(o)
-	if options.GracePeriodSeconds != nil && seconds > 0 {
-		seconds = *options.GracePeriodSeconds
-	}
-	if seconds < 0 {
-		seconds = 1
+	if wanted != nil && seconds > 0 {
+		seconds = *wanted
 	}
 	end := metav1.NewTime(time.Now().Add(time.Duration(seconds) * time.Second)).Rfc3339Copy()
 	o.SetDeletionTimestamp(&end)
 	o.SetDeletionGracePeriodSeconds(&seconds)
 	countDeletion(o)
 	return true, false
+}
+
+// shorten moves the end of a graceful deletion, but never into the past.
+func shorten(o *unstructured.Unstructured, from, to int64) {
+	end := o.GetDeletionTimestamp().Add(time.Duration(to-from) * time.Second)
+	if now := time.Now(); end.Before(now) {
+		end, to = now, min(to, 1)
+	}
+	at := metav1.NewTime(end).Rfc3339Copy()
+	o.SetDeletionTimestamp(&at)
+	o.SetDeletionGracePeriodSeconds(&to)
 }
 
 func markAsDeleting(o *unstructured.Unstructured) {
@@ -130,8 +141,7 @@ func markAsDeleting(o *unstructured.Unstructured) {
 	if o.GetDeletionGracePeriodSeconds() == nil {
 		countDeletion(o)
 	}
-	var none int64
-	o.SetDeletionGracePeriodSeconds(&none)
+	o.SetDeletionGracePeriodSeconds(ptr.To[int64](0))
 }
 
 // countDeletion: the wish to delete is a new generation of kinds that count.

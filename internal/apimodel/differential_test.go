@@ -21,6 +21,7 @@ type subject struct {
 	apiVersion string
 	kind       string
 	hasStatus  bool
+	prefix     string // of names, to keep subjects of one kind apart
 	// spec returns the fields of an object, of which there are a few variants.
 	spec func(variant int) map[string]any
 	// status likewise.
@@ -28,7 +29,22 @@ type subject struct {
 }
 
 func subjects(podSpec map[string]any) []subject {
+	pods := func(node string) subject {
+		return subject{
+			path: "/api/v1/namespaces/%s/pods", apiVersion: "v1", kind: "Pod", hasStatus: true, prefix: node,
+			spec: func(v int) map[string]any {
+				spec := (&unstructured.Unstructured{Object: podSpec}).DeepCopy().Object
+				spec["containers"].([]any)[0].(map[string]any)["image"] = fmt.Sprint("image:", v)
+				if node != "" {
+					spec["nodeName"] = node
+				}
+				return map[string]any{"spec": spec}
+			},
+			status: func(v int) map[string]any { return map[string]any{"message": fmt.Sprint(v)} },
+		}
+	}
 	return []subject{
+		pods(""), pods("node"),
 		{
 			path: "/api/v1/namespaces/%s/configmaps", apiVersion: "v1", kind: "ConfigMap",
 			spec: func(v int) map[string]any {
@@ -49,15 +65,6 @@ func subjects(podSpec map[string]any) []subject {
 					"type": fmt.Sprint("C", v), "status": "True", "reason": "R", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
 				}}}
 			},
-		},
-		{
-			path: "/api/v1/namespaces/%s/pods", apiVersion: "v1", kind: "Pod", hasStatus: true,
-			spec: func(v int) map[string]any {
-				spec := (&unstructured.Unstructured{Object: podSpec}).DeepCopy().Object
-				spec["containers"].([]any)[0].(map[string]any)["image"] = fmt.Sprint("image:", v)
-				return map[string]any{"spec": spec}
-			},
-			status: func(v int) map[string]any { return map[string]any{"message": fmt.Sprint(v)} },
 		},
 	}
 }
@@ -100,7 +107,7 @@ type op struct {
 }
 
 func (o op) String() string {
-	return fmt.Sprintf("%s %s/%s %s variant %d, selected %q, finalizers %v, version %v, uid %v, manager %q, force %v, grace %d, policy %q",
+	return fmt.Sprintf("%s %s/%s %s variant %d, selected %q, finalizers %#v, version %v, uid %v, manager %q, force %v, grace %d, policy %q",
 		o.verb, o.subject.kind, o.name, o.sub, o.variant, o.selected, o.finalizers, o.version, o.uid, o.manager, o.force, o.grace, o.policy)
 }
 
@@ -122,6 +129,7 @@ func (p *pair) draw() op {
 	if o.subject.hasStatus && rapid.IntRange(0, 3).Draw(p.T, "status") == 0 {
 		o.sub = "/status"
 	}
+	o.name = o.subject.prefix + o.name
 	o.path = fmt.Sprintf(o.subject.path, p.namespace) + "/" + o.name
 	return o
 }
@@ -168,7 +176,8 @@ func (o op) object(w *world, whole bool) map[string]any {
 	if o.selected != "" {
 		metadata["labels"] = map[string]any{"selected": o.selected}
 	}
-	if o.finalizers != nil {
+	// An empty list that is applied to a custom resource is a limit of the model, see its documentation.
+	if o.finalizers != nil && (len(o.finalizers) > 0 || o.verb != "apply") {
 		metadata["finalizers"] = o.finalizers
 	}
 	if o.verb != "create" && o.version != none {
@@ -249,6 +258,7 @@ func (o op) jsonPatch(w *world) []any {
 }
 
 func (p *pair) replay(o op) {
+	p.Log(o)
 	var answers [2]answer
 	for i, w := range []*world{p.model, p.real} {
 		if err := w.look(o.path); err != nil {
@@ -299,13 +309,13 @@ func difference(model, real string) string {
 
 const selectors = "selected%3Dyes"
 
-// watches opens the watches of a world; the returned channels give their events up to the object "last".
+// watches opens the watches of a world; the returned channels give their events up to the last object made.
 func (p *pair) watches(ctx context.Context, w *world) []<-chan []event {
 	var all []<-chan []event
 	for _, s := range p.subjects {
 		for _, selector := range []string{"", selectors} {
 			path := fmt.Sprintf(s.path, p.namespace) + "?labelSelector=" + selector
-			events, err := w.watching(ctx, path, "last")
+			events, err := w.watching(ctx, path, s.prefix+"last")
 			if err != nil {
 				p.Fatal(err)
 			}
@@ -358,7 +368,7 @@ func (p *pair) run(ctx context.Context) {
 		p.replay(p.draw())
 	}
 	for _, s := range p.subjects {
-		p.replay(op{subject: s, verb: "create", name: "last", path: fmt.Sprintf(s.path, p.namespace) + "/last", selected: "yes"})
+		p.replay(op{subject: s, verb: "create", name: s.prefix + "last", path: fmt.Sprintf(s.path, p.namespace) + "/" + s.prefix + "last", selected: "yes"})
 	}
 	for i := range events[0] {
 		model, real := describe(<-events[0][i]), describe(<-events[1][i])

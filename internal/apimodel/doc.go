@@ -33,6 +33,8 @@
 //   - Lists and the first objects of a watch are always the newest; a version from the future is refused for
 //     a list, and waited for by a watch.
 //   - The generation of workloads counts changes of the spec alone, not of annotations.
+//   - An empty list in the metadata that is applied to a custom resource is dropped at once. The server keeps it
+//     until the next write, so that a write that changes nothing else gets a new version there.
 //   - No authentication, authorisation, admission, priority or fairness.
 //
 // Versions start after 1 and grow by one with every commit; UIDs and generated names are counted, so that a run

@@ -86,7 +86,7 @@ var rules = []rule{
 	{
 		"internal/apimodel",
 		[]string{
-			"std", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...", "k8s.io/kube-openapi/...",
+			"std", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...", "k8s.io/kube-openapi/...", "k8s.io/utils/ptr",
 			"sigs.k8s.io/structured-merge-diff/v6/...", "sigs.k8s.io/yaml", "gopkg.in/evanphx/json-patch.v4",
 		},
 		"the API server of the tests knows nothing of what is tested against it",
