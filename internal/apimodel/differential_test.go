@@ -11,8 +11,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"pgregory.net/rapid"
-
-	"github.com/evenkeel/evenkeel/internal/testenv"
 )
 
 // subject is a kind that is compared.
@@ -328,16 +326,7 @@ func (p *pair) watches(ctx context.Context, w *world) []<-chan []event {
 // TestTheModelAnswersAsTheServer replays random operations on the model and on a real API server, and compares
 // the answers, what is there after each, and what watches say. A failure prints the seed to repeat it with.
 func TestTheModelAnswersAsTheServer(t *testing.T) {
-	env, err := testenv.Start(customResources()...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := env.Stop(); err != nil {
-			t.Error(err)
-		}
-	}()
-	real := newWorld(t, "server", env.Config)
+	real := newRealWorld(t)
 	all := subjects(podSpec(t, real))
 	for _, s := range all {
 		real.await(t, fmt.Sprintf(s.path, "default"))
@@ -347,7 +336,7 @@ func TestTheModelAnswersAsTheServer(t *testing.T) {
 		replays++
 		p := &pair{
 			T: rt, namespace: fmt.Sprint("replay-", replays), subjects: all,
-			model: newWorld(t, "model", newModel(t).Config()), real: newWorld(t, "server", env.Config),
+			model: newWorld(t, newModel(t).Config()), real: real.anew(),
 		}
 		p.run(t.Context())
 	})

@@ -3,6 +3,7 @@ package apimodel
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -41,6 +42,11 @@ func (m *Model) patchLocked(c *call) (*unstructured.Unstructured, error) {
 	}
 	o, err := c.resource.normalise(&unstructured.Unstructured{Object: content})
 	if err != nil {
+		return nil, apierrors.NewInvalid(schema.GroupKind{}, "", field.ErrorList{
+			field.Invalid(field.NewPath("patch"), string(c.Body), err.Error()),
+		})
+	}
+	if err := c.checkName(o); err != nil {
 		return nil, err
 	}
 	if o.GroupVersionKind() != old.GroupVersionKind() {
@@ -65,11 +71,13 @@ func (c *call) patched(before []byte) ([]byte, error) {
 		}
 		after, err := patch.Apply(before)
 		if err != nil { // a failed test, or a path that is not there
-			return nil, apierrors.NewGenericServerResponse(422, "", schema.GroupResource{}, "", err.Error(), 0, false)
+			return nil, apierrors.NewGenericServerResponse(http.StatusUnprocessableEntity, "", schema.GroupResource{}, "", err.Error(), 0, false)
 		}
 		return after, nil
 	}
-	return nil, apierrors.NewGenericServerResponse(415, "", c.resource.gr, c.Name, "the model does not know "+c.contentType, 0, false)
+	unknown := apierrors.NewGenericServerResponse(http.StatusUnsupportedMediaType, "", schema.GroupResource{}, "", "the model does not know "+c.contentType, 0, false)
+	unknown.ErrStatus.Details = nil
+	return nil, unknown
 }
 
 // applyLocked serves server-side apply.
@@ -89,6 +97,9 @@ func (m *Model) applyLocked(c *call) (o *unstructured.Unstructured, created bool
 		return m.applyNewLocked(c, intent)
 	}
 	if o, err = c.applied(old, intent); err != nil {
+		return nil, false, err
+	}
+	if err := c.checkName(o); err != nil {
 		return nil, false, err
 	}
 	o, err = m.replaceLocked(c, old, o)

@@ -1,7 +1,9 @@
 package apimodel
 
 import (
+	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,6 +16,7 @@ import (
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/kube-openapi/pkg/schemaconv"
+	validationerrors "k8s.io/kube-openapi/pkg/validation/errors"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"k8s.io/kube-openapi/pkg/validation/strfmt"
 	"k8s.io/kube-openapi/pkg/validation/validate"
@@ -77,7 +80,16 @@ func (r *resource) validate(o *unstructured.Unstructured) field.ErrorList {
 	}
 	var errs field.ErrorList
 	for _, err := range validate.NewSchemaValidator(r.Schema, nil, "", strfmt.Default).Validate(o.Object).Errors {
-		errs = append(errs, field.Invalid(nil, "", err.Error()))
+		var path *field.Path
+		var wrong *validationerrors.Validation
+		if errors.As(err, &wrong) && wrong.Name != "" {
+			path = field.NewPath(strings.TrimPrefix(wrong.Name, "."))
+		}
+		if wrong != nil && wrong.Code() == validationerrors.RequiredFailCode {
+			errs = append(errs, field.Required(path, ""))
+			continue
+		}
+		errs = append(errs, field.Invalid(path, "", err.Error()))
 	}
 	return errs
 }

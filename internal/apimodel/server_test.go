@@ -18,18 +18,19 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
+
+	"github.com/evenkeel/evenkeel/internal/testenv"
 )
 
 // world is one of the two API servers that are compared, as plain HTTP.
 type world struct {
-	name   string
 	client *http.Client
 	host   string
 	// before is what the objects were before the last request, by path; past is what they once were.
 	before, past map[string]*unstructured.Unstructured
 }
 
-func newWorld(t *testing.T, name string, config *rest.Config) *world {
+func newWorld(t *testing.T, config *rest.Config) *world {
 	t.Helper()
 	config = rest.CopyConfig(config)
 	config.UserAgent = "checker/1"
@@ -37,19 +38,44 @@ func newWorld(t *testing.T, name string, config *rest.Config) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return (&world{client: client, host: strings.TrimSuffix(config.Host, "/")}).anew()
+}
+
+// anew is the world without memory.
+func (w *world) anew() *world {
 	return &world{
-		name: name, client: client, host: strings.TrimSuffix(config.Host, "/"),
+		client: w.client, host: w.host,
 		before: map[string]*unstructured.Unstructured{}, past: map[string]*unstructured.Unstructured{},
 	}
 }
 
+// newRealWorld starts a real API server for the test.
+func newRealWorld(t *testing.T) *world {
+	t.Helper()
+	env, err := testenv.Start(customResources()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := env.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return newWorld(t, env.Config)
+}
+
 func (w *world) send(method, path, contentType string, body []byte) (int, map[string]any, error) {
+	return w.sendFor("application/json", method, path, contentType, body)
+}
+
+// sendFor sends a request that accepts something.
+func (w *world) sendFor(accept, method, path, contentType string, body []byte) (int, map[string]any, error) {
 	request, err := http.NewRequest(method, w.host+path, strings.NewReader(string(body)))
 	if err != nil {
 		return 0, nil, err
 	}
 	request.Header.Set("Content-Type", contentType)
-	request.Header.Set("Accept", "application/json")
+	request.Header.Set("Accept", accept)
 	response, err := w.client.Do(request)
 	if err != nil {
 		return 0, nil, err
@@ -150,10 +176,14 @@ type answer struct {
 // do sends a request and reduces the answer to what does not depend on the world.
 func (w *world) do(method, path, objectPath, contentType string, body []byte) (answer, error) {
 	code, content, err := w.send(method, path, contentType, body)
-	a := answer{Code: code}
 	if err != nil {
-		return a, err
+		return answer{}, err
 	}
+	return w.answer(code, objectPath, content)
+}
+
+func (w *world) answer(code int, objectPath string, content map[string]any) (answer, error) {
+	a := answer{Code: code}
 	if content["kind"] == "Status" {
 		return w.status(a, objectPath, content)
 	}

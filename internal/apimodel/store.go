@@ -132,14 +132,11 @@ func (m *Model) updateLocked(c *call) (*unstructured.Unstructured, error) {
 	if o, err = c.resource.normalise(o); err != nil {
 		return nil, err
 	}
-	if o.GetName() != c.Name {
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", o.GetName(), c.Name))
-	}
 	if o.GetNamespace() == "" {
 		o.SetNamespace(c.Namespace)
 	}
-	if o.GetNamespace() != c.Namespace {
-		return nil, apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	if err := c.checkName(o); err != nil {
+		return nil, err
 	}
 	old, err := m.getLocked(c)
 	if err != nil {
@@ -151,6 +148,17 @@ func (m *Model) updateLocked(c *call) (*unstructured.Unstructured, error) {
 	}
 	merged := c.merging().UpdateNoErrors(old.DeepCopy(), o, c.Manager)
 	return m.replaceLocked(c, old, merged.(*unstructured.Unstructured))
+}
+
+// checkName refuses an object that is not the one that the URL names.
+func (c *call) checkName(o *unstructured.Unstructured) error {
+	if o.GetName() != c.Name {
+		return apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", o.GetName(), c.Name))
+	}
+	if o.GetNamespace() != c.Namespace {
+		return apierrors.NewBadRequest("the namespace of the provided object does not match the namespace sent on the request")
+	}
+	return nil
 }
 
 // replaceLocked stores o, which it owns, in place of old, unless the server would not.
