@@ -83,7 +83,7 @@ func (c *call) checkPreconditions(options *metav1.DeleteOptions, o *unstructured
 	switch {
 	case p == nil:
 	case p.UID != nil && *p.UID != o.GetUID():
-		return apierrors.NewConflict(c.resource.gr, c.Name, fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, o.GetUID())) //nolint:staticcheck // the server's words
+		return apierrors.NewConflict(c.resource.gr, c.Name, fmt.Errorf("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, o.GetUID()))
 	case p.ResourceVersion != nil && *p.ResourceVersion != o.GetResourceVersion():
 		return apierrors.NewConflict(c.resource.gr, c.Name, errors.New(optimisticLock))
 	}

@@ -156,7 +156,7 @@ func TestWatchesEndWithTheirTimeoutAndContext(t *testing.T) {
 		expect(t, endless, "before its end", false)
 		cancel()
 		expect(t, endless, "after its end", true, watch.Error) // so client-go shows a context that ended
-		for range 3 { // nobody reads them; Stop must be enough
+		for range 3 {                                          // nobody reads them; Stop must be enough
 			open(t, configMaps, metav1.ListOptions{})
 		}
 		for _, name := range []string{"a", "b", "c"} {

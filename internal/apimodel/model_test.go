@@ -15,7 +15,6 @@ import (
 var (
 	pageGVR      = webpagev1.GroupVersion.WithResource("webpages")
 	configMapGVR = corev1.SchemeGroupVersion.WithResource("configmaps")
-	podGVR       = corev1.SchemeGroupVersion.WithResource("pods")
 )
 
 func newModel(t *testing.T) *apimodel.Model {

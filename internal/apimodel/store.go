@@ -144,7 +144,7 @@ func (m *Model) updateLocked(c *call) (*unstructured.Unstructured, error) {
 	}
 	if o.GetUID() != "" && o.GetUID() != old.GetUID() {
 		return nil, apierrors.NewConflict(c.resource.gr, c.Name,
-			fmt.Errorf("Precondition failed: UID in precondition: %s, UID in object meta: %s", o.GetUID(), old.GetUID())) //nolint:staticcheck // the server's words
+			fmt.Errorf("precondition failed: UID in precondition: %s, UID in object meta: %s", o.GetUID(), old.GetUID()))
 	}
 	merged := c.merging().UpdateNoErrors(old.DeepCopy(), o, c.Manager)
 	return m.replaceLocked(c, old, merged.(*unstructured.Unstructured))
