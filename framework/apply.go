@@ -110,7 +110,7 @@ func (w *writer) sendApply(ctx context.Context, r *resource, key trc.Key, intent
 	if err != nil {
 		return nil, err
 	}
-	said := memoKey{r.gvk, key, options.fieldManager, options.isStatus(), options.leaveToOthers}
+	said := memoKey{r.gvk, key, applier{options.fieldManager, options.isStatus(), options.leaveToOthers}}
 	if held != nil && options.authorVersion == "" && !options.dryRun && w.cluster.memo.confirms(said, body, held) {
 		return held.DeepCopyObject().(Object), nil
 	}

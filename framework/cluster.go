@@ -19,7 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
+	discoverycache "k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
@@ -75,7 +75,7 @@ func newCluster(config *rest.Config, scheme *runtime.Scheme, logger logr.Logger)
 	return &cluster{
 		config: config, http: client, scheme: scheme, logger: logger,
 		codecs:    serializer.NewCodecFactory(scheme),
-		mapper:    restmapper.NewDeferredDiscoveryRESTMapperWithContext(memory.NewMemCacheClientWithContext(disco)),
+		mapper:    restmapper.NewDeferredDiscoveryRESTMapperWithContext(discoverycache.NewMemCacheClientWithContext(disco)),
 		ledger:    trc.NewLedger(0),
 		resources: map[resourceKey]*resource{},
 		stores:    map[storeKey]*sharedStore{},
@@ -153,7 +153,7 @@ func (c *cluster) clientFor(r *resource) (rest.Interface, error) {
 	case metadataForm:
 		config = metadata.ConfigFor(config)
 	default:
-		config.NegotiatedSerializer = c.codecs.WithoutConversion()
+		config.NegotiatedSerializer = directly{c.codecs.WithoutConversion(), r.gvk, r.newItem}
 	}
 	// Built-in kinds have a protobuf form, which is cheaper for both sides.
 	if _, hasProtobuf := r.newItem().(runtime.ProtobufMarshaller); hasProtobuf && config.ContentType == "" {

@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/evenkeel/evenkeel/trc"
@@ -36,4 +37,9 @@ func Lanes(op *Operator) int {
 	op.cluster.lanes.mu.Lock()
 	defer op.cluster.lanes.mu.Unlock()
 	return len(op.cluster.lanes.lanes)
+}
+
+// Directly is the serializer for JSON of one typed kind.
+func Directly(general runtime.NegotiatedSerializer, gvk schema.GroupVersionKind, newItem func() Object) runtime.NegotiatedSerializer {
+	return directly{general, gvk, newItem}
 }
