@@ -18,22 +18,7 @@ func TestModel_O14_C35(t *testing.T) {
 	}
 	for range n {
 		rapid.Check(t, func(t *rapid.T) {
-			w := newWorld(t, "v")
-			t.Repeat(map[string]func(*rapid.T){
-				"":         w.check,
-				"foreign":  w.foreign,
-				"own":      w.own,
-				"ownAgain": w.own,
-				"answer":   w.answer,
-				"event":    w.event,
-				"bookmark": w.bookmark,
-				"relist":   w.relist,
-				"remove":   w.remove,
-			})
-			w.settle(t)
-			if w.store.Comparable() {
-				t.Error("comparable after all")
-			}
+			randomHistory(t, "v")
 		})
 	}
 }
