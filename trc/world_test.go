@@ -82,14 +82,15 @@ type world struct {
 	newest map[string]int
 	broken error
 
-	linked  map[trc.Key]*linked // for incomparable versions
-	deleted map[string]bool     // UIDs that a watch has seen go
+	linked     map[trc.Key]*linked // for incomparable versions
+	deleted    map[string]bool     // UIDs that a watch has seen go
+	provenGone map[string]bool
 }
 
 func newWorld(t *rapid.T, prefix string) *world {
 	w := &world{
 		prefix: prefix,
-		linked: map[trc.Key]*linked{}, deleted: map[string]bool{},
+		linked: map[trc.Key]*linked{}, deleted: map[string]bool{}, provenGone: map[string]bool{},
 		selector: rapid.Bool().Draw(t, "selector"),
 		of:       map[trc.Key][]commit{}, acknowledged: map[trc.Key][]commit{},
 		gone: map[string]int{}, goneOf: map[trc.Key][]string{}, limited: map[string]bool{},
@@ -108,6 +109,9 @@ func newWorld(t *rapid.T, prefix string) *world {
 	}
 	for _, namespace := range namespaces {
 		w.watches = append(w.watches, &modelWatch{Watch: w.store.AddWatch(namespace), namespace: namespace})
+	}
+	if prefix != "" {
+		_ = w.watches[0].Bookmark(prefix) // incomparable from the start
 	}
 	w.keys = []trc.Key{{Namespace: "one", Name: "a"}, {Namespace: "two", Name: "a"}, {Namespace: "one", Name: "b"}}
 	w.store.Subscribe(func(transition trc.Transition) {
