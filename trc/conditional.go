@@ -1,6 +1,7 @@
 package trc
 
 import (
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -37,7 +38,7 @@ func (s *Store) becomeIncomparableLocked(version string) {
 	if tell := s.options.OnIncomparable; tell != nil {
 		s.pending = append(s.pending, delivery{call: func() { tell(version) }})
 	}
-	for key, e := range s.ahead {
+	for key, e := range maps.Clone(s.ahead) {
 		s.forgetLocked(key)
 		if e.gone {
 			s.deleted.add(e.uid, true)
