@@ -52,7 +52,7 @@ func (s *Store) noteDeletedLocked(key Key, e *entry, f *filing) {
 	var before Object
 	if e != nil {
 		before = e.base.object
-	} else if it := s.items.byKey[key]; it != nil {
+	} else if it := s.items.find(key); it != nil {
 		before = it.object
 	}
 	if before != nil && (f.object == nil || f.object.GetUID() != before.GetUID()) {

@@ -48,7 +48,7 @@ func (s *Store) AddIndex(name string, values func(Object) []string) error {
 // fileLateLocked files under an added index what was there before it, where that still is there.
 func (s *Store) fileLateLocked(added *index, late *filing) {
 	key := KeyOf(late.object)
-	if it := s.items.byKey[key]; it != nil && it.object == late.object {
+	if it := s.items.find(key); it != nil && it.object == late.object {
 		it.fileLate(added, late.values)
 	}
 	if e := s.ahead[key]; e != nil {

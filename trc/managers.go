@@ -80,7 +80,7 @@ func reduceManagedFields(o Object) {
 func (s *Store) LastManager(key Key) (manager string, at time.Time, ok bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	it := s.items.byKey[key]
+	it := s.items.find(key)
 	if it == nil || it.since == 0 {
 		return "", time.Time{}, false
 	}

@@ -73,7 +73,7 @@ func (s *Store) tellLateLocked(key Key, answer Object) {
 		return
 	}
 	var shown Object
-	if it := s.items.byKey[key]; it != nil {
+	if it := s.items.find(key); it != nil {
 		shown = it.object
 	}
 	switch {

@@ -75,7 +75,7 @@ func NewStore(options Options) *Store {
 // Get returns the object as readers see it now, or nil.
 func (s *Store) Get(key Key) Object {
 	s.mu.RLock()
-	it := s.items.byKey[key]
+	it := s.items.find(key)
 	if it == nil {
 		s.mu.RUnlock()
 		return nil
@@ -118,7 +118,7 @@ func (s *Store) Keys(namespace string) []Key {
 func (s *Store) Len() int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return len(s.items.byKey)
+	return s.items.count()
 }
 
 // Synced is closed once every watch has delivered its first list.
