@@ -24,8 +24,9 @@ type Proof struct {
 //
 // An answer that the watch, or a newer answer, has passed already is not shown. What is shown instead,
 // be it nothing, is told as a [Transition] from it that is Late, unless it is the very same version: the
-// object may have been changed or deleted by another in between, and nobody would hear of it (O16). That
-// is not told of a UID that is known to be gone, nor of an answer outside the selector.
+// object may have been changed or deleted by another in between, and nobody would hear of it (O16). One
+// that is known to be gone is told of like any other, as who knows may not be whose answer this is. An
+// answer outside the selector leads nowhere.
 //
 // It returns an error for what is no API object, is nil, or lacks a name, resourceVersion or UID, and
 // then has changed nothing.
@@ -67,11 +68,8 @@ func (s *Store) acknowledgeLocked(key Key, answer *filing, visible bool, proof P
 	}
 }
 
-// tellLateLocked tells the step from an answer that its watch has passed to what is shown.
+// tellLateLocked tells the step from an answer to what is shown instead, unless that is it.
 func (s *Store) tellLateLocked(key Key, answer Object) {
-	if e := s.ahead[key]; e != nil && e.gone && e.uid == answer.GetUID() {
-		return
-	}
 	var shown Object
 	if it := s.items.find(key); it != nil {
 		shown = it.object
