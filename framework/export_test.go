@@ -1,5 +1,12 @@
 package framework
 
+import (
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/evenkeel/evenkeel/trc"
+)
+
 // PendingKeys is the number of primaries that a controller's scheduler keeps state for.
 func PendingKeys(op *Operator, controller string) int {
 	op.mu.Lock()
@@ -14,3 +21,25 @@ func PendingKeys(op *Operator, controller string) int {
 
 // EndWrites does to writes what the end of Operator.Run does.
 func EndWrites(op *Operator) { op.cluster.flying.end() }
+
+// Shown is the version of an object that the caches show, empty if none does.
+func Shown(op *Operator, gvk schema.GroupVersionKind, key trc.Key) string {
+	for _, s := range op.cluster.storesOf(gvk) {
+		if o := s.Get(key); o != nil {
+			return o.GetResourceVersion()
+		}
+	}
+	return ""
+}
+
+// Lanes is the number of objects that an apply is under way to, or waits.
+func Lanes(op *Operator) int {
+	op.cluster.lanes.mu.Lock()
+	defer op.cluster.lanes.mu.Unlock()
+	return len(op.cluster.lanes.lanes)
+}
+
+// Directly is the serializer for JSON of one typed kind.
+func Directly(general runtime.NegotiatedSerializer, gvk schema.GroupVersionKind, newItem func() Object) runtime.NegotiatedSerializer {
+	return directly{general, gvk, newItem}
+}

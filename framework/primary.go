@@ -12,9 +12,9 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// finalizerTries bounds how often a finalizer is put on or taken off anew after a conflict, within
-// one run; then the run is repeated.
-const finalizerTries = 5
+// conflictTries bounds how often a write is made anew after a conflict, within one run; then the run is
+// repeated.
+const conflictTries = 5
 
 // addFinalizer puts the finalizer on and returns the primary as the server stored it. The patch
 // holds only for the version it was computed from, so that foreign finalizers are never lost.
@@ -27,7 +27,7 @@ func (c *controller[P]) addFinalizer(ctx context.Context, w *writer, from trc.Ob
 		if err == nil {
 			return c.operator.cluster.convert(stored, c.resource.form, c.gvk)
 		}
-		if !errors.As(err, &met) || try == finalizerTries {
+		if !errors.As(err, &met) || try == conflictTries {
 			return nil, err
 		}
 		live := met.live
@@ -54,7 +54,7 @@ func (c *controller[P]) removeFinalizer(ctx context.Context, w *writer, read Obj
 			return nil
 		}
 		var met *conflict
-		if !errors.As(err, &met) || try == finalizerTries {
+		if !errors.As(err, &met) || try == conflictTries {
 			return err
 		}
 		if met.live == nil || met.live.GetUID() != read.GetUID() {
@@ -107,7 +107,7 @@ func (c *controller[P]) checkReturned(key trc.Key, read trc.Object, returned P) 
 }
 
 func (c *controller[P]) carryOutByPatch(ctx context.Context, rc *Context[P], read trc.Object, control UpdateControl[P]) error {
-	patch, err := c.patchOf(read, control.object)
+	patch, err := c.patchOf(read, control.object, control)
 	if err != nil {
 		return fmt.Errorf("framework: UpdateControl of %s: %w", c.resource.describe(rc.key), err)
 	}
@@ -130,8 +130,13 @@ func (c *controller[P]) carryOutByPatch(ctx context.Context, rc *Context[P], rea
 }
 
 // patchOf is the merge patch from the primary as it was read to what the author returned.
-func (c *controller[P]) patchOf(read trc.Object, returned P) (map[string]any, error) {
-	if returned.GetUID() == "" {
+func (c *controller[P]) patchOf(read trc.Object, returned Object, control UpdateControl[P]) (map[string]any, error) {
+	isCopy := returned.GetUID() != ""
+	if !control.resource {
+		// What is not written need not be compared.
+		read, returned = onlyStatus(read), onlyStatus(returned)
+	}
+	if !isCopy {
 		intent, err := intentOf(c.gvk, returned)
 		if err != nil {
 			return nil, err
@@ -152,6 +157,17 @@ func (c *controller[P]) patchOf(read trc.Object, returned P) (map[string]any, er
 		dropServerFields(content)
 	}
 	return difference(before, after), nil
+}
+
+// onlyStatus returns a shallow copy of a typed object with nothing but its status, and others as they are.
+func onlyStatus(o Object) Object {
+	status := reflect.ValueOf(o).Elem().FieldByName("Status")
+	if formOf(o) != typedForm || !status.IsValid() {
+		return o
+	}
+	only := reflect.New(reflect.TypeOf(o).Elem())
+	only.Elem().FieldByName("Status").Set(status)
+	return only.Interface().(Object)
 }
 
 func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], control UpdateControl[P]) error {
