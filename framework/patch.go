@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -34,45 +35,54 @@ func (w *writer) patch(ctx context.Context, object Object, kind types.PatchType,
 	if from, err = privateCopy(from); err != nil {
 		return nil, err
 	}
+	q := write{verb: "patch", resource: r, key: key, options: options, base: from}
 	if kind == types.JSONPatchType {
 		patch, err = jsonPatchFor(from, patch)
 	} else {
-		patch, err = mergePatchFor(from, patch)
+		var isFor bool
+		if patch, isFor, err = mergePatchFor(from, patch); !isFor {
+			q.base = nil
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("framework: patch %s: %w", r.describe(key), err)
 	}
-	return w.sendPatch(ctx, write{verb: "patch", resource: r, key: key, options: options, base: from}, kind, patch)
+	return w.sendPatch(ctx, q, kind, patch)
 }
 
-// mergePatchFor makes a merge patch hold only for the very object and version.
-func mergePatchFor(from Object, patch []byte) ([]byte, error) {
+// mergePatchFor makes a merge patch hold only for the very object and version. One that says itself what it
+// holds for, were it for anything (null), keeps that, and is not for them then.
+func mergePatchFor(from Object, patch []byte) (_ []byte, isFor bool, err error) {
 	// Only the metadata is rewritten: what the author's numbers are must stay.
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(patch, &raw); err != nil || raw == nil {
-		return nil, fmt.Errorf("the merge patch %q is no JSON object", patch)
+		return nil, false, fmt.Errorf("the merge patch %q is no JSON object", patch)
 	}
 	metadata := map[string]json.RawMessage{}
 	if given, ok := raw["metadata"]; ok {
 		if err := json.Unmarshal(given, &metadata); err != nil || metadata == nil {
-			return nil, fmt.Errorf("the merge patch's metadata %s is no JSON object", given)
+			return nil, false, fmt.Errorf("the merge patch's metadata %s is no JSON object", given)
 		}
 	}
+	isFor = true
 	for field, value := range preconditionsOf(from) {
 		quoted, err := json.Marshal(value)
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		if _, given := metadata[field]; !given {
+		if given, ok := metadata[field]; !ok {
 			metadata[field] = quoted
+		} else if !bytes.Equal(given, quoted) {
+			isFor = false
 		}
 	}
 	encoded, err := json.Marshal(metadata)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	raw["metadata"] = encoded
-	return json.Marshal(raw)
+	patch, err = json.Marshal(raw)
+	return patch, isFor, err
 }
 
 // jsonPatchFor makes a JSON patch hold only for the very object and version: a patch that sets another
