@@ -93,12 +93,7 @@ func (l listWatch) Watch(ctx context.Context, options metav1.ListOptions) (watch
 	if err != nil || l.form != metadataForm {
 		return events, err
 	}
-	return watch.Filter(events, func(event watch.Event) (watch.Event, bool) {
-		if only, ok := event.Object.(*metav1.PartialObjectMetadata); ok {
-			only.SetGroupVersionKind(l.gvk)
-		}
-		return event, true
-	}), nil
+	return newMetadataWatch(events, l.gvk), nil
 }
 
 // inForm asks for metadata only where that is the form.

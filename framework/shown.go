@@ -119,7 +119,8 @@ func (c *cluster) current(ctx context.Context, r *resource, key trc.Key) (Object
 	if o := c.shown(r, key); o != nil {
 		return o.DeepCopyObject().(Object), nil
 	}
-	if slices.ContainsFunc(c.storesOf(r.gvk), func(s *sharedStore) bool { return s.covers(key) }) {
+	// One that keeps metadata only, or cannot convert it, may cover it and show it all the same.
+	if slices.ContainsFunc(c.storesOf(r.gvk), func(s *sharedStore) bool { return s.covers(key) && s.Get(key) == nil }) {
 		return nil, nil
 	}
 	o, err := r.get(ctx, key)

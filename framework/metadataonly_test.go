@@ -1,0 +1,31 @@
+package framework_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/framework"
+)
+
+func TestG07ByPatchFindsWhatAMetadataOnlyCacheShows(t *testing.T) {
+	inVirtualTime(t, func(m *modelled) {
+		var owned framework.Secondary[*metav1.PartialObjectMetadata]
+		owned.GroupVersionKind = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+		r := &pages{}
+		r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+			_, err := framework.Apply(ctx, c, configMapOf(page, "ours"), framework.OwnedByPrimary(), framework.By(framework.ByPatch))
+			return pageUpdate{}, err
+		}
+		m.createConfigMap("p", map[string]any{"data": "theirs"})
+		defer m.operate(r, pageOptions{Secondaries: framework.Secondaries(&owned)})()
+		m.createPage("p")
+		time.Sleep(time.Minute)
+		if now := m.must(m.configMaps.Get(m.Context(), "p", metav1.GetOptions{})); m.runs() > 3 || now.Object["data"].(map[string]any)["data"] != "ours" {
+			t.Errorf("%d runs, data %v", m.runs(), now.Object["data"])
+		}
+	})
+}
