@@ -36,11 +36,19 @@ func (w *writer) apply(ctx context.Context, desired Object, options writeOptions
 		return nil, err
 	}
 	delete(intent, "status")
-	if shown := w.cluster.shown(r, key); shown != nil && options.matches != nil && options.matches(shown, desired) {
-		return shown, nil
+	if shown := w.cluster.shown(r, key); shown != nil && options.matches != nil {
+		if matched, err := w.matched(r, shown, desired, options); matched || err != nil {
+			return shown.DeepCopyObject().(Object), err
+		}
 	}
 	options.authorVersion = desired.GetResourceVersion()
 	return w.sendApply(ctx, r, key, intent, options)
+}
+
+// matched asks the author's matcher about a copy, in the form of what is desired.
+func (w *writer) matched(r *resource, live, desired Object, options writeOptions) (bool, error) {
+	asked, err := w.cluster.convert(live, formOf(desired), r.gvk)
+	return err == nil && options.matches(asked, desired), err
 }
 
 func (w *writer) applyStatus(ctx context.Context, desired Object, options writeOptions) (Object, error) {

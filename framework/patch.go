@@ -166,8 +166,10 @@ func (w *writer) applyByPatch(ctx context.Context, r *resource, key trc.Key, des
 			return nil, err
 		}
 	}
-	if options.matches != nil && options.matches(current, desired) {
-		return current, nil
+	if options.matches != nil {
+		if matched, err := w.matched(r, current, desired, options); matched || err != nil {
+			return current, err
+		}
 	}
 	intent, err := intentOf(r.gvk, desired)
 	if err != nil {
