@@ -194,8 +194,12 @@ func (c *controller[P]) failed(ctx context.Context, rc *Context[P], read trc.Obj
 	}
 	if control.status {
 		err := c.carryOut(ctx, rc, read, UpdateControl[P]{object: control.object, status: true})
-		if err != nil && !onlyConflicts(err) {
+		switch {
+		case err == nil:
+		case !onlyConflicts(err):
 			return scheduler.Result{}, errors.Join(failure, err)
+		case control.noRetry:
+			return scheduler.Result{}, err // no retry would write it
 		}
 	}
 	if control.noRetry {
