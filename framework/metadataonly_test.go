@@ -29,3 +29,33 @@ func TestG07ByPatchFindsWhatAMetadataOnlyCacheShows(t *testing.T) {
 		}
 	})
 }
+
+func TestG01AnAnswerOfMetadataAloneDoesNotEmptyTheCaches(t *testing.T) {
+	inVirtualTime(t, func(m *modelled) {
+		m.model.Lag("configmaps", time.Minute)
+		r := &pages{}
+		r.configMaps.Map = toPageP
+		r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+			if m.runs() > 0 {
+				return pageUpdate{}, nil
+			}
+			only := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "c"}}
+			only.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+			_, err := framework.Do(ctx, c, only, func(context.Context) (*metav1.PartialObjectMetadata, error) {
+				answer := only.DeepCopy()
+				stored := m.patch(m.configMaps, "c", `{"metadata":{"labels":{"x":"y"}}}`)
+				answer.UID, answer.ResourceVersion, answer.Labels = stored.GetUID(), stored.GetResourceVersion(), stored.GetLabels()
+				return answer, nil
+			})
+			now, _ := r.configMaps.GetNamed(c, "default", "c")
+			if now.Data["a"] != "b" || now.Labels["x"] != "y" {
+				t.Errorf("reads show %v with the labels %v", now.Data, now.Labels)
+			}
+			return pageUpdate{}, err
+		}
+		m.createConfigMap("c", map[string]any{"a": "b"})
+		defer m.operate(r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)})()
+		m.createPage("p")
+		time.Sleep(5 * time.Minute)
+	})
+}

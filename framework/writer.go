@@ -130,8 +130,8 @@ func Delete(ctx context.Context, c Writes, object Object, options ...WriteOption
 }
 
 // Do is for writes that no other function makes: request sends one, about the object that about names,
-// by whatever client, and returns the object as the server answered it, or nil if the answer is none (then
-// it is read). It is readable at once like every write. As nothing is proven about it, it makes the run's
+// by whatever client, and returns the object as the server answered it, or nil if the answer is none or
+// holds metadata only (then it is read). It is readable at once like every write. As nothing is proven about it, it makes the run's
 // own primary due again. A request whose fate is unknown is not repeated, but followed by a read. It
 // must not send more after ctx has ended.
 func Do[T Object](ctx context.Context, c Writes, about T, request func(ctx context.Context) (T, error), options ...WriteOption) (T, error) {
@@ -262,7 +262,7 @@ func (w *writer) do(ctx context.Context, about Object, request func(context.Cont
 	}
 	return w.execute(ctx, write{verb: "do", resource: r, key: key, options: options, once: true, send: func(ctx context.Context) (answer, error) {
 		o, err := request(ctx)
-		if err == nil && o == nil {
+		if err == nil && (o == nil || formOf(o) == metadataForm) { // caches need all of it
 			o, err = r.get(ctx, key)
 		}
 		if err == nil && (trc.KeyOf(o) != key || o.GetResourceVersion() == "") {
