@@ -38,7 +38,7 @@ type controller[P Object] struct {
 	informers map[SecondarySource]*eventsource.Informer
 	scheduler *scheduler.Scheduler[trc.Key]
 	recorder  *timeline.Recorder
-	// unresolved are the writes of unknown fate by primary: trc.Key to []write, never empty.
+	// unresolved are the writes of unknown fate by primary: trc.Key to leftover, never empty.
 	unresolved sync.Map
 }
 

@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/evenkeel/evenkeel/scheduler"
@@ -42,7 +42,7 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 	if resolved, err := c.resolve(ctx, rc); resolved || err != nil {
 		// What became of the former run's writes may change what a run sees: it begins anew.
 		returns = true
-		return scheduler.Result{Err: err, RescheduleNow: err == nil}
+		return scheduler.Result{Err: err, Superseded: err == nil}
 	}
 	result, result.Err = c.lifecycle(ctx, rc, shared)
 	returns = true
@@ -58,30 +58,38 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 // resolve finds out what became of writes whose fate the last run of the primary could not learn, so that
 // this one does not begin with a view older than they are.
 func (c *controller[P]) resolve(ctx context.Context, rc *Context[P]) (resolved bool, err error) {
-	left, any := c.unresolved.LoadAndDelete(rc.key)
+	found, any := c.unresolved.LoadAndDelete(rc.key)
 	if !any {
 		return false, nil
 	}
-	writes := left.([]write)
-	for len(writes) > 0 {
-		if err := rc.write.resolve(ctx, writes[0]); err != nil {
-			c.unresolved.Store(rc.key, writes)
+	left := found.(leftover)
+	if left.of != rc.primary.GetUID() {
+		return false, nil // nobody waits for them any more
+	}
+	for len(left.writes) > 0 {
+		if err := rc.write.resolve(ctx, left.writes[0]); err != nil {
+			c.unresolved.Store(rc.key, left)
 			return false, err
 		}
-		writes = writes[1:]
+		left.writes = left.writes[1:]
 	}
 	return true, nil
 }
 
+// leftover is the writes of unknown fate that runs of one incarnation of a primary left.
+type leftover struct {
+	of     types.UID
+	writes []write
+}
+
 // leave keeps what the run could not learn the fate of for the next one.
 func (c *controller[P]) leave(key trc.Key, w *writer) {
-	if len(w.unresolved) > 0 {
-		earlier, _ := c.unresolved.Load(key)
-		writes, _ := earlier.([]write)
-		c.unresolved.Store(key, append(slices.Clip(writes), w.unresolved...))
-		if c.store.Get(key) == nil {
-			c.unresolved.Delete(key) // no run will come
-		}
+	if len(w.unresolved) == 0 {
+		return
+	}
+	c.unresolved.Store(key, leftover{w.owner.GetUID(), w.unresolved})
+	if now := c.store.Get(key); now == nil || now.GetUID() != w.owner.GetUID() {
+		c.unresolved.Delete(key) // no run of it will come
 	}
 }
 

@@ -174,7 +174,7 @@ func (w *writer) refused(ctx context.Context, q write, lost bool, refusal error)
 // create may still be on its way; and without the read nothing is known: then the next run begins with it.
 func (w *writer) unknown(ctx context.Context, q write, lost bool, fate error) error {
 	_, readErr := w.readBack(ctx, q)
-	if w.page != nil && (readErr != nil || (q.creates && (lost || !hasFailed(fate)))) {
+	if w.page != nil && !q.options.dryRun && (readErr != nil || (q.creates && (lost || !hasFailed(fate)))) {
 		w.mu.Lock()
 		w.unresolved = append(w.unresolved, q)
 		w.mu.Unlock()
@@ -190,10 +190,16 @@ func (w *writer) resolve(ctx context.Context, q write) error {
 		return err
 	}
 	_, err := w.execute(ctx, q)
-	if err != nil && !apierrors.IsAlreadyExists(err) && !isAnswer(err) {
-		return err
+	w.mu.Lock()
+	still := len(w.unresolved) > 0
+	w.unresolved = nil // the caller has it
+	w.mu.Unlock()
+	// A server that fails on it, as at an admission webhook, has ended it as well: nothing of it comes later, and
+	// only a run can tell whether it is still wanted.
+	if err == nil || !still && (apierrors.IsAlreadyExists(err) || isAnswer(err) || hasFailed(err)) {
+		return nil
 	}
-	return nil
+	return err
 }
 
 // seen is what a consistent read found: no object if there is none, and missed if caches had shown one.

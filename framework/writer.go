@@ -131,9 +131,9 @@ func Delete(ctx context.Context, c Writes, object Object, options ...WriteOption
 
 // Do is for writes that no other function makes: request sends one, about the object that about names,
 // by whatever client, and returns the object as the server answered it, or nil if the answer is none or
-// holds metadata only (then it is read). It is readable at once like every write. As nothing is proven about it, it makes the run's
-// own primary due again. A request whose fate is unknown is not repeated, but followed by a read. It
-// must not send more after ctx has ended.
+// holds metadata only (then it is read). It is readable at once like every write. As nothing is proven about
+// it, it makes the run's own primary due again. A request whose fate is unknown is not repeated, but followed
+// by a read. It must not send more after ctx has ended.
 func Do[T Object](ctx context.Context, c Writes, about T, request func(ctx context.Context) (T, error), options ...WriteOption) (T, error) {
 	w := c.writer()
 	return typed[T](w.do(ctx, about, func(ctx context.Context) (Object, error) {
