@@ -59,3 +59,27 @@ func TestG01AnAnswerOfMetadataAloneDoesNotEmptyTheCaches(t *testing.T) {
 		time.Sleep(5 * time.Minute)
 	})
 }
+
+func TestG05AnApplyIsForTheVersionThatAMetadataOnlyCacheShows(t *testing.T) {
+	inVirtualTime(t, func(m *modelled) {
+		var owned framework.Secondary[*metav1.PartialObjectMetadata]
+		owned.GroupVersionKind = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+		r := &pages{}
+		r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+			_, err := framework.Apply(ctx, c, configMapOf(page, page.Spec.HTML), framework.OwnedByPrimary())
+			if err == nil {
+				sample := configMapOf(page, "")
+				_, err = framework.MergePatch(ctx, c, sample, []byte(`{"data":{"patched":"`+page.Spec.HTML+`"}}`))
+			}
+			return pageUpdate{}, err
+		}
+		defer m.operate(r, pageOptions{Secondaries: framework.Secondaries(&owned)})()
+		m.createPage("p")
+		time.Sleep(time.Minute)
+		m.patch(m.pages, "p", `{"spec":{"html":"two"}}`)
+		time.Sleep(time.Minute)
+		if m.runs() != 2 {
+			t.Errorf("%d runs, want one for each generation: %v", m.runs(), m.op.Records("webpage"))
+		}
+	})
+}

@@ -107,6 +107,16 @@ func (c *cluster) shown(r *resource, key trc.Key) Object {
 	return converted
 }
 
+// sighted is shown, or the metadata of the object where caches keep no more: enough for what a request is for.
+func (c *cluster) sighted(r *resource, key trc.Key) Object {
+	if o := c.shown(r, key); o != nil {
+		return o
+	}
+	only := *r
+	only.form = metadataForm
+	return c.shown(&only, key)
+}
+
 // newer reports whether a is known to be newer than b.
 func newer(a, b Object) bool {
 	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
