@@ -20,6 +20,14 @@ func (w *writer) apply(ctx context.Context, desired Object, options writeOptions
 	if err != nil {
 		return nil, err
 	}
+	can := canOwn | canLeave
+	if options.mode == ByPatch {
+		can = canOwn // a patch takes every field over
+	}
+	if err := options.check("apply "+r.describe(key), can); err != nil {
+		return nil, err
+	}
+	options.authorVersion = desired.GetResourceVersion()
 	if options.mode == ByPatch {
 		return w.applyByPatch(ctx, r, key, desired, options)
 	}
@@ -41,7 +49,6 @@ func (w *writer) apply(ctx context.Context, desired Object, options writeOptions
 			return shown.DeepCopyObject().(Object), err
 		}
 	}
-	options.authorVersion = desired.GetResourceVersion()
 	return w.sendApply(ctx, r, key, intent, options)
 }
 
@@ -53,6 +60,9 @@ func (w *writer) matched(r *resource, live, desired Object, options writeOptions
 
 func (w *writer) applyStatus(ctx context.Context, desired Object, options writeOptions) (Object, error) {
 	r, key, err := w.target(ctx, desired)
+	if err == nil {
+		err = options.check("apply status of "+r.describe(key), canLeave)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -80,6 +90,9 @@ func (w *writer) applyConfiguration(ctx context.Context, sample Object, configur
 	sample.SetNamespace(named.GetNamespace())
 	sample.SetName(named.GetName())
 	r, key, err := w.target(ctx, sample)
+	if err == nil {
+		err = options.check("apply "+r.describe(key), canOwn|canLeave|canAddress)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -121,6 +134,9 @@ func (w *writer) sendApply(ctx context.Context, r *resource, key trc.Key, intent
 	said := memoKey{r.gvk, key, applier{options.fieldManager, options.isStatus(), options.leaveToOthers}}
 	if held != nil && options.authorVersion == "" && !options.dryRun && w.cluster.memo.confirms(said, body, held) {
 		return held.DeepCopyObject().(Object), nil
+	}
+	if held == nil && !options.unconditional {
+		held = w.cluster.sighted(r, key)
 	}
 	stored, err := w.optimistically(ctx, r, key, intent, held, options)
 	if err == nil && !options.dryRun {
@@ -184,6 +200,9 @@ func (w *writer) onLiveVersion(ctx context.Context, q write, intent map[string]a
 // base is the object whose version and UID an apply carries; nil for none.
 func (w *writer) base(ctx context.Context, r *resource, key trc.Key, options writeOptions) (Object, error) {
 	if options.unconditional {
+		if options.authorVersion != "" {
+			return nil, fmt.Errorf("framework: apply %s: Unconditional, and it carries a resourceVersion", r.describe(key))
+		}
 		return nil, nil
 	}
 	held := w.primary(r, key)

@@ -16,6 +16,9 @@ import (
 // patch sends an author's patch, made to hold only for the version it is about.
 func (w *writer) patch(ctx context.Context, object Object, kind types.PatchType, patch []byte, options writeOptions) (Object, error) {
 	r, key, err := w.target(ctx, object)
+	if err == nil {
+		err = options.check("patch "+r.describe(key), canAddress)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +29,7 @@ func (w *writer) patch(ctx context.Context, object Object, kind types.PatchType,
 		from = object
 	default:
 		if from = w.primary(r, key); from == nil {
-			from = w.cluster.shown(r, key)
+			from = w.cluster.sighted(r, key)
 		}
 	}
 	if from == nil {
@@ -116,21 +119,25 @@ func preconditionsOf(from Object) map[string]string {
 }
 
 // sendMergePatch sends a merge patch that holds only for the very object and version it was computed
-// from.
+// from, unless it is to hold for any.
 func (w *writer) sendMergePatch(ctx context.Context, r *resource, key trc.Key, from Object, patch map[string]any, options writeOptions) (Object, error) {
 	metadata, _ := patch["metadata"].(map[string]any)
 	if metadata == nil {
 		metadata = map[string]any{}
 		patch["metadata"] = metadata
 	}
-	for field, value := range preconditionsOf(from) {
-		metadata[field] = value
+	q := write{verb: "patch", resource: r, key: key, options: options}
+	if !options.unconditional {
+		q.base = from
+		for field, value := range preconditionsOf(from) {
+			metadata[field] = value
+		}
 	}
 	body, err := json.Marshal(patch)
 	if err != nil {
 		return nil, fmt.Errorf("framework: patch %s: %w", r.describe(key), err)
 	}
-	return w.sendPatch(ctx, write{verb: "patch", resource: r, key: key, options: options, base: from}, types.MergePatchType, body)
+	return w.sendPatch(ctx, q, types.MergePatchType, body)
 }
 
 func (w *writer) sendPatch(ctx context.Context, q write, kind types.PatchType, body []byte) (Object, error) {
@@ -148,9 +155,9 @@ func (w *writer) applyByPatch(ctx context.Context, r *resource, key trc.Key, des
 	if err != nil {
 		return nil, err
 	}
-	current, err := w.cluster.current(ctx, r, key)
+	current, err := w.currentFor(ctx, r, key, desired, options)
 	if err != nil {
-		return nil, fmt.Errorf("framework: get %s: %w", r.describe(key), err)
+		return nil, err
 	}
 	if current == nil {
 		created, err := w.create(ctx, desired, options)
@@ -181,4 +188,25 @@ func (w *writer) applyByPatch(ctx context.Context, r *resource, key trc.Key, des
 		return current, err
 	}
 	return w.sendMergePatch(ctx, r, key, current, patch, options)
+}
+
+// currentFor returns a private copy of what an apply by patch is computed from, nil if there is none. It must
+// be the version and the object that desired is for.
+func (w *writer) currentFor(ctx context.Context, r *resource, key trc.Key, desired Object, options writeOptions) (Object, error) {
+	if options.authorVersion != "" {
+		base, err := w.base(ctx, r, key, options)
+		if err != nil {
+			return nil, err
+		}
+		return privateCopy(base)
+	}
+	current, err := w.cluster.current(ctx, r, key)
+	if err != nil {
+		return nil, fmt.Errorf("framework: get %s: %w", r.describe(key), err)
+	}
+	if uid := desired.GetUID(); uid != "" && (current == nil || current.GetUID() != uid) {
+		another := apierrors.NewConflict(r.groupResource(), key.Name, fmt.Errorf("there is no object with UID %s", uid))
+		return nil, w.refused(ctx, write{verb: "apply", resource: r, key: key, options: options}, false, another)
+	}
+	return current, nil
 }

@@ -115,6 +115,36 @@ func (w *writer) options(options []WriteOption) writeOptions {
 	return o
 }
 
+// ability is what a way of writing can be asked for.
+type ability uint8
+
+const (
+	canOwn ability = 1 << iota
+	canAddress
+	canLeave
+	canHold
+)
+
+// check refuses options that ask for what the way of writing cannot do: left out in silence, it would do
+// something else than it reads.
+func (o *writeOptions) check(doing string, can ability) error {
+	for _, asked := range []struct {
+		option string
+		given  bool
+		needs  ability
+	}{
+		{"OwnedByPrimary", o.owned, canOwn},
+		{"Subresource", len(o.subresource) > 0, canAddress},
+		{"LeaveToOthers", o.leaveToOthers, canLeave},
+		{"IfUnchanged", o.ifUnchanged, canHold},
+	} {
+		if asked.given && can&asked.needs == 0 {
+			return fmt.Errorf("framework: %s: the option %s does not apply", doing, asked.option)
+		}
+	}
+	return nil
+}
+
 func (o *writeOptions) isStatus() bool {
 	return len(o.subresource) > 0 && o.subresource[0] == "status"
 }

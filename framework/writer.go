@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -104,7 +105,7 @@ func Update[T Object](ctx context.Context, c Writes, object T, options ...WriteO
 
 // UpdateStatus is [Update] for the status sub-resource.
 func UpdateStatus[T Object](ctx context.Context, c Writes, object T, options ...WriteOption) (T, error) {
-	return Update(ctx, c, object, append(options, Subresource("status"))...)
+	return Update(ctx, c, object, append(slices.Clip(options), Subresource("status"))...)
 }
 
 // MergePatch sends a JSON merge patch to the object that object names. It is for the version and UID
@@ -199,6 +200,9 @@ func (w *writer) create(ctx context.Context, object Object, options writeOptions
 		object.SetName(generateName(object.GetGenerateName()))
 	}
 	r, key, err := w.wholeTarget(ctx, object)
+	if err == nil {
+		err = options.check("create "+r.describe(key), canOwn)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -215,6 +219,9 @@ func (w *writer) create(ctx context.Context, object Object, options writeOptions
 
 func (w *writer) update(ctx context.Context, object Object, options writeOptions) (Object, error) {
 	r, key, err := w.wholeTarget(ctx, object)
+	if err == nil {
+		err = options.check("update "+r.describe(key), canAddress)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -232,6 +239,9 @@ func (w *writer) update(ctx context.Context, object Object, options writeOptions
 
 func (w *writer) delete(ctx context.Context, object Object, options writeOptions) error {
 	r, key, err := w.target(ctx, object)
+	if err == nil {
+		err = options.check("delete "+r.describe(key), canHold)
+	}
 	if err != nil {
 		return err
 	}
