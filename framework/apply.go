@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -131,7 +132,7 @@ func (w *writer) sendApply(ctx context.Context, r *resource, key trc.Key, intent
 	if err != nil {
 		return nil, err
 	}
-	said := memoKey{r.gvk, key, applier{options.fieldManager, options.isStatus(), options.leaveToOthers}}
+	said := memoKey{r.gvk, key, applier{options.fieldManager, strings.Join(options.subresource, "/"), options.leaveToOthers}}
 	if held != nil && options.authorVersion == "" && !options.dryRun && w.cluster.memo.confirms(said, body, held) {
 		return held.DeepCopyObject().(Object), nil
 	}

@@ -33,9 +33,9 @@ type memoKey struct {
 }
 
 type applier struct {
-	manager string
-	status  bool
-	asking  bool // without force
+	manager     string
+	subresource string
+	asking      bool // without force
 }
 
 type digest [16]byte
@@ -58,7 +58,7 @@ func (m *memo) confirms(said memoKey, intent []byte, live Object) bool {
 	if known.version == live.GetResourceVersion() {
 		return true
 	}
-	content, ok := contentDigest(live, said.by.status)
+	content, ok := contentDigest(live, said.by.subresource != "")
 	if !ok || content != known.live {
 		return false
 	}
@@ -72,7 +72,7 @@ func (m *memo) remember(said memoKey, intent []byte, live Object) {
 	if live.GetDeletionTimestamp() != nil {
 		return
 	}
-	content, ok := contentDigest(live, said.by.status)
+	content, ok := contentDigest(live, said.by.subresource != "")
 	if ok {
 		m.set(said, memory{said.by, live.GetUID(), live.GetResourceVersion(), digestOf(intent), content})
 	}

@@ -64,6 +64,24 @@ var _ = Describe("The ways to write", func() {
 		Expect(now.ManagedFields).To(HaveLen(2))
 	})
 
+	It("skips no apply because the same was applied to a sub-resource", func() {
+		pods := framework.Secondary[*corev1.Pod]{Map: func(*corev1.Pod) []types.NamespacedName { return nil }}
+		op, _ := operate(ns, &pages{reconcile: r.reconcile}, pageOptions{Secondaries: framework.Secondaries(&pods)})
+		Eventually(op.Ready).Should(Succeed())
+		w := op.Writer("ours")
+		create(&corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "p"}, Spec: corev1.PodSpec{
+			Containers: []corev1.Container{{Name: "c", Image: "i"}}, AutomountServiceAccountToken: new(bool), ServiceAccountName: serviceAccount(ns),
+		}})
+		labelled := corev1apply.Pod("p", ns).WithLabels(map[string]string{"l": "x"})
+		Eventually(func() string { return framework.Shown(op, corev1.SchemeGroupVersion.WithKind("Pod"), types.NamespacedName{Namespace: ns, Name: "p"}) }).ShouldNot(BeEmpty())
+		pod, err := framework.ApplyConfiguration[*corev1.Pod](ctx, w, labelled, framework.Subresource("ephemeralcontainers"))
+		Expect(err).NotTo(HaveOccurred())
+		Expect(pod.Labels).To(BeEmpty(), "that is not what this sub-resource is for")
+		pod, err = framework.ApplyConfiguration[*corev1.Pod](ctx, w, labelled)
+		Expect(err).NotTo(HaveOccurred())
+		Expect(pod.Labels).To(HaveKeyWithValue("l", "x"))
+	})
+
 	It("takes apply configurations, for the object and its status", func() {
 		applied, err := framework.ApplyConfiguration[*corev1.ConfigMap](ctx, w,
 			corev1apply.ConfigMap("m", ns).WithData(map[string]string{"data": "generated"}).WithLabels(map[string]string{"a": ""}))
