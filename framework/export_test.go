@@ -39,6 +39,19 @@ func Lanes(op *Operator) int {
 	return len(op.cluster.lanes.lanes)
 }
 
+// DropsWhileConfirmed confirms a new version of an object that is gone before that is done, and returns how much
+// is remembered of it.
+func DropsWhileConfirmed(live Object, gone func(drop func())) int {
+	var m memo
+	gvk := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
+	said := memoKey{gvk: gvk, key: trc.KeyOf(live)}
+	m.remember(said, nil, live)
+	live.SetResourceVersion("newer")
+	gone(func() { m.drop(gvk, trc.KeyOf(live)) })
+	m.confirms(said, nil, live)
+	return m.len()
+}
+
 // Directly is the serializer for JSON of one typed kind.
 func Directly(general runtime.NegotiatedSerializer, gvk schema.GroupVersionKind, newItem func() Object) runtime.NegotiatedSerializer {
 	return directly{general, gvk, newItem}

@@ -62,9 +62,18 @@ func (m *memo) confirms(said memoKey, intent []byte, live Object) bool {
 	if !ok || content != known.live {
 		return false
 	}
-	known.version = live.GetResourceVersion()
-	m.set(said, known)
+	m.renew(said, known, live.GetResourceVersion())
 	return true
+}
+
+// renew notes that a memory holds at another version too, unless it was dropped or replaced meanwhile.
+func (m *memo) renew(said memoKey, known memory, version string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	of := m.memories[said.gvk][said.key]
+	if i := indexBy(of, said.by); i >= 0 && of[i] == known {
+		of[i].version = version
+	}
 }
 
 // remember notes that the server stored live in answer to the intent.
