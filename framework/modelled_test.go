@@ -26,6 +26,9 @@ type modelled struct {
 	op                *framework.Operator
 }
 
+// statusKind is somebody's own, and has nothing to do with what API servers answer.
+var statusKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Status"}
+
 // inVirtualTime runs a test over a model, and stops the operator that it started.
 func inVirtualTime(t *testing.T, test func(m *modelled)) {
 	synctest.Test(t, func(t *testing.T) {
@@ -33,7 +36,7 @@ func inVirtualTime(t *testing.T, test func(m *modelled)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		model, err := apimodel.New(apimodel.Options{Kinds: kinds})
+		model, err := apimodel.New(apimodel.Options{Kinds: append(kinds, apimodel.Kind{GroupVersionKind: statusKind, Plural: "statuses"})})
 		if err != nil {
 			t.Fatal(err)
 		}

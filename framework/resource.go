@@ -175,7 +175,7 @@ func (r *resource) delete(ctx context.Context, key trc.Key, options metav1.Delet
 	if err := json.Unmarshal(raw, &kind); err != nil {
 		return answer{}, errors.Join(errUndecodable, err)
 	}
-	if kind.Kind == "Status" {
+	if kind.Kind == "Status" && kind.APIVersion == "v1" {
 		return answer{}, nil
 	}
 	o := r.newItem()
@@ -197,6 +197,10 @@ func (r *resource) do(ctx context.Context, request *rest.Request) (answer, error
 	o := r.newItem()
 	if err := result.Into(o); err != nil {
 		return answer{}, errors.Join(errUndecodable, err)
+	}
+	// Unstructured objects take in anything, a Scale for instance.
+	if kind := o.GetObjectKind().GroupVersionKind(); r.form == unstructuredForm && kind != r.gvk {
+		return answer{}, fmt.Errorf("%w: it is a %s, not a %s", errUndecodable, kind.Kind, r.gvk.Kind)
 	}
 	return answer{Object: o, created: code == http.StatusCreated}, nil
 }

@@ -157,6 +157,7 @@ func (w *writer) refused(ctx context.Context, q write, lost bool, refusal error)
 		return fmt.Errorf("framework: %s: %w: %w", q.describe(), ErrTooLarge, refusal)
 	case isFateUnknown(refusal):
 		return w.unknown(ctx, q, lost, err)
+	case errors.Is(refusal, errUndecodable): // it was carried out
 	case !stale && !exists && !apierrors.IsNotFound(refusal):
 		return err
 	}

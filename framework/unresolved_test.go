@@ -25,7 +25,9 @@ func creator(r *pages) func(context.Context, *Page, *pageContext) (pageUpdate, e
 	}
 }
 
-func isCreateOfConfigMap(r apimodel.Request) bool { return r.Verb == "create" && r.Resource == "configmaps" }
+func isCreateOfConfigMap(r apimodel.Request) bool {
+	return r.Verb == "create" && r.Resource == "configmaps"
+}
 
 func TestG16AnUnresolvedWriteIsKeptOnce(t *testing.T) {
 	inVirtualTime(t, func(m *modelled) {

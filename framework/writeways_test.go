@@ -64,6 +64,38 @@ var _ = Describe("The ways to write", func() {
 		Expect(now.ManagedFields).To(HaveLen(2))
 	})
 
+	It("takes the answer of a sub-resource that is another kind for nothing else", func() {
+		deployment := appsv1.SchemeGroupVersion.WithKind("Deployment")
+		found := framework.Secondary[*unstructuredObject]{GroupVersionKind: deployment, Map: func(*unstructuredObject) []types.NamespacedName { return nil }}
+		var lookup atomic.Pointer[pageContext]
+		capturing := &pages{reconcile: func(_ context.Context, _ *Page, c *pageContext) (pageUpdate, error) {
+			lookup.Store(c)
+			return pageUpdate{}, nil
+		}}
+		op, _ := operate(ns, capturing, pageOptions{Secondaries: framework.Secondaries(&found)})
+		create(newPage(ns, "p"))
+		labels := map[string]string{"a": "b"}
+		create(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "d"}, Spec: appsv1.DeploymentSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: labels},
+			Template: corev1.PodTemplateSpec{
+				ObjectMeta: metav1.ObjectMeta{Labels: labels},
+				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
+			},
+		}})
+		Eventually(lookup.Load).ShouldNot(BeNil())
+		Eventually(func() (*unstructuredObject, error) { return found.GetNamed(lookup.Load(), ns, "d") }).ShouldNot(BeNil())
+		about := &unstructuredObject{}
+		about.SetGroupVersionKind(deployment)
+		about.SetNamespace(ns)
+		about.SetName("d")
+		_, err := framework.MergePatch(ctx, op.Writer("ours"), about, []byte(`{"spec":{"replicas":0}}`), framework.Subresource("scale"))
+		Expect(err).To(MatchError(ContainSubstring("Scale")))
+		now, err := found.GetNamed(lookup.Load(), ns, "d")
+		Expect(err).NotTo(HaveOccurred())
+		Expect(now.GetKind()).To(Equal("Deployment"))
+		Expect(now.Object["spec"]).To(And(HaveKeyWithValue("replicas", BeEquivalentTo(0)), HaveKey("template")))
+	})
+
 	It("skips no apply because the same was applied to a sub-resource", func() {
 		pods := framework.Secondary[*corev1.Pod]{Map: func(*corev1.Pod) []types.NamespacedName { return nil }}
 		op, _ := operate(ns, &pages{reconcile: r.reconcile}, pageOptions{Secondaries: framework.Secondaries(&pods)})
@@ -73,7 +105,9 @@ var _ = Describe("The ways to write", func() {
 			Containers: []corev1.Container{{Name: "c", Image: "i"}}, AutomountServiceAccountToken: new(bool), ServiceAccountName: serviceAccount(ns),
 		}})
 		labelled := corev1apply.Pod("p", ns).WithLabels(map[string]string{"l": "x"})
-		Eventually(func() string { return framework.Shown(op, corev1.SchemeGroupVersion.WithKind("Pod"), types.NamespacedName{Namespace: ns, Name: "p"}) }).ShouldNot(BeEmpty())
+		Eventually(func() string {
+			return framework.Shown(op, corev1.SchemeGroupVersion.WithKind("Pod"), types.NamespacedName{Namespace: ns, Name: "p"})
+		}).ShouldNot(BeEmpty())
 		pod, err := framework.ApplyConfiguration[*corev1.Pod](ctx, w, labelled, framework.Subresource("ephemeralcontainers"))
 		Expect(err).NotTo(HaveOccurred())
 		Expect(pod.Labels).To(BeEmpty(), "that is not what this sub-resource is for")
