@@ -154,3 +154,24 @@ func TestG15ARunThatEndsItsGoroutineFailsAloneAndCostsNoWorker(t *testing.T) {
 		}
 	})
 }
+
+func TestG07ARequestedTimeSurvivesRunsThatAreSupersededAgainAndAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := 0
+		h := start(t, scheduler.Options[string]{}, func(context.Context, string, scheduler.Run) scheduler.Result {
+			switch runs++; runs {
+			case 1:
+				return scheduler.Result{RescheduleAfter: time.Minute}
+			case 2, 3:
+				return scheduler.Result{Superseded: true}
+			}
+			return scheduler.Result{}
+		})
+		h.Offer("a", event())
+		h.expect(t, "0s a: manual by test")
+		h.Offer("a", event())
+		time.Sleep(2 * time.Minute)
+		h.expect(t, "0s a: manual by test", "0s a: manual by test",
+			"0s a: rescheduled after 0s", "10ms a: rescheduled after 10ms", "1m0s a: rescheduled after 1m0s")
+	})
+}

@@ -44,8 +44,8 @@ type keyState[K comparable] struct {
 
 	retry retry.State
 	// One slot per reason to wake up; zero means none.
-	retryAt, rescheduleAt, intervalAt time.Time
-	rescheduleAfter, interval         time.Duration
+	retryAt, repeatAt, rescheduleAt, intervalAt time.Time
+	repeatAfter, rescheduleAfter, interval      time.Duration
 
 	at    time.Time // heap key
 	index int       // heap position, -1 outside
@@ -200,7 +200,7 @@ func (m *machine[K]) settle(now time.Time, s *keyState[K], r Result) {
 		s.retryAt, s.early = time.Time{}, false
 	}
 	if !r.Superseded {
-		s.vain = 0
+		s.vain, s.repeatAt = 0, time.Time{}
 	}
 	if r.RescheduleAfter > 0 {
 		s.rescheduleAfter = r.RescheduleAfter
@@ -218,8 +218,8 @@ func (m *machine[K]) repeat(now time.Time, s *keyState[K]) {
 	if s.vain == 0 {
 		s.add(now, arrival{Cause: timeline.Timer{}})
 	} else {
-		s.rescheduleAfter = min(time.Second, 10*time.Millisecond<<min(s.vain-1, 7))
-		s.rescheduleAt = now.Add(s.rescheduleAfter)
+		s.repeatAfter = min(time.Second, 10*time.Millisecond<<min(s.vain-1, 7))
+		s.repeatAt = now.Add(s.repeatAfter)
 	}
 	s.vain++
 }
@@ -260,7 +260,7 @@ func (m *machine[K]) forget(key K) {
 func (m *machine[K]) drain(s *keyState[K]) {
 	s.retry.Reset()
 	s.forgot, s.vain, s.early = 0, 0, false
-	s.retryAt, s.rescheduleAt, s.intervalAt = time.Time{}, time.Time{}, time.Time{}
+	s.retryAt, s.repeatAt, s.rescheduleAt, s.intervalAt = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	m.retime(s)
 }
 
@@ -281,6 +281,9 @@ func (m *machine[K]) fire(now time.Time) {
 			if s.phase != running {
 				s.add(now, arrival{Cause: timeline.Retry{Attempt: s.retry.Attempt()}})
 			}
+		}
+		if due(&s.repeatAt) {
+			s.add(now, arrival{Cause: timeline.Timer{After: s.repeatAfter}})
 		}
 		if due(&s.rescheduleAt) {
 			s.add(now, arrival{Cause: timeline.Timer{After: s.rescheduleAfter}})
@@ -305,7 +308,7 @@ func (m *machine[K]) wakeAt() (time.Time, bool) {
 
 // retime brings the heap in line with the slots of s.
 func (m *machine[K]) retime(s *keyState[K]) {
-	s.at = earliest(s.retryAt, s.rescheduleAt, s.intervalAt)
+	s.at = earliest(s.retryAt, s.repeatAt, s.rescheduleAt, s.intervalAt)
 	switch {
 	case s.at.IsZero() && s.index >= 0:
 		heap.Remove(&m.timers, s.index)
