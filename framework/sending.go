@@ -117,9 +117,14 @@ func (w *writer) deleted(ctx context.Context, q write, got answer, lost bool, er
 	if apierrors.IsConflict(err) {
 		// The name may belong to no object or to another one by now, or, with IfUnchanged, to a newer version.
 		live, readErr := q.resource.get(ctx, q.key)
-		if apierrors.IsNotFound(readErr) || (readErr == nil && live.GetUID() != q.deletes.GetUID()) {
+		switch {
+		case apierrors.IsNotFound(readErr):
 			err = nil
-		} else if readErr == nil && q.options.ifUnchanged {
+		case readErr == nil && live.GetUID() != q.deletes.GetUID():
+			// That another has the name says more than the version that the author's had.
+			w.wrote(gvk)
+			return w.cluster.acknowledge(gvk, live, trc.Proof{})
+		case readErr == nil && q.options.ifUnchanged:
 			return w.refused(ctx, q, false, err)
 		}
 	}

@@ -36,8 +36,12 @@ func (c *cluster) acknowledge(gvk schema.GroupVersionKind, o Object, proof trc.P
 }
 
 func (c *cluster) acknowledgeGone(gvk schema.GroupVersionKind, o Object) {
+	version := o.GetResourceVersion()
+	if _, err := resourceversion.CompareResourceVersion(version, version); err != nil {
+		version = "" // an author's "0", say: it tells nothing, of the server's versions neither
+	}
 	for _, s := range c.storesOf(gvk) {
-		s.AcknowledgeGone(trc.KeyOf(o), o.GetUID(), o.GetResourceVersion())
+		s.AcknowledgeGone(trc.KeyOf(o), o.GetUID(), version)
 	}
 }
 
