@@ -2,6 +2,8 @@ package framework_test
 
 import (
 	"context"
+	"errors"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -108,6 +110,32 @@ func TestG14AnUnresolvedWriteIsNotRepeatedForAnotherIncarnation(t *testing.T) {
 		now := m.must(m.configMaps.Get(m.Context(), "p", metav1.GetOptions{}))
 		if data := now.Object["data"].(map[string]any)["data"]; data != string(second.GetUID()) {
 			t.Errorf("%v was created for %s, which is gone, not for %s", data, first.GetUID(), second.GetUID())
+		}
+	})
+}
+
+func TestG08FindingOutWhatBecameOfAWriteIsNoSuccess(t *testing.T) {
+	inVirtualTime(t, func(m *modelled) {
+		var attempts []int
+		r := &pages{}
+		r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+			attempts = append(attempts, c.Retry().Attempt)
+			if len(attempts) == 3 {
+				return pageUpdate{}, nil
+			}
+			_, err := framework.Create(ctx, c, configMapOf(page, "x"), framework.OwnedByPrimary())
+			return pageUpdate{}, errors.Join(err, errors.New("and that"))
+		}
+		var posts atomic.Int32
+		m.model.Intercept(func(r apimodel.Request) apimodel.Fault {
+			return apimodel.Fault{Drop: isCreateOfConfigMap(r) && posts.Add(1) < 60}
+		})
+		stop := m.operate(r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)})
+		m.createPage("p")
+		time.Sleep(time.Hour)
+		stop()
+		if !slices.Equal(attempts, []int{0, 1, 2}) {
+			t.Errorf("attempts %v", attempts)
 		}
 	})
 }
