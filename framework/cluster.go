@@ -59,8 +59,9 @@ type storeKey struct {
 
 type sharedStore struct {
 	*trc.Store
-	key     storeKey
-	watched []trc.Watched
+	key      storeKey
+	resource *resource
+	watched  []trc.Watched
 
 	mu        sync.Mutex // guards below; a leaf
 	onRewound []func()
@@ -199,7 +200,7 @@ func (c *cluster) storeOf(r *resource, w watching) (*sharedStore, error) {
 	if shared := c.stores[key]; shared != nil {
 		return shared, nil
 	}
-	shared := &sharedStore{key: key}
+	shared := &sharedStore{key: key, resource: r}
 	shared.Store = trc.NewStore(trc.Options{
 		Name: r.name, Visible: selects(selector, field),
 		OnIncomparable: func(version string) { c.incomparable(shared, version) },

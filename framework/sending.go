@@ -46,7 +46,6 @@ func (q *write) describe() string {
 // proof is what the answer proves: that nothing came between the base, or nothing, and it.
 func (q *write) proof(got answer) trc.Proof {
 	switch {
-	case q.options.unfiltered:
 	case got.created && (q.creates || q.applies):
 		return trc.Proof{Created: true}
 	case q.base != nil && q.base.GetUID() == got.GetUID():
@@ -76,19 +75,31 @@ func (w *writer) execute(ctx context.Context, q write) (Object, error) {
 	case got.GetDeletionTimestamp() != nil && isGone(got.Object):
 		w.wrote(q.resource.gvk)
 		w.cluster.acknowledgeGone(q.resource.gvk, got.Object)
-		return got.Object, nil
+		return got.Object, w.readOtherVersions(ctx, q)
 	}
 	if err := w.take(q, got); err != nil {
 		return nil, err
 	}
-	return got.Object, nil
+	return got.Object, w.readOtherVersions(ctx, q)
+}
+
+// readOtherVersions reads the object for the caches that keep other versions of the kind: an answer is in one
+// version, and only the server can convert it.
+func (w *writer) readOtherVersions(ctx context.Context, q write) error {
+	var errs []error
+	for _, other := range w.cluster.inOtherVersions(q.resource.gvk) {
+		q.resource = other
+		_, err := w.readOneBack(ctx, q)
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // take notes what the answer proves before it is laid over the caches: what these then tell of it is
 // explained already.
 func (w *writer) take(q write, got answer) error {
 	gvk, proof := q.resource.gvk, q.proof(got)
-	if w.page != nil && (proof.Created || proof.Base != "") && w.cluster.comparable(gvk) {
+	if w.page != nil && !q.options.unfiltered && (proof.Created || proof.Base != "") && w.cluster.comparable(gvk) {
 		w.page.Record(trc.Edge{UID: got.GetUID(), From: proof.Base, To: got.GetResourceVersion()})
 	}
 	w.wrote(gvk)
@@ -123,7 +134,7 @@ func (w *writer) deleted(ctx context.Context, q write, got answer, lost bool, er
 		case readErr == nil && live.GetUID() != q.deletes.GetUID():
 			// That another has the name says more than the version that the author's had.
 			w.wrote(gvk)
-			return w.cluster.acknowledge(gvk, live, trc.Proof{})
+			return errors.Join(w.cluster.acknowledge(gvk, live, trc.Proof{}), w.readOtherVersions(ctx, q))
 		case readErr == nil && q.options.ifUnchanged:
 			return w.refused(ctx, q, false, err)
 		}
@@ -139,9 +150,9 @@ func (w *writer) deleted(ctx context.Context, q write, got answer, lost bool, er
 	w.wrote(gvk)
 	if got.Object == nil || isGone(got.Object) {
 		w.cluster.acknowledgeGone(gvk, q.deletes)
-		return nil
+		return w.readOtherVersions(ctx, q)
 	}
-	return w.cluster.acknowledge(gvk, got.Object, trc.Proof{})
+	return errors.Join(w.cluster.acknowledge(gvk, got.Object, trc.Proof{}), w.readOtherVersions(ctx, q))
 }
 
 // refused follows a refusal that says that the caches are behind by a consistent read, so that the next
@@ -216,6 +227,12 @@ type seen struct {
 
 // readBack reads the object consistently and lays it, or its absence, over the caches.
 func (w *writer) readBack(ctx context.Context, q write) (seen, error) {
+	found, err := w.readOneBack(ctx, q)
+	return found, errors.Join(err, w.readOtherVersions(ctx, q))
+}
+
+// readOneBack does so for the caches of the very version.
+func (w *writer) readOneBack(ctx context.Context, q write) (seen, error) {
 	gvk := q.resource.gvk
 	w.wrote(gvk)
 	before := w.cluster.sightings(gvk, q.key)

@@ -3,6 +3,7 @@ package framework
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -118,7 +119,29 @@ func (c *cluster) sighted(r *resource, key trc.Key) Object {
 	}
 	only := *r
 	only.form = metadataForm
-	return c.shown(&only, key)
+	if o := c.shown(&only, key); o != nil {
+		return o
+	}
+	var newest Object
+	for _, other := range c.inOtherVersions(r.gvk) {
+		if o := c.shown(other, key); o != nil && (newest == nil || newer(o, newest)) {
+			newest = o // UID and version are the same in all
+		}
+	}
+	return newest
+}
+
+// inOtherVersions returns the resources of the kind that caches keep in other versions of its group.
+func (c *cluster) inOtherVersions(gvk schema.GroupVersionKind) []*resource {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	found := map[schema.GroupVersionKind]*resource{}
+	for key, s := range c.stores {
+		if key.gvk != gvk && key.gvk.GroupKind() == gvk.GroupKind() {
+			found[key.gvk] = s.resource.writes
+		}
+	}
+	return slices.Collect(maps.Values(found))
 }
 
 // newer reports whether a is known to be newer than b.
