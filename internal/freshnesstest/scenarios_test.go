@@ -1,0 +1,146 @@
+package freshnesstest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/evenkeel/evenkeel/internal/faultproxy"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// scenario is a row of the table: a plan of faults, and what it meets.
+type scenario struct {
+	name string
+	// plan is a file in testdata, none if empty.
+	plan string
+	// namespaces are watched each by itself.
+	namespaces int
+	// pages and shared are how many there may be in each namespace.
+	pages, shared int
+	selector      string
+	auditor       bool
+	// economy begins with a part without foreign changes, in which the faults cost no run.
+	economy bool
+	// lasting: the faults go on until the operator is at rest, not only while others race it.
+	lasting bool
+	epochs  int
+	burst   time.Duration
+}
+
+var scenarios = []scenario{
+	{name: "no faults", economy: true, epochs: 3},
+	{name: "a second controller", auditor: true, epochs: 3},
+	{name: "watches lag", plan: "lag", economy: true, lasting: true, epochs: 2},
+	{name: "watches stall", plan: "stall", economy: true, auditor: true, epochs: 3},
+	{name: "watches are cut", plan: "cut", lasting: true, epochs: 2},
+	{name: "lists hide events", plan: "gaps", auditor: true, lasting: true, epochs: 2},
+	{name: "answers are lost", plan: "lost", epochs: 3},
+	{name: "the server is out of order", plan: "disorder", auditor: true, epochs: 3},
+	{name: "watches are half open", plan: "halfopen", epochs: 2},
+	{name: "several namespaces", plan: "mixed", namespaces: 3, lasting: true, epochs: 2},
+	{name: "objects move in and out of a selector", plan: "mixed", selector: watchedLabel + "=yes", auditor: true, epochs: 3},
+}
+
+func (s scenario) withDefaults() scenario {
+	s.namespaces, s.pages, s.shared = max(s.namespaces, 1), max(s.pages, 4), max(s.shared, 5)
+	s.burst = max(s.burst, time.Second)
+	return s
+}
+
+func TestG01_G02_G03_G04_G12_G14_G16_OnBadDays(t *testing.T) {
+	for _, s := range scenarios {
+		t.Run(s.name, func(t *testing.T) { s.play(t, seedOf(t)) })
+	}
+}
+
+// TestSoak plays the scenarios with fresh seeds for as long as SOAK says.
+func TestSoak(t *testing.T) {
+	if os.Getenv("SOAK") == "" {
+		t.Skip("SOAK says for how long, as in SOAK=10m")
+	}
+	while, err := time.ParseDuration(os.Getenv("SOAK"))
+	must(t, err)
+	for round, end := 1, time.Now().Add(while); time.Now().Before(end) && !t.Failed(); round++ {
+		for _, s := range scenarios {
+			t.Run(fmt.Sprintf("%s %d", s.name, round), func(t *testing.T) { s.play(t, seedOf(t)) })
+		}
+	}
+}
+
+// play has foreign clients race an operator behind the proxy, epoch by epoch, and judges it at the end of each.
+func (s scenario) play(t *testing.T, seed uint64) {
+	s = s.withDefaults()
+	t.Logf("FRESHNESS_SEED=%d", seed)
+	ctx := t.Context()
+	plan := readPlan(t, s.plan)
+	plan.Seed = seed
+	proxy, err := faultproxy.Start(env.Config, faultproxy.Plan{Seed: seed})
+	must(t, err)
+	t.Cleanup(proxy.Stop)
+	w := newWorld(t, ctx, s, seed, proxy.Config())
+	op := w.operate(t, ctx)
+	if s.economy {
+		must(t, proxy.Set(plan.Rules...))
+		w.economy(t, ctx, op, func() { release(t, proxy, plan) })
+	}
+	for range s.epochs {
+		must(t, proxy.Set(plan.Rules...))
+		w.foreigners.race(ctx, 3, s.burst, 50*time.Millisecond)
+		if !s.lasting {
+			release(t, proxy, plan)
+		}
+		w.rest(t, ctx, op)
+		release(t, proxy, plan)
+	}
+	if s.plan != "" && len(proxy.Log()) == 0 {
+		t.Error("the proxy did nothing: the plan does not fit")
+	}
+	t.Logf("%d faults, %d writes", len(proxy.Log()), w.writes.Load())
+}
+
+// economy creates pages, and nothing else happens: each has one run, with the requests it needs.
+func (w *world) economy(t *testing.T, ctx context.Context, op *operator, release func()) {
+	t.Helper()
+	want := map[trc.Key]int{}
+	for _, ns := range w.namespaces {
+		for i, name := range w.cast.pages {
+			p := newPage(ns, name)
+			p.Spec.Exposed = i%2 == 0
+			// The finalizer, the own ConfigMap in two writes, the status; if exposed, another ConfigMap.
+			want[trc.KeyOf(p)] = 4 + (i+1)%2
+			w.foreigners.create(ctx, p)
+		}
+	}
+	release()
+	w.rest(t, ctx, op)
+	for key, requests := range want {
+		if runs := runsOf(op, key); len(runs) != 1 || len(runs[0].Requests) != requests {
+			t.Errorf("G05: %s: want one run with %d requests, got %v", key, requests, runs)
+		}
+	}
+}
+
+func readPlan(t *testing.T, name string) faultproxy.Plan {
+	t.Helper()
+	if name == "" {
+		return faultproxy.Plan{}
+	}
+	file, err := os.Open(filepath.Join("testdata", name+".yaml"))
+	must(t, err)
+	defer func() { must(t, file.Close()) }()
+	plan, err := faultproxy.Parse(file)
+	must(t, err)
+	return plan
+}
+
+// release ends the faults.
+func release(t *testing.T, proxy *faultproxy.Proxy, plan faultproxy.Plan) {
+	t.Helper()
+	for _, rule := range plan.Rules {
+		must(t, proxy.Release(rule.Name))
+	}
+}
