@@ -57,7 +57,7 @@ func TestG01_G02_G03_G04_G12_G14_G16_OnBadDays(t *testing.T) {
 	}
 }
 
-// TestSoak plays the scenarios with fresh seeds for as long as SOAK says.
+// TestSoak plays everything with fresh seeds for as long as SOAK says.
 func TestSoak(t *testing.T) {
 	if os.Getenv("SOAK") == "" {
 		t.Skip("SOAK says for how long, as in SOAK=10m")
@@ -65,9 +65,10 @@ func TestSoak(t *testing.T) {
 	while, err := time.ParseDuration(os.Getenv("SOAK"))
 	must(t, err)
 	for round, end := 1, time.Now().Add(while); time.Now().Before(end) && !t.Failed(); round++ {
-		for _, s := range scenarios {
-			t.Run(fmt.Sprintf("%s %d", s.name, round), func(t *testing.T) { s.play(t, seedOf(t)) })
-		}
+		t.Run(fmt.Sprintf("bad days %d", round), TestG01_G02_G03_G04_G12_G14_G16_OnBadDays)
+		t.Run(fmt.Sprintf("restarts %d", round), TestG02_G04_Restarts)
+		t.Run(fmt.Sprintf("watches of a stale server %d", round), TestG01_G04_WatchesOfAStaleServer)
+		t.Run(fmt.Sprintf("restart onto a stale server %d", round), TestG02_RestartOntoAStaleServer)
 	}
 }
 
