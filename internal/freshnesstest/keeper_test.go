@@ -95,7 +95,9 @@ type observer struct {
 func (r *observer) begin(p *page, c *pageContext) ([]*corev1.ConfigMap, error) {
 	view := map[object]sight{}
 	self := object{webPage, c.Key()}
-	r.witness.saw(r.witness.mark(), self, p, nil)
+	// The primary was read before this run could know of it: only runs of this controller, which is one at a time, had
+	// ended before that for sure.
+	r.witness.saw(r.witness.mark(), object{kind(r.name) + "'s " + webPage, c.Key()}, p, nil)
 	view[self] = sight{p.UID, versionOf(p)}
 	mapped, err := r.list(c)
 	if err != nil {
