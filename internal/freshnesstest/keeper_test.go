@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -182,12 +184,21 @@ func (k *keeper) Reconcile(ctx context.Context, p *page, c *pageContext) (pageUp
 		return pageUpdate{}, err
 	}
 	for _, step := range []func(context.Context, *page, *pageContext, []*corev1.ConfigMap) error{k.own, k.extra, k.shared} {
+		dawdle(ctx)
 		if err := step(ctx, p, c, mapped); err != nil {
 			return pageUpdate{}, err
 		}
 	}
+	dawdle(ctx)
 	p.Status.URL = statusOf(p, mapped)
 	return framework.PatchStatus(p), nil
+}
+
+// dawdle gives others the time to come in between, now and then.
+func dawdle(ctx context.Context) {
+	if rand.IntN(3) == 0 {
+		after(ctx, rand.N(25*time.Millisecond))
+	}
 }
 
 // own applies the page's own ConfigMap, in two writes if there is something to change.

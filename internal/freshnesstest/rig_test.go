@@ -179,9 +179,10 @@ func (w *world) rest(t *testing.T, ctx context.Context, op *operator) {
 			t.Fatalf("not at rest after %v: %v\n  %s\n%s", toRest, err, strings.Join(problems, "\n  "), w.log.about("fail", "conflict"))
 		}
 	}
-	t.Logf("at rest after %v, %d visits, %d reads", time.Since(started).Round(time.Millisecond), len(w.witness.testify().visits), w.witness.reads)
+	said := w.witness.testify()
+	t.Logf("at rest after %v, %d visits, %d reads", time.Since(started).Round(time.Millisecond), len(said.visits), said.reads)
 	before := w.history.last
-	after(ctx, 300*time.Millisecond)
+	after(ctx, 200*time.Millisecond)
 	problems, err := w.judge(ctx)
 	must(t, err)
 	if w.history.last != before {

@@ -32,22 +32,26 @@ type scenario struct {
 }
 
 var scenarios = []scenario{
-	{name: "no faults", economy: true, epochs: 3},
-	{name: "a second controller", auditor: true, epochs: 3},
+	{name: "no faults", economy: true, epochs: 4},
+	{name: "a second controller", auditor: true, epochs: 4},
 	{name: "watches lag", plan: "lag", economy: true, lasting: true, epochs: 2},
-	{name: "watches stall", plan: "stall", economy: true, epochs: 3},
+	{name: "watches stall", plan: "stall", economy: true, epochs: 8},
 	{name: "watches are cut", plan: "cut", lasting: true, epochs: 2},
 	{name: "lists hide events", plan: "gaps", auditor: true, epochs: 2, burst: 3 * time.Second},
-	{name: "answers are lost", plan: "lost", epochs: 3},
-	{name: "the server is out of order", plan: "disorder", auditor: true, epochs: 3},
+	{name: "answers are lost", plan: "lost", epochs: 5},
+	{name: "the server is out of order", plan: "disorder", auditor: true, epochs: 5},
 	{name: "watches are half open", plan: "halfopen", epochs: 2},
 	{name: "several namespaces", plan: "mixed", namespaces: 3, epochs: 2, burst: 2 * time.Second},
 	{name: "objects move in and out of a selector", plan: "mixed", selector: watchedLabel + "=yes", auditor: true, epochs: 3, burst: 2 * time.Second},
 }
 
+// paces are how long foreign clients pause at most, epoch by epoch. Many changes make many races; of few, none makes
+// the run that another one was owed.
+var paces = []time.Duration{50 * time.Millisecond, 500 * time.Millisecond, 150 * time.Millisecond, 500 * time.Millisecond}
+
 func (s scenario) withDefaults() scenario {
-	s.namespaces, s.pages, s.shared = max(s.namespaces, 1), max(s.pages, 4), max(s.shared, 5)
-	s.burst = max(s.burst, time.Second)
+	s.namespaces, s.pages, s.shared = max(s.namespaces, 1), max(s.pages, 6), max(s.shared, 8)
+	s.burst = max(s.burst, 600*time.Millisecond)
 	return s
 }
 
@@ -93,9 +97,9 @@ func (s scenario) play(t *testing.T, seed uint64) {
 		w.economy(t, ctx, op)
 		release(t, proxy, plan)
 	}
-	for range s.epochs {
+	for epoch := range s.epochs {
 		must(t, proxy.Set(plan.Rules...))
-		w.foreigners.race(ctx, 3, s.burst, 50*time.Millisecond)
+		w.foreigners.race(ctx, 3, s.burst, paces[epoch%len(paces)])
 		if !s.lasting {
 			release(t, proxy, plan)
 		}

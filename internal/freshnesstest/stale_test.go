@@ -59,10 +59,10 @@ func TestG01_G04_WatchesOfAStaleServer(t *testing.T) {
 	w := newWorld(t, t.Context(), s, seed, watchesFrom(t, proxy.Config(), stale.Config))
 	op := w.operate(t, t.Context())
 	w.create(t, t.Context(), op)
-	for range 2 {
+	for epoch := range 4 {
 		stale.Pause()
 		must(t, proxy.Set(plan.Rules...))
-		w.foreigners.race(t.Context(), 3, s.burst, 50*time.Millisecond)
+		w.foreigners.race(t.Context(), 3, s.burst, paces[epoch%len(paces)])
 		release(t, proxy, plan)
 		stale.Resume()
 		w.rest(t, t.Context(), op)

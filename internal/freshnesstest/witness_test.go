@@ -159,10 +159,11 @@ type testimony struct {
 	faults   []string
 	visits   []visit
 	deleting map[types.UID]bool
+	reads    int
 }
 
 func (w *witness) testify() testimony {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return testimony{slices.Clone(w.claims), slices.Clone(w.faults), slices.Clone(w.visits), maps.Clone(w.deleting)}
+	return testimony{slices.Clone(w.claims), slices.Clone(w.faults), slices.Clone(w.visits), maps.Clone(w.deleting), w.reads}
 }
