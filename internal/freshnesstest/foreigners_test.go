@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -132,7 +133,10 @@ func (f *foreigners) letGo(ctx context.Context) {
 	for _, ns := range f.namespaces {
 		for _, name := range f.cast.pages {
 			p := newPage(ns, name)
-			f.change(ctx, p, func() { p.Finalizers = without(p.Finalizers, foreignFinalizer) })
+			// A change of every page would make the run that another change was owed.
+			if admin.Get(ctx, client.ObjectKeyFromObject(p), p) == nil && slices.Contains(p.Finalizers, foreignFinalizer) {
+				f.change(ctx, p, func() { p.Finalizers = without(p.Finalizers, foreignFinalizer) })
+			}
 		}
 		f.poke(ctx, newMap(ns, "poke", nil))
 	}
@@ -158,7 +162,9 @@ func (f *foreigners) act(ctx context.Context, random *rand.Rand) {
 		f.changeShared(ctx, random, newMap(ns, shared, nil))
 	case n < 60:
 		f.changeOwn(ctx, random, newMap(ns, page+"-own", nil))
-	case n < 66:
+	case n < 78:
+		f.ambush(ctx, random, ns, page, shared)
+	case n < 82:
 		m := newMap(ns, page+"-extra", nil)
 		if random.IntN(2) == 0 {
 			f.delete(ctx, m)
@@ -167,6 +173,27 @@ func (f *foreigners) act(ctx context.Context, random *rand.Rand) {
 		}
 	default:
 		f.changePage(ctx, random, newPage(ns, page))
+	}
+}
+
+// ambush changes a ConfigMap of a page, and then the page, so that a run writes to the ConfigMap before it has seen
+// the change if the watch is late.
+func (f *foreigners) ambush(ctx context.Context, random *rand.Rand, ns, page, shared string) {
+	m := newMap(ns, page+"-own", nil)
+	change := func() { m.Data["more"] = fmt.Sprint(random.IntN(1000)) }
+	if random.IntN(2) == 0 {
+		m = newMap(ns, shared, nil)
+		change = func() {
+			m.Data["theirs"] = fmt.Sprint(random.IntN(1000))
+			if keys := primariesOf(m); len(keys) > 0 {
+				page = keys[random.IntN(len(keys))].Name
+			}
+		}
+	}
+	html := fmt.Sprintf("h%d", random.IntN(1000))
+	if f.change(ctx, m, change) {
+		p := newPage(ns, page)
+		f.change(ctx, p, func() { p.Spec.HTML = html })
 	}
 }
 

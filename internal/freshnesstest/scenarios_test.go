@@ -32,14 +32,14 @@ type scenario struct {
 }
 
 var scenarios = []scenario{
-	{name: "no faults", economy: true, epochs: 4},
+	{name: "no faults", namespaces: 2, economy: true, epochs: 4},
 	{name: "a second controller", auditor: true, epochs: 4},
 	{name: "watches lag", plan: "lag", economy: true, lasting: true, epochs: 2},
-	{name: "watches stall", plan: "stall", economy: true, epochs: 8},
+	{name: "watches stall", namespaces: 3, plan: "stall", economy: true, epochs: 8},
 	{name: "watches are cut", plan: "cut", lasting: true, epochs: 2},
 	{name: "lists hide events", plan: "gaps", auditor: true, epochs: 2, burst: 3 * time.Second},
-	{name: "answers are lost", plan: "lost", epochs: 5},
-	{name: "the server is out of order", plan: "disorder", auditor: true, epochs: 5},
+	{name: "answers are lost", namespaces: 2, plan: "lost", epochs: 5},
+	{name: "the server is out of order", namespaces: 2, plan: "disorder", auditor: true, epochs: 5},
 	{name: "watches are half open", plan: "halfopen", epochs: 2},
 	{name: "several namespaces", plan: "mixed", namespaces: 3, epochs: 2, burst: 2 * time.Second},
 	{name: "objects move in and out of a selector", plan: "mixed", selector: watchedLabel + "=yes", auditor: true, epochs: 3, burst: 2 * time.Second},

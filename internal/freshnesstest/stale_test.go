@@ -50,7 +50,7 @@ func watchesFrom(t *testing.T, config, from *rest.Config) *rest.Config {
 // for a while, and some answers are lost on the way.
 func TestG01_G04_WatchesOfAStaleServer(t *testing.T) {
 	stale := startStale(t)
-	s, seed := scenario{}.withDefaults(), seedOf(t)
+	s, seed := scenario{namespaces: 3}.withDefaults(), seedOf(t)
 	t.Logf("FRESHNESS_SEED=%d", seed)
 	plan := readPlan(t, "lost")
 	proxy, err := faultproxy.Start(env.Config, faultproxy.Plan{Seed: seed})
