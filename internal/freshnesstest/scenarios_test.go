@@ -47,7 +47,7 @@ var scenarios = []scenario{
 
 // paces are how long foreign clients pause at most, epoch by epoch. Many changes make many races; of few, none makes
 // the run that another one was owed.
-var paces = []time.Duration{50 * time.Millisecond, 500 * time.Millisecond, 150 * time.Millisecond, 500 * time.Millisecond}
+var paces = []time.Duration{50 * time.Millisecond, 300 * time.Millisecond, 150 * time.Millisecond, 300 * time.Millisecond}
 
 func (s scenario) withDefaults() scenario {
 	s.namespaces, s.pages, s.shared = max(s.namespaces, 1), max(s.pages, 6), max(s.shared, 8)
