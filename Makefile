@@ -28,6 +28,13 @@ test: sandbox vet ## Run all tests, with the race detector and that of changes t
 	cd sandbox && go test -race -count=1 -timeout 15m $(SANDBOX_PACKAGES)
 	cd benchmarks && go test -race -count=1 -timeout 10m ./...
 
+SOAK ?= 10m
+
+.PHONY: soak
+soak: sandbox ## Run the models longer, and for SOAK (default 10m) the freshness tests with fresh seeds.
+	go test -race -count=1 -timeout 0 -run Model ./trc -rapid.checks=2000
+	SOAK=$(SOAK) go test -race -count=1 -timeout 0 -v -run '^TestSoak$$' ./internal/freshnesstest
+
 .PHONY: vet
 vet:
 	go vet ./...
