@@ -183,10 +183,12 @@ func (w *world) replacePrimary(random *rand.Rand, until time.Time) error {
 // collectGarbage deletes the Pods of PrefixedPods that are gone, as nobody else here follows owner references.
 func (w *world) collectGarbage(ctx context.Context) error {
 	for w.sleep(10 * time.Second) {
-		primary := w.primary("p")
+		living := map[types.UID]bool{}
+		for _, primary := range w.model.Objects("prefixedpods") {
+			living[primary.GetUID()] = true
+		}
 		for _, pod := range w.pods() {
-			owner := metav1.GetControllerOf(&pod)
-			if pod.DeletionTimestamp != nil || (primary != nil && owner.UID == primary.UID) {
+			if pod.DeletionTimestamp != nil || living[metav1.GetControllerOf(&pod).UID] {
 				continue
 			}
 			if err := w.admin.Delete(ctx, &pod); err != nil && !apierrors.IsNotFound(err) {

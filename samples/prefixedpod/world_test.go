@@ -41,6 +41,8 @@ type world struct {
 	// sent are the writes that the operator sent, with the times.
 	sent []string
 	log  []string
+	// decodedPods are those that were asked for, by version: decoding would be most of the test's work.
+	decodedPods map[string]*corev1.Pod
 }
 
 func newWorld(t *testing.T, seed uint64) *world {
@@ -51,12 +53,13 @@ func newWorld(t *testing.T, seed uint64) *world {
 	must(t, err)
 	admin, err := client.New(model.Config(), client.Options{Scheme: newScheme()})
 	must(t, err)
-	w := &world{t: t, seed: seed, model: model, admin: admin}
+	w := &world{t: t, seed: seed, model: model, admin: admin, decodedPods: map[string]*corev1.Pod{}}
 	w.ctx, w.leave = context.WithCancel(context.Background())
 	w.kubelet = &kubelet{
 		client: admin, every: 2 * time.Second, slowness: 2 * time.Minute, random: w.random(1),
 		pods: func(context.Context) ([]corev1.Pod, error) { return w.pods(), nil },
 		bind: func(ctx context.Context, pod *corev1.Pod) error {
+			pod = pod.DeepCopy()
 			pod.Spec.NodeName = "node"
 			return admin.Update(ctx, pod)
 		},
@@ -197,10 +200,18 @@ func (w *world) changePrefix(name, prefix string) {
 	}
 }
 
+// pods are shared: they must not be changed.
 func (w *world) pods() []corev1.Pod {
 	var pods []corev1.Pod
 	for _, o := range w.model.Objects("pods") {
-		pods = append(pods, *decoded[corev1.Pod](w, o.Object))
+		w.mu.Lock()
+		known := w.decodedPods[o.GetResourceVersion()]
+		if known == nil {
+			known = decoded[corev1.Pod](w, o.Object)
+			w.decodedPods[o.GetResourceVersion()] = known
+		}
+		w.mu.Unlock()
+		pods = append(pods, *known)
 	}
 	return pods
 }
