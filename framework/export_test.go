@@ -37,3 +37,17 @@ func Lanes(op *Operator) int {
 	defer op.cluster.lanes.mu.Unlock()
 	return len(op.cluster.lanes.lanes)
 }
+
+// Unresolved is the number of primaries with writes of unknown fate.
+func Unresolved(op *Operator) (n int) {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	for _, c := range op.controllers {
+		c.(interface{ eachUnresolved(func()) }).eachUnresolved(func() { n++ })
+	}
+	return n
+}
+
+func (c *controller[P]) eachUnresolved(do func()) {
+	c.unresolved.Range(func(any, any) bool { do(); return true })
+}
