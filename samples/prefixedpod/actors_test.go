@@ -39,8 +39,7 @@ func (w *world) play() {
 	if random.IntN(4) == 0 {
 		w.live(func(context.Context) error { return w.replacePrimary(w.random(6), peace) })
 	}
-	stopped := make(chan struct{})
-	go func() { defer close(stopped); w.restart(w.random(7)) }()
+	w.live(func(context.Context) error { w.restart(w.random(7)); return nil })
 	w.sleep(disturbed + settled)
 	synctest.Wait()
 	w.judge("after 30 quiet minutes")
@@ -51,7 +50,6 @@ func (w *world) play() {
 	}
 	w.judge("in the end")
 	w.end()
-	<-stopped
 }
 
 // faults decides about the requests of the operator, and changes the prefix in the midst of them.
@@ -201,19 +199,14 @@ func (w *world) collectGarbage(ctx context.Context) error {
 
 // restart lets the operator die up to three times, each time at some point of one of its writes.
 func (w *world) restart(random *rand.Rand) {
-	for range random.IntN(4) {
-		crash := testenv.NewCrash(1+random.IntN(6), testenv.When(random.IntN(3)))
-		stop := w.operate(crash)
-		select {
-		case <-crash.Dead:
-		case <-w.ctx.Done():
+	for deaths := random.IntN(4); w.ctx.Err() == nil; deaths-- {
+		var crash *testenv.Crash
+		if deaths > 0 {
+			crash = testenv.NewCrash(1+random.IntN(6), testenv.When(random.IntN(3)))
 		}
-		stop()
+		w.operate(w.ctx, crash)
 		w.sleep(time.Duration(random.Int64N(int64(time.Minute))))
 	}
-	stop := w.operate(nil)
-	<-w.ctx.Done()
-	stop()
 }
 
 // judge compares what there is with what there should be.

@@ -1,6 +1,7 @@
 package prefixedpod_test
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -54,12 +55,11 @@ func TestG11TheSeedsRace(t *testing.T) {
 			}
 			return apimodel.Fault{}
 		})
-		stop := w.operate(nil)
+		w.live(func(ctx context.Context) error { w.operate(ctx, nil); return nil })
 		w.create("p", "first-pod-prefix-")
 		w.live(w.kubelet.run)
 		w.sleep(20 * time.Minute)
 		w.end()
-		stop()
 		c := w.census()
 		if len(c.violations) > 0 {
 			t.Error(strings.Join(c.violations, "\n"))

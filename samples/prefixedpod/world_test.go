@@ -129,25 +129,30 @@ func newOperator(config *rest.Config, logger logr.Logger) (*framework.Operator, 
 	return op, prefixedpod.Register(op)
 }
 
-// operate runs an operator, which dies by the crash if there is one, until the returned function is called.
-func (w *world) operate(crash *testenv.Crash) (stop func()) {
+// operate runs an operator until its process is dead, by the crash if there is one, fails at its start, as
+// it may when everything does, or the world ends.
+func (w *world) operate(ctx context.Context, crash *testenv.Crash) {
 	config := w.model.Config()
 	if crash != nil {
 		config.Wrap(crash.Wrap)
+		alive, die := context.WithCancel(ctx)
+		ctx = alive
+		go func() {
+			defer die()
+			select {
+			case <-crash.Dead:
+			case <-alive.Done():
+			}
+		}()
+		defer die()
 	}
 	op, err := newOperator(config, funcr.New(w.note, funcr.Options{Verbosity: 2}))
 	if err != nil {
 		w.t.Error(err)
-		return func() {}
+		return
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- op.Run(ctx) }()
-	return func() {
-		cancel()
-		if err := <-done; err != nil && crash == nil {
-			w.t.Errorf("seed %d: %v", w.seed, err)
-		}
+	if err := op.Run(ctx); err != nil {
+		w.note("the operator ended:", err.Error())
 	}
 }
 
