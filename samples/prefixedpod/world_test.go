@@ -119,9 +119,9 @@ func (w *world) lag(pods, primaries time.Duration) {
 const operatorName = "prefixedpod-operator"
 
 // newOperator returns the operator as its program makes it, but impatient at its end.
-func newOperator(config *rest.Config, logger logr.Logger) (*framework.Operator, error) {
+func newOperator(config *rest.Config, logger logr.Logger, namespaces ...string) (*framework.Operator, error) {
 	op, err := framework.NewOperator(config, framework.OperatorOptions{
-		Scheme: newScheme(), Name: operatorName, Grace: -1, Logger: logger,
+		Scheme: newScheme(), Name: operatorName, Grace: -1, Logger: logger, Namespaces: namespaces,
 	})
 	if err != nil {
 		return nil, err
