@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	histories = flag.Int("histories", 240, "random histories in virtual time")
+	histories = flag.Int("histories", 200, "random histories in virtual time")
 	firstSeed = flag.Uint64("seed", 1, "seed of the first of them")
 )
 
