@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
@@ -83,9 +84,7 @@ func (v *virtual) intercept(r apimodel.Request) apimodel.Fault {
 		}
 		name := r.Name
 		if name == "" {
-			var o metav1.PartialObjectMetadata
-			_ = json.Unmarshal(r.Body, &o) // its name is wanted, if it can be had
-			name = o.Name
+			name = nameIn(r.Body)
 		}
 		v.sent = append(v.sent, r.Verb+" "+resource+" "+name)
 	}
@@ -95,6 +94,18 @@ func (v *virtual) intercept(r apimodel.Request) apimodel.Fault {
 		return apimodel.Fault{}
 	}
 	return decide(r)
+}
+
+// nameIn returns the name of the object in a request, in JSON or, as built-in kinds are sent, protobuf.
+func nameIn(body []byte) string {
+	if o, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(body, nil, nil); err == nil {
+		return o.(metav1.Object).GetName()
+	}
+	var o metav1.PartialObjectMetadata
+	if err := json.Unmarshal(body, &o); err != nil {
+		return err.Error()
+	}
+	return o.Name
 }
 
 // disturb lets a function decide about the operator's requests from now on, nil for nothing.
