@@ -50,3 +50,17 @@ func Rewind(op *Operator, gvk schema.GroupVersionKind) {
 		op.cluster.rewound(s, "7", "3")
 	}
 }
+
+// Unresolved is the number of primaries with writes of unknown fate.
+func Unresolved(op *Operator) (n int) {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	for _, c := range op.controllers {
+		c.(interface{ eachUnresolved(func()) }).eachUnresolved(func() { n++ })
+	}
+	return n
+}
+
+func (c *controller[P]) eachUnresolved(do func()) {
+	c.unresolved.Range(func(any, any) bool { do(); return true })
+}

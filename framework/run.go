@@ -65,7 +65,8 @@ func (c *controller[P]) resolve(ctx context.Context, rc *Context[P]) (resolved b
 	writes := left.([]write)
 	for len(writes) > 0 {
 		if err := rc.write.resolve(ctx, writes[0]); err != nil {
-			c.unresolved.Store(rc.key, writes)
+			rc.write.unresolved = nil // the same write once more
+			c.keep(rc.key, rc.write, writes)
 			return false, err
 		}
 		writes = writes[1:]
@@ -78,10 +79,16 @@ func (c *controller[P]) leave(key trc.Key, w *writer) {
 	if len(w.unresolved) > 0 {
 		earlier, _ := c.unresolved.Load(key)
 		writes, _ := earlier.([]write)
-		c.unresolved.Store(key, append(slices.Clip(writes), w.unresolved...))
-		if c.store.Get(key) == nil {
-			c.unresolved.Delete(key) // no run will come
-		}
+		c.keep(key, w, append(slices.Clip(writes), w.unresolved...))
+	}
+}
+
+// keep keeps writes for the next run of this very primary: another one of that name has no part in them.
+func (c *controller[P]) keep(key trc.Key, w *writer, writes []write) {
+	c.unresolved.Store(key, writes)
+	// Had the primary gone during the run, there was nothing to forget when that was told.
+	if now := c.store.Get(key); now == nil || now.GetUID() != w.owner.GetUID() {
+		c.unresolved.Delete(key)
 	}
 }
 
