@@ -51,16 +51,17 @@ func Rewind(op *Operator, gvk schema.GroupVersionKind) {
 	}
 }
 
-// Unresolved is the number of primaries with writes of unknown fate.
+// Unresolved is the number of writes of unknown fate that wait for the next run of their primary.
 func Unresolved(op *Operator) (n int) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	for _, c := range op.controllers {
-		c.(interface{ eachUnresolved(func()) }).eachUnresolved(func() { n++ })
+		n += c.(interface{ unresolvedWrites() int }).unresolvedWrites()
 	}
 	return n
 }
 
-func (c *controller[P]) eachUnresolved(do func()) {
-	c.unresolved.Range(func(any, any) bool { do(); return true })
+func (c *controller[P]) unresolvedWrites() (n int) {
+	c.unresolved.Range(func(_, writes any) bool { n += len(writes.([]write)); return true })
+	return n
 }

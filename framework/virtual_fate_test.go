@@ -79,6 +79,9 @@ func TestG11ACreateOfUnknownFateKeepsItsNameAcrossRuns(t *testing.T) {
 					if failed := len(records(v.op, newPage("default", "p"))); failed < 2 {
 						t.Errorf("%d runs: no run had to follow one that gave up", failed)
 					}
+					if n := framework.Unresolved(v.op); n > 1 {
+						t.Errorf("G16: %d writes are kept for one of unknown fate", n)
+					}
 					v.disturb(nil)
 					v.pass(20 * time.Minute)
 					sent := slices.Compact(v.writes())
