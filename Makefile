@@ -66,6 +66,10 @@ drift: generate manifests
 bench: ## Run the benchmarks.
 	go test -run '^$$' -bench . -benchmem ./...
 
+.PHONY: mutants
+mutants: sandbox ## Break the library in known ways: every one must be noticed by the tests.
+	go test -count=1 -v -timeout 60m -parallel 2 -run 'TestTheSuites|TestEveryMutantIsKilled' ./internal/mutants -board
+
 .PHONY: sandbox
 sandbox: ## Build bin/sandbox: etcd, Kubernetes and simulated nodes in one program.
 	@mkdir -p bin

@@ -84,6 +84,7 @@ var rules = []rule{
 		"only tests import it, and only it imports envtest",
 	},
 	{"internal/archtest", []string{"std"}, "it reads the packages, it does not use them"},
+	{"internal/mutants", []string{"std"}, "it breaks the packages, it does not use them"},
 }
 
 // onlyForTests may be imported by tests alone.
