@@ -14,3 +14,9 @@ func PendingKeys(op *Operator, controller string) int {
 
 // EndWrites does to writes what the end of Operator.Run does.
 func EndWrites(op *Operator) { op.cluster.flying.end() }
+
+// LedgerEdges is the number of proven writes whose runs are not decided yet.
+func LedgerEdges(op *Operator) int {
+	edges, _ := op.cluster.ledger.Len()
+	return edges
+}

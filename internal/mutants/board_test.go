@@ -110,7 +110,7 @@ var failed = regexp.MustCompile(`(?m)^(?:\s*--- FAIL: (\S+)|\s*\[FAIL\] (.*)|pan
 func (s suite) test(ctx context.Context, binary string) (outcome, error) {
 	arguments := []string{"-test.timeout=" + limit.String(), "-test.run=" + s.run}
 	if s.focus != "" {
-		arguments = append(arguments, "-ginkgo.focus="+s.focus)
+		arguments = append(arguments, "-ginkgo.no-color", "-ginkgo.fail-fast", "-ginkgo.focus="+s.focus)
 	}
 	tests := exec.CommandContext(ctx, binary, arguments...)
 	tests.Dir = filepath.Join(root(), s.folder)
@@ -124,7 +124,7 @@ func (s suite) test(ctx context.Context, binary string) (outcome, error) {
 		got.failures = append(got.failures, string(bytes.TrimSpace(bytes.Join(match[1:], nil))))
 	}
 	switch {
-	case bytes.Contains(output, []byte("[BeforeSuite]")):
+	case bytes.Contains(output, []byte("[FAIL] [BeforeSuite]")):
 		return got, errors.New("the API server did not start")
 	case !got.passed && len(got.failures) == 0:
 		return got, errors.New("the tests ended without naming a failure")
