@@ -65,6 +65,7 @@ drift: generate manifests
 .PHONY: bench
 bench: ## Run the benchmarks.
 	go test -run '^$$' -bench . -benchmem ./...
+	EVENKEEL_FIGURES=1 go test -count=1 -run '^TestFigures$$' -v ./trc
 
 .PHONY: mutants
 mutants: sandbox ## Break the library in known ways: every one must be noticed by the tests.

@@ -50,10 +50,10 @@ type unknownFate struct{ error }
 
 func (u *unknownFate) Unwrap() error { return u.error }
 
-// isAnswer tells what the API server said about the request itself from its being out of order.
+// isAnswer tells what was said about the request itself from the server or the way to it being out of order.
 func isAnswer(err error) bool {
 	var status apierrors.APIStatus
-	if errors.Is(err, errUndecodable) || isTooLarge(err) {
+	if errors.Is(err, errUndecodable) || errors.Is(err, errUnsent) || isTooLarge(err) {
 		return true
 	}
 	return errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError && status.Status().Code != http.StatusTooManyRequests

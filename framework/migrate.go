@@ -45,5 +45,7 @@ func (w *writer) migrate(ctx context.Context, object Object, former []string, op
 		return live, nil
 	}
 	options.subresource = nil
+	// What was confirmed about its content before says nothing of what an apply will take away now.
+	defer w.cluster.memo.drop(r.gvk, key)
 	return w.sendPatch(ctx, write{verb: "migrate", resource: r, key: key, options: options, base: live}, types.JSONPatchType, patch)
 }

@@ -2,6 +2,7 @@ package framework
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -118,6 +119,9 @@ type answer struct {
 // errUndecodable is a complete answer that the Go type cannot hold: the write was carried out.
 var errUndecodable = errors.New("framework: the answer does not fit the Go type")
 
+// errUnsent is a request that could not even be put together.
+var errUnsent = errors.New("framework: the request cannot be sent")
+
 // get reads the object from the API server, consistently.
 func (r *resource) get(ctx context.Context, key trc.Key) (Object, error) {
 	if r.form == metadataForm {
@@ -154,22 +158,42 @@ func (r *resource) patch(ctx context.Context, key trc.Key, kind types.PatchType,
 // delete returns the object if the server answered with one, or none if it answered with a Status: then
 // the object is gone already.
 func (r *resource) delete(ctx context.Context, key trc.Key, options metav1.DeleteOptions) (answer, error) {
-	result := r.client.Delete().NamespaceIfScoped(key.Namespace, r.namespaced).Resource(r.name).Name(key.Name).
-		Body(&options).Do(ctx)
+	body, err := json.Marshal(&options) // as JSON, which clients of every form can send
+	if err != nil {
+		return answer{}, errors.Join(errUnsent, err)
+	}
+	// Answered as JSON too: what came back, an object or a Status, is to be told before it is decoded.
+	request := r.client.Delete().NamespaceIfScoped(key.Namespace, r.namespaced).Resource(r.name).Name(key.Name).
+		SetHeader("Content-Type", runtime.ContentTypeJSON).SetHeader("Accept", runtime.ContentTypeJSON).Body(body)
+	if err := request.Error(); err != nil {
+		return answer{}, errors.Join(errUnsent, err)
+	}
+	result := request.Do(ctx)
 	if err := result.Error(); err != nil {
 		return answer{}, err
 	}
-	decoded, err := result.Get()
+	raw, err := result.Raw()
 	if err != nil {
+		return answer{}, err
+	}
+	var kind metav1.TypeMeta
+	if err := json.Unmarshal(raw, &kind); err != nil {
 		return answer{}, errors.Join(errUndecodable, err)
 	}
-	if o, ok := decoded.(Object); ok && o.GetUID() != "" {
-		return answer{Object: o}, nil
+	if kind.Kind == "Status" {
+		return answer{}, nil
 	}
-	return answer{}, nil
+	o := r.newItem()
+	if err := json.Unmarshal(raw, o); err != nil {
+		return answer{}, errors.Join(errUndecodable, err)
+	}
+	return answer{Object: o}, nil
 }
 
 func (r *resource) do(ctx context.Context, request *rest.Request) (answer, error) {
+	if err := request.Error(); err != nil {
+		return answer{}, errors.Join(errUnsent, err)
+	}
 	var code int
 	result := request.Do(ctx).StatusCode(&code)
 	if err := result.Error(); err != nil {

@@ -3,6 +3,7 @@ package trc_test
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -11,19 +12,19 @@ import (
 )
 
 // rounds times 100 checks of 30 steps on average. More: -rapid.checks, -rapid.steps.
-const rounds = 200
+const rounds = 400
 
 // TestModel_G01_G02_G03_G16 drives a store with random histories of a small API server and compares
 // it after every step with a naive oracle that knows the whole history and forgets nothing.
 func TestModel_G01_G02_G03_G16(t *testing.T) {
 	n := rounds
 	if raceEnabled || testing.Short() {
-		n = rounds / 10
+		n = rounds / 6
 	}
 	steps := 0
 	for range n {
 		rapid.Check(t, func(t *rapid.T) {
-			w := newWorld(t)
+			w := newWorld(t, "")
 			t.Repeat(map[string]func(*rapid.T){
 				"":         func(t *rapid.T) { steps++; w.check(t) },
 				"foreign":  w.foreign,
@@ -33,6 +34,8 @@ func TestModel_G01_G02_G03_G16(t *testing.T) {
 				"event":    w.event,
 				"bookmark": w.bookmark,
 				"relist":   w.relist,
+				"index":    w.index,
+				"remove":   w.remove,
 			})
 			w.settle(t)
 		})
@@ -47,28 +50,40 @@ type commit struct {
 	uid     string
 	out     bool // outside of the selector
 	deleted bool
+	prefix  string // of the versions as text
 }
 
 func (c commit) shown() bool { return c.uid != "" && !c.deleted && !c.out }
 
+// text is the version as the server words it.
+func (c commit) text() string { return c.prefix + strconv.Itoa(c.version) }
+
+// number is the version that text words.
+func (w *world) number(text string) int {
+	v, _ := strconv.Atoi(strings.TrimPrefix(text, w.prefix))
+	return v
+}
+
 func (c commit) object() trc.Object {
-	o := object(c.key.Name, c.uid+"@"+strconv.Itoa(c.version))
+	o := object(c.key.Name, c.uid+"@"+c.text())
 	if c.out {
-		o = hidden(c.key.Name, c.uid+"@"+strconv.Itoa(c.version))
+		o = hidden(c.key.Name, c.uid+"@"+c.text())
 	}
 	return within(c.key.Namespace, o)
 }
 
 // answer is what a write of ours was answered with, on its way to the store.
 type answer struct {
-	commit        // what it did, or what a read found
-	seen   string // for a delete: the last version of the object that we knew
+	commit           // what it did, or what a read found
+	proof  trc.Proof // for a write
+	seen   string    // for a delete: the last version of the object that we knew
 }
 
 type modelWatch struct {
 	*trc.Watch
 	namespace string
 	progress  int // what it has delivered; 0 before the first list
+	removed   bool
 }
 
 // firstVersion makes the versions cross from two digits to three, so that their order is not that of
@@ -80,6 +95,8 @@ type world struct {
 	watches  []*modelWatch
 	keys     []trc.Key
 	selector bool
+	prefix   string // of all versions: with any they are incomparable
+	indexed  bool   // whether an index was added on the way
 
 	log     []commit // the version of log[i] is firstVersion+i
 	of      map[trc.Key][]commit
@@ -94,12 +111,18 @@ type world struct {
 
 	// What readers saw.
 	replay map[trc.Key]trc.Object
+	late   []string // the steps from late answers, since the last answer
 	newest map[string]int
 	broken error
+
+	linked  map[trc.Key]*linked // for incomparable versions
+	deleted map[string]bool     // UIDs that a watch has seen go
 }
 
-func newWorld(t *rapid.T) *world {
+func newWorld(t *rapid.T, prefix string) *world {
 	w := &world{
+		prefix: prefix,
+		linked: map[trc.Key]*linked{}, deleted: map[string]bool{},
 		selector: rapid.Bool().Draw(t, "selector"),
 		of:       map[trc.Key][]commit{}, acknowledged: map[trc.Key][]commit{},
 		gone: map[string]int{}, goneOf: map[trc.Key][]string{}, limited: map[string]bool{},
@@ -121,6 +144,9 @@ func newWorld(t *rapid.T) *world {
 	}
 	w.keys = []trc.Key{{Namespace: "one", Name: "a"}, {Namespace: "two", Name: "a"}, {Namespace: "one", Name: "b"}}
 	w.store.Subscribe(func(transition trc.Transition) {
+		if transition.Late {
+			w.late = append(w.late, describe(transition))
+		}
 		if err := apply(w.replay, transition); err != nil && w.broken == nil {
 			w.broken = err
 		}
@@ -140,7 +166,7 @@ func (w *world) at(key trc.Key, version int) commit {
 			return history[i]
 		}
 	}
-	return commit{key: key, deleted: true}
+	return commit{key: key, deleted: true, prefix: w.prefix}
 }
 
 // write commits a random step of a name and returns it with what was before.
@@ -150,7 +176,7 @@ func (w *world) write(t *rapid.T) (before, after commit) {
 	after = before
 	if before.deleted {
 		w.uids++
-		after = commit{key: key, uid: "u" + strconv.Itoa(w.uids)}
+		after = commit{key: key, uid: "u" + strconv.Itoa(w.uids), prefix: w.prefix}
 	} else {
 		after.deleted = rapid.IntRange(0, 2).Draw(t, "delete") == 0
 	}
@@ -174,13 +200,20 @@ func (w *world) own(t *rapid.T) {
 			return
 		}
 	} else {
-		_, a.commit = w.write(t)
+		var before commit
+		before, a.commit = w.write(t)
+		switch {
+		case before.deleted:
+			a.proof.Created = true
+		case rapid.IntRange(0, 3).Draw(t, "unproven") != 0:
+			a.proof.Base = before.text()
+		}
 	}
 	if a.deleted {
 		known := []string{""}
 		for _, c := range w.of[a.key] {
 			if c.uid == a.uid && !c.deleted {
-				known = append(known, strconv.Itoa(c.version))
+				known = append(known, c.text())
 			}
 		}
 		a.seen = rapid.SampledFrom(known).Draw(t, "seen")
@@ -204,10 +237,18 @@ func (w *world) answer(t *rapid.T) {
 
 // tell acknowledges an answer.
 func (w *world) tell(t *rapid.T, a answer) {
+	watch := w.watchOf(a.key)
+	w.late = nil
 	if !a.deleted {
-		if err := w.store.Acknowledge(a.object(), trc.Proof{}); err != nil {
+		shown := w.store.Get(a.key)
+		if err := w.store.Acknowledge(a.object(), a.proof); err != nil {
 			t.Fatal(err)
 		}
+		if watch == nil {
+			return
+		}
+		w.checkLate(t, a, watch.progress)
+		w.link(a, shown)
 		w.acknowledged[a.key] = append(w.acknowledged[a.key], a.commit)
 		if seen, gone := w.gone[a.uid]; gone {
 			w.gone[a.uid] = max(seen, a.version)
@@ -215,7 +256,11 @@ func (w *world) tell(t *rapid.T, a answer) {
 		return
 	}
 	w.store.AcknowledgeGone(a.key, object("", a.uid+"@").UID, a.seen)
-	seen, _ := strconv.Atoi(a.seen)
+	if watch == nil {
+		return
+	}
+	w.unlink(a)
+	seen := w.number(a.seen)
 	for _, c := range w.acknowledged[a.key] {
 		if c.uid == a.uid {
 			seen = max(seen, c.version)
@@ -225,7 +270,7 @@ func (w *world) tell(t *rapid.T, a answer) {
 	w.goneOf[a.key] = append(w.goneOf[a.key], a.uid)
 	// The limit: between what we knew and the deletion it was out of the watch's sight, or we knew
 	// nothing at all.
-	base := w.at(a.key, w.watchOf(a.key).progress)
+	base := w.at(a.key, watch.progress)
 	w.limited[a.uid] = seen == 0 && base.version < a.version && base.uid != a.uid
 	for _, c := range w.of[a.key] {
 		if c.uid == a.uid && c.version < a.version && w.at(a.key, max(c.version, seen)).out {
@@ -238,7 +283,7 @@ func (w *world) tell(t *rapid.T, a answer) {
 
 func (w *world) watchOf(key trc.Key) *modelWatch {
 	for _, watch := range w.watches {
-		if watch.covers(key) {
+		if watch.covers(key) && !watch.removed {
 			return watch
 		}
 	}
@@ -269,7 +314,7 @@ func (w *world) event(t *rapid.T) {
 // deliver delivers the next event of a watch, and reports whether there was any.
 func (w *world) deliver(t *rapid.T, m *modelWatch) bool {
 	before, after, found := w.next(m)
-	if m.progress == 0 || !found {
+	if m.progress == 0 || !found || m.removed {
 		return false
 	}
 	var err error
@@ -286,6 +331,7 @@ func (w *world) deliver(t *rapid.T, m *modelWatch) bool {
 		t.Fatal(err)
 	}
 	m.progress = after.version
+	w.observed(w.at(after.key, after.version-1), after)
 	return true
 }
 
@@ -295,14 +341,14 @@ func (w *world) bookmark(t *rapid.T) {
 	if _, next, found := w.next(m); found {
 		upTo = next.version - 1
 	}
-	if m.progress == 0 || upTo < m.progress {
+	if m.progress == 0 || upTo < m.progress || m.removed {
 		return
 	}
 	w.mark(t, m, rapid.IntRange(m.progress, upTo).Draw(t, "version"))
 }
 
 func (w *world) mark(t *rapid.T, m *modelWatch, version int) {
-	if err := m.Bookmark(strconv.Itoa(version)); err != nil {
+	if err := m.Bookmark(w.prefix + strconv.Itoa(version)); err != nil {
 		t.Fatal(err)
 	}
 	m.progress = version
@@ -311,6 +357,9 @@ func (w *world) mark(t *rapid.T, m *modelWatch, version int) {
 // relist lists as of any version that is not older than progress: what lies between is never told.
 func (w *world) relist(t *rapid.T) {
 	m := rapid.SampledFrom(w.watches).Draw(t, "watch")
+	if m.removed {
+		return
+	}
 	lowest := max(m.progress, firstVersion-1)
 	w.list(t, m, rapid.IntRange(lowest, w.version()).Draw(t, "version"))
 }
@@ -322,15 +371,62 @@ func (w *world) list(t *rapid.T, m *modelWatch, version int) {
 			listed = append(listed, c.object())
 		}
 	}
-	if err := m.Replace(listed, strconv.Itoa(version)); err != nil {
+	if err := m.Replace(listed, w.prefix+strconv.Itoa(version)); err != nil {
 		t.Fatal(err)
 	}
+	for _, key := range w.keys {
+		if m.covers(key) {
+			w.observed(w.at(key, m.progress), w.at(key, version))
+		}
+	}
 	m.progress = version
+}
+
+// index adds an index while all goes on.
+func (w *world) index(*rapid.T) {
+	if !w.indexed {
+		w.indexed = true
+		_ = w.store.AddIndex("uid", func(o trc.Object) []string { return []string{string(o.GetUID())} })
+	}
+}
+
+// remove removes a watch, or adds it again: what was known of its namespace is forgotten.
+func (w *world) remove(t *rapid.T) {
+	m := rapid.SampledFrom(w.watches).Draw(t, "watch")
+	if m.removed {
+		w.add(m)
+		return
+	}
+	if rapid.IntRange(0, 2).Draw(t, "seldom") > 0 {
+		return
+	}
+	w.store.RemoveWatch(m.namespace)
+	m.removed = true
+	for _, key := range w.keys {
+		if !m.covers(key) {
+			continue
+		}
+		delete(w.replay, key)
+		delete(w.acknowledged, key)
+		delete(w.goneOf, key)
+		delete(w.linked, key)
+		for _, c := range w.of[key] {
+			delete(w.gone, c.uid)
+			delete(w.newest, c.uid)
+		}
+	}
+}
+
+func (w *world) add(m *modelWatch) {
+	m.Watch, m.progress, m.removed = w.store.AddWatch(m.namespace), 0, false
 }
 
 // settle lets everything arrive: then the store is the server, and nothing is left over.
 func (w *world) settle(t *rapid.T) {
 	for _, m := range w.watches {
+		if m.removed {
+			w.add(m)
+		}
 		if m.progress == 0 {
 			w.list(t, m, firstVersion-1)
 		}
@@ -343,6 +439,11 @@ func (w *world) settle(t *rapid.T) {
 	for _, a := range w.pending {
 		w.tell(t, a)
 		w.check(t)
+	}
+	for _, m := range w.watches {
+		if w.prefix != "" { // then only a list ends creations that were deleted before they were answered
+			w.list(t, m, w.version())
+		}
 	}
 	for _, key := range w.keys {
 		want := w.at(key, w.version())

@@ -4,12 +4,34 @@ import (
 	"fmt"
 	"maps"
 	"math"
-	"strconv"
+	"slices"
 
 	"pgregory.net/rapid"
 
 	"github.com/evenkeel/evenkeel/trc"
 )
+
+// checkLate checks that an answer that the watch had passed was told as a step to what is shown now.
+func (w *world) checkLate(t *rapid.T, a answer, progress int) {
+	var want []string
+	shown := w.store.Get(a.key)
+	switch {
+	case w.prefix != "" || a.version > progress || a.out || shown != nil && version(shown) == version(a.object()):
+	case shown == nil || shown.GetUID() != a.object().GetUID():
+		want = append(want, describe(trc.Transition{Old: a.object(), Late: true}))
+		if shown != nil {
+			want = append(want, describe(trc.Transition{New: shown, Late: true}))
+		}
+	default:
+		want = append(want, describe(trc.Transition{Old: a.object(), New: shown, Late: true}))
+	}
+	if _, gone := w.gone[a.uid]; gone && len(w.late) == 0 {
+		return // whoever knows that it is gone need not be told
+	}
+	if !slices.Equal(w.late, want) {
+		t.Fatalf("acknowledged %s at progress %d: told %q, want %q", version(a.object()), progress, w.late, want)
+	}
+}
 
 func (w *world) check(t *rapid.T) {
 	if w.broken != nil {
@@ -26,9 +48,24 @@ func (w *world) check(t *rapid.T) {
 	if !maps.EqualFunc(shown, w.replay, same) {
 		t.Fatalf("transitions lead to %v, readers see %v", w.replay, shown)
 	}
+	for _, o := range shown {
+		if found, err := w.store.ByIndex("uid", string(o.GetUID())); w.indexed && (err != nil || len(found) != 1 || found[0] != o) {
+			t.Fatalf("index added on the way: %s: %v, %v", version(o), found, err)
+		}
+	}
+	if w.prefix != "" {
+		w.checkLinked(t)
+		return
+	}
 	ahead, unsure := 0, 0
 	for _, key := range w.keys {
 		got := w.store.Get(key)
+		if w.watchOf(key) == nil {
+			if got != nil {
+				t.Fatalf("get %s: %s, but nothing watches it", key, version(got))
+			}
+			continue
+		}
 		if err := w.justified(key, got); err != nil {
 			t.Fatalf("get %s: %s: %v", key, version(got), err)
 		}
@@ -73,7 +110,7 @@ func (w *world) justified(key trc.Key, got trc.Object) error {
 		return fmt.Errorf("G01: nothing tells that %s@%d is no longer there", floor.uid, floor.version)
 	}
 	uid := string(got.GetUID())
-	v, _ := strconv.Atoi(got.GetResourceVersion())
+	v := w.number(got.GetResourceVersion())
 	if v < floor.version {
 		return fmt.Errorf("G01: %s@%d was acknowledged", floor.uid, floor.version)
 	}

@@ -31,12 +31,13 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-func newRigWithoutWatch(t *testing.T) *rig {
+func newRigWithoutWatch(t *testing.T) *rig { return newRigWith(t, trc.Options{}) }
+
+func newRigWith(t *testing.T, options trc.Options) *rig {
 	t.Helper()
-	r := &rig{t: t, replay: map[trc.Key]trc.Object{}, Store: trc.NewStore(trc.Options{
-		Name:    "configmaps",
-		Visible: func(o trc.Object) bool { return o.GetLabels()[hiddenLabel] == "" },
-	})}
+	options.Name = "configmaps"
+	options.Visible = func(o trc.Object) bool { return o.GetLabels()[hiddenLabel] == "" }
+	r := &rig{t: t, replay: map[trc.Key]trc.Object{}, Store: trc.NewStore(options)}
 	if err := r.AddIndex("name", func(o trc.Object) []string { return []string{o.GetName()} }); err != nil {
 		t.Fatal(err)
 	}
@@ -59,6 +60,13 @@ func apply(to map[trc.Key]trc.Object, t trc.Transition) error {
 		o = t.Old
 	}
 	key := trc.KeyOf(o)
+	if t.Late { // the one step that does not begin where the last one ended
+		shown := to[key]
+		if t.New == nil && shown != nil && shown.GetUID() == t.Old.GetUID() || t.New != nil && version(shown) != version(t.New) {
+			return fmt.Errorf("%s, but there is %s", describe(t), version(shown))
+		}
+		return nil
+	}
 	if to[key] != t.Old && (to[key] == nil || t.Old == nil || version(to[key]) != version(t.Old)) {
 		return fmt.Errorf("%s, but before it there was %s", describe(t), version(to[key]))
 	}
@@ -77,6 +85,9 @@ func describe(t trc.Transition) string {
 	initial := ""
 	if t.Initial {
 		initial = " initially"
+	}
+	if t.Late {
+		initial = " late"
 	}
 	switch {
 	case t.Old == nil:
@@ -176,6 +187,9 @@ func agree(s *trc.Store) error {
 	all := s.List("", nil)
 	if s.Len() != len(all) {
 		return fmt.Errorf("length %d, but %d listed", s.Len(), len(all))
+	}
+	if keys := s.Keys(""); len(keys) != len(all) {
+		return fmt.Errorf("keys %v, but %d listed", keys, len(all))
 	}
 	byName := map[string]int{}
 	for _, o := range all {

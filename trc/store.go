@@ -1,59 +1,55 @@
 package trc
 
 import (
-	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/cache"
 )
 
-// Object is any API object: a typed one, unstructured or metadata-only.
-type Object interface {
-	metav1.Object
-	runtime.Object
-}
-
-// Key names an object within its resource; Namespace is empty for cluster-scoped ones.
-type Key = types.NamespacedName
-
-// KeyOf returns the key of an object.
-func KeyOf(o Object) Key { return Key{Namespace: o.GetNamespace(), Name: o.GetName()} }
+// DefaultAheadLimit is how many keys may be ahead of their watch before writers are held back.
+const DefaultAheadLimit = 100_000
 
 // Options configure a [Store].
 type Options struct {
 	// Name says whose store this is in errors and logs, as in "configmaps".
 	Name string
 	// Visible tells whether an object lies within the selector of the store's watches. Default: all
-	// do. It must be pure.
+	// do. It must be pure; it is called without any lock.
 	Visible func(Object) bool
 	// KeepManagedFields leaves metadata.managedFields in the cached objects. By default they are
 	// dropped, as they often are half of an object's size.
 	KeepManagedFields bool
-}
-
-// Transition is a step of what readers see of one object. Old is nil for an addition, New for a
-// deletion; both have the same UID otherwise.
-type Transition struct {
-	Old, New Object
-	// Initial is set for objects that were there when the subscription began or that a list found.
-	Initial bool
+	// AheadLimit is the number of keys ahead of their watch from which on [Store.Room] holds writers
+	// back. Default: [DefaultAheadLimit]. Too low, and writers wait whenever the watch is a little
+	// late; too high, and a watch that stalls costs memory: some 300 bytes a key beside the objects.
+	AheadLimit int
+	// OnIncomparable is called once, when a resourceVersion turns out to be no integer: see
+	// [Store.Comparable]. It is called as a subscriber is: in order, without any lock, before the
+	// transitions that follow from it.
+	OnIncomparable func(version string)
+	// OnRewound is called whenever a list is older than what its watch had delivered, which means that
+	// the API server went back in time: etcd was restored from a backup. The overlay of that watch has
+	// been dropped, and every listed object is told as changed, though its version be the same. What the
+	// owner remembers of versions (a ledger, a memo) is void. It is called as OnIncomparable is.
+	OnRewound func(progress, listed string)
 }
 
 // Store is the resources of one kind as readers see them. Create it with [NewStore].
 type Store struct {
-	options Options
-	shown   cache.ThreadSafeStore // written under mu, read without
+	options   Options
+	detector  cache.MutationDetector
+	detecting sync.Once
+	indexes   atomic.Pointer[[]*index] // changed under mu
 
-	mu           sync.Mutex // orders all changes; guards everything below
-	watches      []*Watch
+	mu           sync.RWMutex // a leaf; guards everything below and what the indexes and watches hold
+	items        items
+	watches      map[string]*Watch // by namespace
 	ahead        map[Key]*entry
+	room         chan struct{} // closed when the overlay is no longer full; nil if nobody waits
 	incomparable bool
+	deleted      recentlyDeleted // while incomparable
 	subscribers  []*subscriber
 	pending      []delivery
 	delivering   bool
@@ -61,214 +57,91 @@ type Store struct {
 	syncedClosed bool
 }
 
-// entry is a key whose shown state is ahead of its watch. Invariants: version is beyond the watch's
-// progress, or gone is set and base still has its UID.
-type entry struct {
-	version uint64
-	uid     types.UID // whose version that is
-	object  Object    // what is shown; nil for nothing: it is gone, or outside the selector
-	gone    bool      // the object with uid is known to be deleted, at a version after this one
-	base    Object    // what the watch would show; nil for nothing
-}
-
-type subscriber struct {
-	handle func(Transition)
-	ended  atomic.Bool
-}
-
-type delivery struct {
-	transition Transition
-	to         *subscriber
-	after      func() // instead of a transition
-}
-
 // NewStore returns an empty store without watches.
 func NewStore(options Options) *Store {
+	if options.AheadLimit <= 0 {
+		options.AheadLimit = DefaultAheadLimit
+	}
 	return &Store{
-		options: options,
-		shown:   cache.NewThreadSafeStore(cache.Indexers{}, cache.Indices{}),
-		ahead:   map[Key]*entry{},
-		synced:  make(chan struct{}),
+		options:  options,
+		detector: cache.NewCacheMutationDetector(options.Name),
+		items:    newItems(),
+		watches:  map[string]*Watch{},
+		ahead:    map[Key]*entry{},
+		synced:   make(chan struct{}),
 	}
 }
 
 // Get returns the object as readers see it now, or nil.
 func (s *Store) Get(key Key) Object {
-	item, ok := s.shown.Get(key.String())
-	if !ok {
+	s.mu.RLock()
+	it := s.items.find(key)
+	if it == nil {
+		s.mu.RUnlock()
 		return nil
 	}
-	return item.(Object)
+	o := it.object
+	s.mu.RUnlock()
+	return o
 }
 
 // List returns the objects of a namespace ("" for all) that match the selector (nil for all), in no
 // order.
 func (s *Store) List(namespace string, selector labels.Selector) []Object {
-	var found []Object
-	for _, item := range s.shown.List() {
-		o := item.(Object)
-		if namespace != "" && o.GetNamespace() != namespace {
-			continue
-		}
-		if selector != nil && !selector.Matches(labels.Set(o.GetLabels())) {
-			continue
-		}
-		found = append(found, o)
+	s.mu.RLock()
+	objects := s.items.objects(namespace)
+	s.mu.RUnlock()
+	if selector == nil || selector.Empty() {
+		return objects
 	}
-	return found
+	matching := objects[:0]
+	for _, o := range objects {
+		if selector.Matches(labels.Set(o.GetLabels())) {
+			matching = append(matching, o)
+		}
+	}
+	clear(objects[len(matching):])
+	return matching
+}
+
+// Keys returns the keys of the objects of a namespace ("" for all), in no order.
+func (s *Store) Keys(namespace string) []Key {
+	objects := s.List(namespace, nil)
+	keys := make([]Key, len(objects))
+	for i, o := range objects {
+		keys[i] = KeyOf(o)
+	}
+	return keys
 }
 
 // Len returns the number of objects shown.
-func (s *Store) Len() int { return len(s.shown.ListKeys()) }
-
-// AddIndex adds an index over what readers see; it may be called at any time. The function must be
-// pure and must not read the store: it is called while that is locked. A second index of the same
-// name is refused.
-func (s *Store) AddIndex(name string, values func(Object) []string) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, taken := s.shown.GetIndexers()[name]; taken {
-		return fmt.Errorf("trc: store %s: index %q exists", s.options.Name, name)
-	}
-	return s.shown.AddIndexers(cache.Indexers{name: func(item any) ([]string, error) {
-		return values(item.(Object)), nil
-	}})
-}
-
-// ByIndex returns the objects that the named index files under value, in no order.
-func (s *Store) ByIndex(name, value string) ([]Object, error) {
-	items, err := s.shown.ByIndex(name, value)
-	if err != nil {
-		return nil, fmt.Errorf("trc: store %s: index %q: %w", s.options.Name, name, err)
-	}
-	objects := make([]Object, len(items))
-	for i, item := range items {
-		objects[i] = item.(Object)
-	}
-	return objects, nil
-}
-
-// Subscribe delivers every object there is as an initial addition, and every transition from then
-// on, in order and one at a time. handle must not block for long: it holds up the watch. If it
-// panics, whoever delivers does, be it the watch or a writer; only that transition of that
-// subscriber is lost.
-//
-// The returned function ends the subscription: no call begins after it has returned, except one that
-// another goroutine is just about to make.
-func (s *Store) Subscribe(handle func(Transition)) (unsubscribe func()) {
-	sub := &subscriber{handle: handle}
-	s.mu.Lock()
-	for _, item := range s.shown.List() {
-		s.pending = append(s.pending, delivery{transition: Transition{New: item.(Object), Initial: true}, to: sub})
-	}
-	s.subscribers = append(s.subscribers, sub)
-	s.mu.Unlock()
-	s.deliver()
-	return func() {
-		sub.ended.Store(true)
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.subscribers = slices.DeleteFunc(s.subscribers, func(other *subscriber) bool { return other == sub })
-	}
-}
-
-// After calls f once everything that was queued for the subscribers when After was called has been
-// delivered, from the goroutine that delivers or from this one.
-func (s *Store) After(f func()) {
-	s.mu.Lock()
-	s.pending = append(s.pending, delivery{after: f})
-	s.mu.Unlock()
-	s.deliver()
+func (s *Store) Len() int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.items.count()
 }
 
 // Synced is closed once every watch has delivered its first list.
 func (s *Store) Synced() <-chan struct{} { return s.synced }
 
-// Comparable reports whether the overlay works: false once a resourceVersion was seen that is not an
-// integer. The store then serves what its watches deliver and nothing else.
-func (s *Store) Comparable() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return !s.incomparable
-}
-
-// Ahead returns the number of keys whose shown state is ahead of their watch.
-func (s *Store) Ahead() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.ahead)
-}
-
-// show changes what readers see and queues the transition. It must be called with mu held.
-func (s *Store) showLocked(key Key, o Object, initial bool) {
-	old := s.Get(key)
+// showLocked changes what readers see of a key to f, or to nothing if f has no object, and queues the
+// transition. Renewed says that an object is another one even at the same version.
+func (s *Store) showLocked(key Key, f *filing, initial, renewed bool) {
+	o := f.object
 	if o == nil {
-		if old != nil {
-			s.shown.Delete(key.String())
+		if old := s.items.remove(key); old != nil {
 			s.queueLocked(Transition{Old: old})
 		}
 		return
 	}
-	s.shown.Update(key.String(), o)
+	old := s.items.put(key, f)
 	switch {
 	case old == nil:
 		s.queueLocked(Transition{New: o, Initial: initial})
 	case old.GetUID() != o.GetUID():
 		s.queueLocked(Transition{Old: old})
 		s.queueLocked(Transition{New: o, Initial: initial})
-	case old.GetResourceVersion() != o.GetResourceVersion():
+	case renewed || old.GetResourceVersion() != o.GetResourceVersion():
 		s.queueLocked(Transition{Old: old, New: o, Initial: initial})
-	}
-}
-
-func (s *Store) queueLocked(t Transition) {
-	for _, sub := range s.subscribers {
-		s.pending = append(s.pending, delivery{transition: t, to: sub})
-	}
-}
-
-// deliver hands out what is pending, unless another goroutine is at it already: that one will then
-// hand out ours too, in order.
-func (s *Store) deliver() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.delivering {
-		return
-	}
-	s.delivering = true
-	defer func() { s.delivering = false }()
-	for len(s.pending) > 0 {
-		batch := s.pending
-		s.pending = nil
-		s.handOut(batch)
-	}
-}
-
-// handOut calls the subscribers without the lock, which it must be called with. What a panic leaves
-// over stays pending for the next who delivers, which is the next bookmark at the latest.
-func (s *Store) handOut(batch []delivery) {
-	s.mu.Unlock()
-	next := 0
-	defer func() {
-		s.mu.Lock()
-		if next < len(batch) {
-			s.pending = append(batch[next:], s.pending...)
-		}
-	}()
-	for next < len(batch) {
-		d := batch[next]
-		next++
-		if d.after != nil {
-			d.after()
-		} else if !d.to.ended.Load() {
-			d.to.handle(d.transition)
-		}
-	}
-}
-
-// transform prepares an object for the store, in place.
-func (s *Store) transform(o Object) {
-	if !s.options.KeepManagedFields {
-		o.SetManagedFields(nil)
 	}
 }

@@ -3,43 +3,28 @@ package trc
 import (
 	"context"
 	"fmt"
-	"sync"
-	"time"
+	"strconv"
+	"sync/atomic"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
 
-// ListerWatcher lists and watches one resource in one namespace or in all.
-type ListerWatcher interface {
-	List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error)
-	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
-}
-
-// Watched is one watch of a store.
-type Watched struct {
-	// Namespace is what the watch covers, "" for all namespaces or a cluster-scoped resource.
-	Namespace string
-	// From is where lists and watches come from.
-	From ListerWatcher
-	// Expected is an object of the type the watch delivers; others are refused with a log line.
-	Expected Object
-}
-
 // Watch is the side of a [Store] that a client-go Reflector feeds. Its methods are those of
-// cache.ReflectorStore, cache.ReflectorBookmarkStore and cache.TransformingStore.
+// cache.ReflectorStore, cache.ReflectorBookmarkStore and cache.TransformingStore. What is no API
+// object, is nil, or lacks a name, resourceVersion or UID is refused with an error and changes nothing;
+// a list with one such item is refused as a whole.
 type Watch struct {
 	store     *Store
 	namespace string
 
 	// Guarded by store.mu.
-	progress uint64
+	progress uint64 // up to which version everything is in the store
+	ahead    byVersion
 	listed   bool
+	removed  bool
+	stop     context.CancelFunc // ends what feeds it; nil if that is not Run
 
-	errMu sync.Mutex // guards err; a leaf
-	err   error
+	err atomic.Pointer[error] // of the last request; nil before the first
 }
 
 var (
@@ -47,73 +32,68 @@ var (
 	_ cache.TransformingStore      = (*Watch)(nil)
 )
 
-// AddWatch adds a watch of a namespace to the store, for a Reflector to feed. [Store.Run] does both.
+// AddWatch adds a watch of a namespace ("" for all) to the store, for a Reflector to feed, and returns
+// it; if there is one already, that. [Store.Run] does both. A store has either one watch of all
+// namespaces or some of single ones.
 func (s *Store) AddWatch(namespace string) *Watch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	w := &Watch{store: s, namespace: namespace}
-	s.watches = append(s.watches, w)
+	return s.addWatchLocked(namespace)
+}
+
+func (s *Store) addWatchLocked(namespace string) *Watch {
+	w := s.watches[namespace]
+	if w == nil {
+		w = &Watch{store: s, namespace: namespace}
+		s.watches[namespace] = w
+	}
 	return w
 }
 
-// Run feeds the store from the given watches until ctx ends; it may be called once. Lists and
-// watches that fail are repeated with the Reflector's back-off (0.8 s to 30 s); [Store.Err] tells of
-// the last failure.
-func (s *Store) Run(ctx context.Context, watched ...Watched) {
-	var reflectors sync.WaitGroup
-	watches := make([]*Watch, len(watched))
-	for i, from := range watched {
-		watches[i] = s.AddWatch(from.Namespace)
-	}
-	for i, from := range watched {
-		reflectors.Go(func() { watches[i].run(ctx, s.options.Name, from) })
-	}
-	reflectors.Wait()
-}
-
-func (w *Watch) run(ctx context.Context, name string, from Watched) {
-	lw := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			list, err := from.From.List(ctx, options)
-			w.setErr(err)
-			return list, err
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			events, err := from.From.Watch(ctx, options)
-			w.setErr(err)
-			return events, err
-		},
-	}
-	var expected any
-	if from.Expected != nil {
-		expected = from.Expected
-	}
-	cache.NewReflectorWithOptions(lw, expected, w, cache.ReflectorOptions{
-		Name: name, TypeDescription: name, MinWatchTimeout: 5 * time.Minute,
-	}).RunWithContext(ctx)
-}
-
-// Err returns the failure of the last list or watch request of any watch, nil if the last ones
-// succeeded.
-func (s *Store) Err() error {
+// RemoveWatch ends the watch of a namespace; there need not be one. Readers no longer see objects of the
+// namespace, and answers to writes there are ignored. No transition tells of that, for nothing was
+// deleted; what was queued before is still delivered. What the Watch is fed from now on is dropped
+// without an error, and [Store.Run] feeds it no longer. If the namespace is added again, its objects
+// come as additions.
+func (s *Store) RemoveWatch(namespace string) {
 	s.mu.Lock()
-	watches := s.watches
-	s.mu.Unlock()
-	for _, w := range watches {
-		w.errMu.Lock()
-		err := w.err
-		w.errMu.Unlock()
-		if err != nil {
-			return err
+	w := s.watches[namespace]
+	if w == nil {
+		s.mu.Unlock()
+		return
+	}
+	delete(s.watches, namespace)
+	w.removed = true
+	for _, key := range s.aheadOfLocked(w) {
+		s.forgetLocked(key)
+	}
+	for _, o := range s.items.objects(namespace) {
+		s.items.remove(KeyOf(o))
+	}
+	s.closeSyncedLocked()
+	stop := w.stop
+	s.unlockAndDeliver()
+	if stop != nil {
+		stop()
+	}
+}
+
+func (s *Store) watchOfLocked(namespace string) *Watch {
+	if w := s.watches[""]; w != nil {
+		return w
+	}
+	return s.watches[namespace]
+}
+
+// aheadOfLocked returns the keys that are ahead of a watch.
+func (s *Store) aheadOfLocked(w *Watch) []Key {
+	var keys []Key
+	for key, e := range s.ahead {
+		if e.watch == w {
+			keys = append(keys, key)
 		}
 	}
-	return nil
-}
-
-func (w *Watch) setErr(err error) {
-	w.errMu.Lock()
-	defer w.errMu.Unlock()
-	w.err = err
+	return keys
 }
 
 // Add takes in an event of the watch.
@@ -125,127 +105,134 @@ func (w *Watch) Update(item any) error { return w.observe(item, false) }
 // Delete takes in an event of the watch. Its object carries the version of the deletion.
 func (w *Watch) Delete(item any) error { return w.observe(item, true) }
 
-// objectOf returns what a watch delivered, prepared for the store.
-func (s *Store) objectOf(item any) (Object, error) {
-	o, ok := item.(Object)
-	if !ok {
-		return nil, fmt.Errorf("trc: store %s: %T is no API object", s.options.Name, item)
-	}
-	s.transform(o)
-	return o, nil
-}
-
 func (w *Watch) observe(item any, deleted bool) error {
 	s := w.store
-	o, err := s.objectOf(item)
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	version, _ := s.parseLocked(o.GetResourceVersion())
-	seen := o
+	var seen [1]filing
 	if deleted {
-		seen = nil
+		if _, err := objectOf(item); err != nil {
+			return fmt.Errorf("trc: store %s: %w", s.options.Name, err)
+		}
+	} else {
+		var err error
+		if seen[0], err = s.take(item); err != nil {
+			return fmt.Errorf("trc: store %s: %w", s.options.Name, err)
+		}
 	}
-	s.observeLocked(KeyOf(o), version, seen, false)
-	s.passLocked(w, version)
-	s.mu.Unlock()
-	s.deliver()
+	o := item.(Object)
+	s.lockFiled(seen[:])
+	if w.removed {
+		s.mu.Unlock()
+		return nil
+	}
+	version, _ := s.parseLocked(o.GetResourceVersion())
+	s.observeLocked(KeyOf(o), version, &seen[0], false, false)
+	s.passLocked(w, max(version, w.progress))
+	s.unlockAndDeliver()
 	return nil
 }
 
 // Replace takes in a list, which may step over events. A list older than the progress of its watch
 // means that the server went back in time (etcd restored from a backup): what was acknowledged
-// before never happened, and is dropped.
+// before never happened, and is dropped. See [Options.OnRewound].
 func (w *Watch) Replace(items []any, resourceVersion string) error {
 	s := w.store
-	objects := make([]Object, len(items))
+	objects := make([]filing, len(items))
+	keys := make([]Key, len(items))
+	listed := make(map[Key]struct{}, len(items))
 	for i, item := range items {
-		var err error
-		if objects[i], err = s.objectOf(item); err != nil {
-			return err
+		if _, err := objectOf(item); err != nil { // of all before any is prepared
+			return fmt.Errorf("trc: store %s: list: item %d: %w", s.options.Name, i, err)
 		}
 	}
-	s.mu.Lock()
-	version, _ := s.parseLocked(resourceVersion)
-	listed := make(map[Key]struct{}, len(objects))
-	if version < w.progress {
-		s.forgetAheadLocked(w)
+	for i, item := range items {
+		objects[i], _ = s.take(item)
+		keys[i] = KeyOf(objects[i].object)
+		listed[keys[i]] = struct{}{}
 	}
-	for _, o := range objects {
-		listed[KeyOf(o)] = struct{}{}
-		s.observeLocked(KeyOf(o), version, o, !w.listed)
+	s.lockFiled(objects)
+	if w.removed {
+		s.mu.Unlock()
+		return nil
 	}
-	for _, key := range s.coveredLocked(w) {
-		if _, ok := listed[key]; !ok {
-			s.observeLocked(key, version, nil, false)
-		}
+	version, ok := s.parseLocked(resourceVersion)
+	rewound := ok && version < w.progress
+	if rewound {
+		s.rewindLocked(w, resourceVersion)
+	}
+	for i := range objects {
+		s.observeLocked(keys[i], version, &objects[i], !w.listed, rewound)
+	}
+	for _, key := range s.unlistedLocked(w, listed) {
+		s.observeLocked(key, version, &filing{}, false, false)
 	}
 	s.passLocked(w, version)
 	w.listed = true
 	s.closeSyncedLocked()
-	s.mu.Unlock()
-	s.deliver()
+	s.unlockAndDeliver()
 	return nil
 }
 
-// coveredLocked returns the keys that the watch covers and that are shown or ahead.
-func (s *Store) coveredLocked(w *Watch) []Key {
+// unlistedLocked returns the keys that the watch covers, that are shown or ahead, and not listed.
+func (s *Store) unlistedLocked(w *Watch, listed map[Key]struct{}) []Key {
 	var keys []Key
-	for _, item := range s.shown.List() {
-		if key := KeyOf(item.(Object)); s.watchOfLocked(key.Namespace) == w {
-			keys = append(keys, key)
+	for _, o := range s.items.objects(w.namespace) {
+		if key := KeyOf(o); s.watchOfLocked(key.Namespace) == w {
+			if _, ok := listed[key]; !ok {
+				keys = append(keys, key)
+			}
 		}
 	}
-	for key, e := range s.ahead {
-		if e.object == nil && s.watchOfLocked(key.Namespace) == w {
+	for _, key := range s.aheadOfLocked(w) {
+		if _, ok := listed[key]; !ok && s.ahead[key].result.object == nil {
 			keys = append(keys, key)
 		}
 	}
 	return keys
 }
 
-func (s *Store) forgetAheadLocked(w *Watch) {
-	for key, e := range s.ahead {
-		if s.watchOfLocked(key.Namespace) == w {
-			delete(s.ahead, key)
-			s.showLocked(key, e.base, false)
-		}
+// rewindLocked forgets what was ahead of a watch whose server has gone back in time. The list that
+// showed it then tells one step, from what was shown to what it holds.
+func (s *Store) rewindLocked(w *Watch, listed string) {
+	if tell, progress := s.options.OnRewound, strconv.FormatUint(w.progress, 10); tell != nil {
+		s.pending = append(s.pending, delivery{call: func() { tell(progress, listed) }})
+	}
+	for _, key := range s.aheadOfLocked(w) {
+		s.forgetLocked(key)
 	}
 }
 
 func (s *Store) closeSyncedLocked() {
+	if s.syncedClosed || len(s.watches) == 0 {
+		return
+	}
 	for _, w := range s.watches {
 		if !w.listed {
 			return
 		}
 	}
-	if !s.syncedClosed {
-		s.syncedClosed = true
-		close(s.synced)
-	}
+	s.syncedClosed = true
+	close(s.synced)
 }
 
 // Bookmark moves the progress of the watch without an event.
 func (w *Watch) Bookmark(resourceVersion string) error {
 	s := w.store
 	s.mu.Lock()
-	if version, ok := s.parseLocked(resourceVersion); ok {
-		s.passLocked(w, version)
+	if version, ok := s.parseLocked(resourceVersion); ok && !w.removed {
+		s.passLocked(w, max(version, w.progress))
 	}
-	s.mu.Unlock()
-	s.deliver()
+	s.unlockAndDeliver()
 	return nil
 }
 
 // Resync does nothing: a resync is a matter of the scheduler's max interval.
 func (w *Watch) Resync() error { return nil }
 
-// Transformer drops managedFields already while the first list streams in.
+// Transformer drops most of managedFields already while the first list streams in.
 func (w *Watch) Transformer() cache.TransformFunc {
 	return func(item any) (any, error) {
-		if o, ok := item.(Object); ok {
-			w.store.transform(o)
+		if o, err := objectOf(item); err == nil && !w.store.options.KeepManagedFields {
+			reduceManagedFields(o)
 		}
 		return item, nil
 	}

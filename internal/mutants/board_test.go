@@ -88,7 +88,7 @@ func (m mutant) overlay(folder string) (string, error) {
 // build compiles the tests of a suite with an overlay, or without one.
 func (s suite) build(ctx context.Context, folder, overlay string) (binary string, err error) {
 	binary = filepath.Join(folder, strings.ReplaceAll(s.folder, "/", "-")+".test")
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-overlay="+overlay, "-o", binary, "./"+s.folder)
+	build := exec.CommandContext(ctx, "go", "test", "-c", "-ldflags=-s -w", "-overlay="+overlay, "-o", binary, "./"+s.folder)
 	build.Dir = root()
 	if output, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("does not compile: %w\n%s", err, output)

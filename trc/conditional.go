@@ -1,0 +1,134 @@
+package trc
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Comparable reports whether versions are integers, as they are since Kubernetes 1.35 (KEP-5504). It is
+// false for good once one was seen that is not, as some aggregated API servers have. Nothing tells then
+// whether an answer is newer than what the watch has delivered, and nothing is guessed:
+//
+//   - The answer to a write is shown only if its [Proof] says what it was based on, and only while the
+//     watch shows exactly that (equality), or an earlier one of a chain of own writes that are based on
+//     each other. Anything else ends it: another version, another UID, absence.
+//   - A creation is shown until the watch says anything of its name, a list that lacks it included, and
+//     not at all if the watch has seen it come and go already. Limit: absence before it and absence
+//     after it look alike. If both lie in a gap of the watch, or a thousand others go before its answer
+//     is acknowledged, it is shown until the next news or list. And a list, or an
+//     object of others by that name, from before the creation ends it too soon: readers go back until
+//     its event comes.
+//   - Before the first list, and without a proof, an answer is not shown.
+//   - What is proven gone is hidden while the watch shows that very UID.
+//   - No transition is Late.
+//
+// The answers that were ahead when the first such version was met are no longer shown, for their proofs
+// have not been kept; the UIDs that were proven gone stay hidden.
+func (s *Store) Comparable() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return !s.incomparable
+}
+
+func (s *Store) becomeIncomparableLocked(version string) {
+	s.incomparable = true
+	if tell := s.options.OnIncomparable; tell != nil {
+		s.pending = append(s.pending, delivery{call: func() { tell(version) }})
+	}
+	for key, e := range s.ahead {
+		s.forgetLocked(key)
+		if e.gone && e.base.object != nil && e.base.object.GetUID() == e.uid {
+			e.version = 0
+			s.keepLocked(e)
+		} else {
+			s.showLocked(key, &e.base, false, false)
+		}
+	}
+}
+
+// noteDeletedLocked notes if the watch of a key goes over to f from an object that f is not.
+func (s *Store) noteDeletedLocked(key Key, e *entry, f *filing) {
+	var before Object
+	if e != nil {
+		before = e.base.object
+	} else if it := s.items.find(key); it != nil {
+		before = it.object
+	}
+	if before != nil && (f.object == nil || f.object.GetUID() != before.GetUID()) {
+		s.deleted.add(before.GetUID())
+	}
+}
+
+// recentlyDeleted is the UIDs that the watches have seen go last, as a ring.
+type recentlyDeleted struct {
+	uids []types.UID
+	next int
+}
+
+func (r *recentlyDeleted) add(uid types.UID) {
+	if len(r.uids) < 1000 {
+		r.uids = append(r.uids, uid)
+		return
+	}
+	r.uids[r.next] = uid
+	r.next = (r.next + 1) % len(r.uids)
+}
+
+// isBeyond reports whether the entry's result is proven to come after f.
+func (e *entry) isBeyond(f *filing) bool {
+	return f.object != nil && f.object.GetUID() == e.uid && slices.Contains(e.links, f.object.GetResourceVersion())
+}
+
+// linkLocked shows an answer if it is proven to follow what is shown.
+func (s *Store) linkLocked(w *Watch, key Key, answer *filing, visible bool, proof Proof) {
+	version, uid := answer.object.GetResourceVersion(), answer.object.GetUID()
+	e := &entry{key: key, watch: w, uid: uid, tip: version}
+	if before := s.ahead[key]; before != nil {
+		if before.tip == "" || before.uid != uid || before.tip != proof.Base {
+			return
+		}
+		e.base, e.links = before.base, append(before.links, before.tip)
+	} else {
+		e.base = s.items.filing(key)
+		switch {
+		case !w.listed || !proof.holdsOf(&e.base, answer):
+			return
+		case e.base.object == nil && (!visible || slices.Contains(s.deleted.uids, uid)):
+			return // nothing is to be seen of it, or no longer
+		}
+		e.links = []string{proof.Base}
+	}
+	if slices.Contains(e.links, version) {
+		return // nothing was written
+	}
+	if visible {
+		e.result = *answer
+	}
+	s.keepLocked(e)
+	s.showLocked(key, &e.result, false, false)
+}
+
+// holdsOf reports whether the proof is about what the watch shows.
+func (p Proof) holdsOf(base, answer *filing) bool {
+	if base.object == nil {
+		return p.Created
+	}
+	return !p.Created && p.Base != "" && p.Base == base.object.GetResourceVersion() &&
+		base.object.GetUID() == answer.object.GetUID()
+}
+
+// hideLocked hides a UID that is gone while the watch shows it, or has yet to show it.
+func (s *Store) hideLocked(e *entry) {
+	e.version = 0
+	if before := s.ahead[e.key]; before != nil {
+		if before.uid != e.uid {
+			return
+		}
+		e.base = before.base
+	} else if e.base = s.items.filing(e.key); e.base.object == nil || e.base.object.GetUID() != e.uid {
+		return
+	}
+	s.keepLocked(e)
+	s.showLocked(e.key, &e.result, false, false)
+}

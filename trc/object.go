@@ -1,0 +1,57 @@
+package trc
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Object is any API object: a typed one, unstructured or metadata-only.
+type Object interface {
+	metav1.Object
+	runtime.Object
+}
+
+// Key names an object within its resource; Namespace is empty for cluster-scoped ones.
+type Key = types.NamespacedName
+
+// KeyOf returns the key of an object.
+func KeyOf(o Object) Key { return Key{Namespace: o.GetNamespace(), Name: o.GetName()} }
+
+// objectOf returns item as an object that can be stored, or says what it lacks for that.
+func objectOf(item any) (Object, error) {
+	o, ok := item.(Object)
+	if !ok {
+		return nil, fmt.Errorf("%T is no API object", item)
+	}
+	if v := reflect.ValueOf(o); v.Kind() == reflect.Pointer && v.IsNil() {
+		return nil, fmt.Errorf("%T is nil", item)
+	}
+	switch {
+	case o.GetName() == "":
+		return nil, errors.New("it has no name")
+	case o.GetResourceVersion() == "":
+		return nil, fmt.Errorf("%s has no resourceVersion", KeyOf(o))
+	case o.GetUID() == "":
+		return nil, fmt.Errorf("%s has no uid", KeyOf(o))
+	}
+	return o, nil
+}
+
+// take checks an object that is about to enter the store, and prepares it for that in place.
+func (s *Store) take(item any) (filing, error) {
+	o, err := objectOf(item)
+	if err != nil {
+		return filing{}, err
+	}
+	f := filing{object: o, last: lastManagerOf(o)}
+	if !s.options.KeepManagedFields {
+		dropManagedFields(o)
+	}
+	s.detector.AddObject(o)
+	return f, nil
+}

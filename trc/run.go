@@ -1,0 +1,109 @@
+package trc
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// ListerWatcher lists and watches one resource in one namespace or in all.
+type ListerWatcher interface {
+	List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error)
+	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+}
+
+// Watched is one watch of a store.
+type Watched struct {
+	// Namespace is what the watch covers, "" for all namespaces or a cluster-scoped resource.
+	Namespace string
+	// From is where lists and watches come from.
+	From ListerWatcher
+	// Expected is an object of the type the watch delivers; others are refused with a log line.
+	Expected Object
+}
+
+// Run feeds the store from the given watches until ctx ends, or until all of them are removed with
+// [Store.RemoveWatch]. It may be called again for namespaces that are added later. Lists and watches
+// that fail are repeated with the Reflector's back-off (0.8 s to 30 s); [Store.Err] tells of the last
+// failure.
+//
+// If the environment variable KUBE_CACHE_MUTATION_DETECTOR is true, the first call compares every
+// second what entered the store with a copy, and panics if somebody changed it.
+func (s *Store) Run(ctx context.Context, watched ...Watched) {
+	var running sync.WaitGroup
+	detecting, stopDetecting := context.WithCancel(ctx)
+	s.detecting.Do(func() {
+		running.Go(func() { s.detector.Run(detecting.Done()) })
+	})
+	// All are added before any is fed, or the first might pass for all of them.
+	var reflectors sync.WaitGroup
+	feeds := make([]func(), len(watched))
+	s.mu.Lock()
+	for i, from := range watched {
+		w := s.addWatchLocked(from.Namespace)
+		ctx, stop := context.WithCancel(ctx)
+		w.stop = stop
+		feeds[i] = func() {
+			defer stop()
+			w.run(ctx, s.options.Name, from)
+		}
+	}
+	s.mu.Unlock()
+	for _, feed := range feeds {
+		reflectors.Go(feed)
+	}
+	reflectors.Wait()
+	stopDetecting()
+	running.Wait()
+}
+
+func (w *Watch) run(ctx context.Context, name string, from Watched) {
+	lw := &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			list, err := from.From.List(ctx, options)
+			w.setErr(err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			events, err := from.From.Watch(ctx, options)
+			w.setErr(err)
+			return events, err
+		},
+	}
+	var expected any
+	if from.Expected != nil {
+		expected = from.Expected
+	}
+	cache.NewReflectorWithOptions(lw, expected, w, cache.ReflectorOptions{
+		Name: name, TypeDescription: name, MinWatchTimeout: 5 * time.Minute,
+	}).RunWithContext(ctx)
+}
+
+// Err returns the failure of the last list or watch request of any watch, or else that the overlay is
+// full (see [Store.Room]), or nil if all is well.
+func (s *Store) Err() error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, w := range s.watches {
+		if err := w.lastErr(); err != nil {
+			return err
+		}
+	}
+	return s.fullLocked()
+}
+
+func (w *Watch) lastErr() error {
+	if err := w.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (w *Watch) setErr(err error) {
+	w.err.Store(&err)
+}
