@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/scheduler"
@@ -253,14 +252,9 @@ func (c *controller[P]) primaryChanged(t trc.Transition) {
 	})
 }
 
-// needsRun decides whether a cause makes the primary due: a step that its own proven writes explain does
-// not. Everything else does, deletions and objects that only now became its own above all.
+// needsRun decides whether a cause makes the primary due: its own proven writes do not.
 func (c *controller[P]) needsRun(key trc.Key, cause timeline.Cause) bool {
-	step, ok := cause.(timeline.Resource)
-	if !ok || step.Action == timeline.Deleted || step.Entered {
-		return true
-	}
-	return !c.operator.cluster.ledger.Explains(c.ledgerWriter(key), types.UID(step.UID), step.OldVersion, step.NewVersion)
+	return !eventsource.Own(c.operator.cluster.ledger, c.ledgerWriter(key), cause)
 }
 
 func (c *controller[P]) ledgerWriter(key trc.Key) trc.Writer {

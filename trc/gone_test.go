@@ -25,7 +25,7 @@ func TestG03_O13_OwnDeleteIsSeenAtOnceAndLateEventsOfTheOldUIDAreHidden(t *testi
 	r.deletes(object("a", "u1@14"))
 	r.sees("a", "absent")
 	r.isAhead(0)
-	r.tells()
+	r.tells("delete a u1@13 late")
 }
 
 func TestG03_O13_OwnDeleteOfWhatTheWatchDoesNotKnowYet(t *testing.T) {
@@ -202,7 +202,7 @@ func TestG03_DeleteOfAnIncarnationBeyondTheOneThatTheWatchShows(t *testing.T) {
 	r.sees("a", "absent")
 	r.deletes(object("a", "u2@13"))
 	r.isAhead(0)
-	r.tells("add a u1@5 initially", "delete a u1@5")
+	r.tells("add a u1@5 initially", "delete a u1@5", "delete a u2@12 late")
 }
 
 func TestG03_DeleteByAVersionOlderThanOurLastWriteOutsideTheSelector(t *testing.T) {

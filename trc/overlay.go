@@ -22,10 +22,11 @@ type Proof struct {
 // object in a namespace that no watch covers is ignored; one outside the store's selector hides the key
 // until the watch has passed it.
 //
-// An answer that the watch has already passed is not shown. What is shown instead, be it nothing, is told
-// as a [Transition] from it that is Late, unless it is the very same version: the object may have been
-// changed or deleted by another in a gap of the watch, and nobody would hear of it (O16). That is not
-// told of a UID that is known to be gone, nor of an answer outside the selector.
+// An answer that the watch, or a newer answer, has passed already is not shown. What is shown instead,
+// be it nothing, is told as a [Transition] from it that is Late, unless it is the very same version: the
+// object may have been changed or deleted by another in between, and nobody would hear of it (O16). One
+// that is known to be gone is told of like any other, as who knows may not be whose answer this is. An
+// answer outside the selector leads nowhere.
 //
 // It returns an error for what is no API object, is nil, or lacks a name, resourceVersion or UID, and
 // then has changed nothing.
@@ -62,14 +63,13 @@ func (s *Store) acknowledgeLocked(key Key, answer *filing, visible bool, proof P
 	if visible {
 		e.result = *answer
 	}
-	s.overlayLocked(e)
+	if !s.overlayLocked(e) && visible {
+		s.tellLateLocked(key, answer.object)
+	}
 }
 
-// tellLateLocked tells the step from an answer that its watch has passed to what is shown.
+// tellLateLocked tells the step from an answer to what is shown instead, unless that is it.
 func (s *Store) tellLateLocked(key Key, answer Object) {
-	if e := s.ahead[key]; e != nil && e.gone && e.uid == answer.GetUID() {
-		return
-	}
 	var shown Object
 	if it := s.items.find(key); it != nil {
 		shown = it.object
@@ -117,11 +117,11 @@ func (s *Store) goneLocked(key Key, uid types.UID, version string) {
 	s.overlayLocked(e)
 }
 
-// overlayLocked lays e over its key, unless what lies there is newer. Versions order the
-// incarnations of a name too: all of a later one are beyond all of an earlier one. Within an
-// incarnation, that it is gone outdoes all else, and then the newest version it is known to have had
-// counts: up to there the name belongs to it and reads absent.
-func (s *Store) overlayLocked(e *entry) {
+// overlayLocked lays e over its key, unless what lies there is newer, and reports whether it did.
+// Versions order the incarnations of a name too: all of a later one are beyond all of an earlier one.
+// Within an incarnation, that it is gone outdoes all else, and then the newest version it is known to
+// have had counts: up to there the name belongs to it and reads absent.
+func (s *Store) overlayLocked(e *entry) bool {
 	before := s.ahead[e.key]
 	if before == nil {
 		e.base = s.items.filing(e.key)
@@ -130,20 +130,21 @@ func (s *Store) overlayLocked(e *entry) {
 		switch {
 		case before.uid != e.uid || before.gone == e.gone:
 			if before.version >= e.version {
-				return // an older answer that came late
+				return false // an older answer that came late
 			}
 		case before.gone:
 			s.raiseLocked(before, e.version)
-			return
+			return false
 		default:
 			e.version = max(before.version, e.version)
 		}
 	}
 	if e.version <= e.watch.progress && (e.base.object == nil || e.base.object.GetUID() != e.uid) {
-		return // the watch has seen it go
+		return false // the watch has seen it go
 	}
 	s.keepLocked(e)
 	s.showLocked(e.key, &e.result, false, false)
+	return true
 }
 
 // parseLocked reads a version as KEP-5504 defines it: a positive integer without leading zeros. One

@@ -15,9 +15,9 @@ type Transition struct {
 	Old, New Object
 	// Initial is set for objects that were there when the subscription began or that a list found.
 	Initial bool
-	// Late is set for a step from the answer to an own write that the watch had passed before the
-	// answer was acknowledged, to what is shown instead: nobody could see Old. What a subscriber was
-	// told of the watch's way there may be told so a second time, but it is never left out.
+	// Late is set for a step from the answer to an own write that the watch, or a newer answer, had
+	// passed before it was acknowledged, to what is shown instead: nobody could see Old. What a
+	// subscriber was told of the way there may be told so a second time, but it is never left out.
 	Late bool
 }
 
