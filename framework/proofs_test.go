@@ -2,6 +2,7 @@ package framework_test
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"strings"
 	"sync"
@@ -165,6 +166,35 @@ var _ = Describe("What is proven of a write", func() {
 		for range 2 {
 			Eventually(seen).Should(Receive(HaveLen(1)))
 		}
+	})
+
+	It("G02 outlives a restart: the first list is consistent also where lists are not streamed", func() {
+		var mu sync.Mutex
+		var lists []string
+		refuse := func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(request *http.Request) (*http.Response, error) {
+				query := request.URL.Query()
+				if query.Get("sendInitialEvents") != "" {
+					return &http.Response{
+						StatusCode: http.StatusBadRequest, Request: request, Header: http.Header{"Content-Type": {"application/json"}},
+						Body: io.NopCloser(strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"BadRequest","code":400}`)),
+					}, nil
+				}
+				if request.Method == http.MethodGet && query.Get("watch") == "" && strings.HasSuffix(request.URL.Path, "s") {
+					mu.Lock()
+					defer mu.Unlock()
+					lists = append(lists, query.Get("resourceVersion"))
+				}
+				return next.RoundTrip(request)
+			})
+		}
+		create(page)
+		op, _ := operate(ns, r, options(), func(config *restConfig) { config.Wrap(refuse) })
+		expectRuns(op, page, 1)
+		mu.Lock()
+		defer mu.Unlock()
+		Expect(len(lists)).To(BeNumerically(">=", 2))
+		Expect(lists).To(HaveEach(BeEmpty()), "any other version may be older than what was read before")
 	})
 
 	It("G12 saves requests, but an apply is sent again if another undid it", func() {

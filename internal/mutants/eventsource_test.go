@@ -33,4 +33,28 @@ var ofEventSource = []mutant{
 		new:    "!i.options.Filter(nil, t.New)",
 		kills:  []suite{{folder: "eventsource"}},
 	},
+	{
+		name:   "own writes make their primary due",
+		breaks: "G05: own writes cause no further run",
+		file:   "eventsource/own.go",
+		old:    "	return ledger.Explains(",
+		new:    "	return step.UID == \"\" && ledger.Explains(",
+		kills:  store("TestFilter"),
+	},
+	{
+		name:   "adoptions are own",
+		breaks: "O17: an adopted object makes its primary due once",
+		file:   "eventsource/own.go",
+		old:    "step.Action == timeline.Deleted || step.Entered",
+		new:    "step.Action == timeline.Deleted",
+		kills:  store("TestFilter"),
+	},
+	{
+		name:   "deletions are own",
+		breaks: "O10: a deletion is always delivered",
+		file:   "eventsource/own.go",
+		old:    "	if !ok || step.Action == timeline.Deleted || step.Entered {\n		return false\n	}\n",
+		new:    "	if !ok || step.Entered {\n		return false\n	}\n	if step.Action == timeline.Deleted {\n		return true\n	}\n",
+		kills:  store("TestFilter"),
+	},
 }

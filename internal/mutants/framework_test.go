@@ -7,20 +7,12 @@ func specs(focus string) []suite {
 
 var ofFramework = []mutant{
 	{
-		name:   "own writes make their primary due",
-		breaks: "G05: own writes cause no further run",
-		file:   "framework/controller.go",
-		old:    "	return !c.operator.cluster.ledger.Explains(c.ledgerWriter(key), types.UID(step.UID), step.OldVersion, step.NewVersion)\n",
-		new:    "	return types.UID(step.UID) != \"\"\n",
-		kills:  specs("An own write G05"),
-	},
-	{
 		name:   "what one primary's run wrote is own for all primaries",
 		breaks: "O8: the other primaries of a shared secondary are due",
 		file:   "framework/controller.go",
 		old:    "trc.Writer{Controller: c.name, Primary: key}",
 		new:    "trc.Writer{Controller: c.name}",
-		kills:  specs("An own write O8"),
+		kills:  specs("Own writes O8"),
 	},
 	{
 		name:   "what one controller wrote is own for all controllers",
@@ -28,31 +20,7 @@ var ofFramework = []mutant{
 		file:   "framework/controller.go",
 		old:    "trc.Writer{Controller: c.name, Primary: key}",
 		new:    "trc.Writer{Primary: key}",
-		kills:  specs("An own write O8"),
-	},
-	{
-		name:   "a change is own if any write was",
-		breaks: "G04: no foreign change is lost",
-		file:   "framework/controller.go",
-		old:    "types.UID(step.UID), step.OldVersion, step.NewVersion)",
-		new:    "types.UID(step.UID), step.NewVersion, step.NewVersion) && step.Action != timeline.Updated",
-		kills:  specs("C46|O7"),
-	},
-	{
-		name:   "adoptions are own",
-		breaks: "O17: an adopted object makes its primary due once",
-		file:   "framework/controller.go",
-		old:    "step.Action == timeline.Deleted || step.Entered",
-		new:    "step.Action == timeline.Deleted",
-		kills:  specs("An own write O17"),
-	},
-	{
-		name:   "deletions are own",
-		breaks: "O10: a deletion is always delivered",
-		file:   "framework/controller.go",
-		old:    "	if !ok || step.Action == timeline.Deleted || step.Entered {\n		return true\n	}\n",
-		new:    "	if !ok || step.Entered {\n		return true\n	}\n	if step.Action == timeline.Deleted {\n		return false\n	}\n",
-		kills:  specs("C46"),
+		kills:  specs("proven of a write O8"),
 	},
 	{
 		name:   "what is proven is forgotten when the run returns",
@@ -60,7 +28,7 @@ var ofFramework = []mutant{
 		file:   "framework/run.go",
 		old:    "		result.Decided = rc.write.close\n",
 		new:    "		rc.write.close()\n",
-		kills:  specs("An own write O1 "),
+		kills:  specs("Own writes O1 O2 G05"),
 	},
 	{
 		name:   "what is proven is forgotten before the caches have told of it",
@@ -68,7 +36,7 @@ var ofFramework = []mutant{
 		file:   "framework/sending.go",
 		old:    "	for _, s := range stores {\n		s.After(done)\n	}\n	done()\n",
 		new:    "	for range stores {\n		done()\n	}\n	done()\n",
-		kills:  specs("An own write G05"),
+		kills:  specs("proven of a write G05"),
 	},
 	{
 		name:   "what is proven is never forgotten",
@@ -76,7 +44,7 @@ var ofFramework = []mutant{
 		file:   "framework/sending.go",
 		old:    "			w.page.Close()\n",
 		new:    "			w.page = nil\n",
-		kills:  specs("An own write G05"),
+		kills:  specs("Own writes G05"),
 	},
 	{
 		name:   "an apply carries no version, and is taken as proven",
@@ -84,7 +52,7 @@ var ofFramework = []mutant{
 		file:   "framework/apply.go",
 		old:    "	metadata[\"uid\"], metadata[\"resourceVersion\"] = string(held.GetUID()), held.GetResourceVersion()\n",
 		new:    "	metadata[\"uid\"] = string(held.GetUID())\n",
-		kills:  specs("An own write O7"),
+		kills:  specs("Own writes O7"),
 	},
 	{
 		name:   "an apply that is repeated without a version is taken as proven",
@@ -92,7 +60,15 @@ var ofFramework = []mutant{
 		file:   "framework/apply.go",
 		old:    "	q.base, q.optimistic = nil, false\n",
 		new:    "	q.optimistic = false\n",
-		kills:  specs("An own write O7"),
+		kills:  specs("Own writes O7"),
+	},
+	{
+		name:   "an apply for a version carries no UID",
+		breaks: "G14: what has vanished is not created anew",
+		file:   "framework/apply.go",
+		old:    "	metadata[\"uid\"], metadata[\"resourceVersion\"] = string(held.GetUID()), held.GetResourceVersion()\n",
+		new:    "	metadata[\"resourceVersion\"] = held.GetResourceVersion()\n",
+		kills:  specs("does not create a primary anew"),
 	},
 	{
 		name:   "an apply is repeated without its UID",
@@ -100,7 +76,7 @@ var ofFramework = []mutant{
 		file:   "framework/apply.go",
 		old:    "	delete(metadata, \"resourceVersion\")\n",
 		new:    "	delete(metadata, \"resourceVersion\")\n	delete(metadata, \"uid\")\n",
-		kills:  specs("An own write G14"),
+		kills:  specs("G14 does not patch or apply"),
 	},
 	{
 		name:   "an apply that found an object counts as one that created it",
@@ -108,7 +84,7 @@ var ofFramework = []mutant{
 		file:   "framework/sending.go",
 		old:    "	case got.created && (q.creates || q.applies):\n",
 		new:    "	case q.creates || q.applies && q.base == nil:\n",
-		kills:  specs("An own write O2"),
+		kills:  specs("proven of a write O2"),
 	},
 	{
 		name:   "merge patches carry no version",
@@ -116,15 +92,7 @@ var ofFramework = []mutant{
 		file:   "framework/patch.go",
 		old:    "	preconditions := map[string]string{\"resourceVersion\": from.GetResourceVersion()}\n",
 		new:    "	preconditions := map[string]string{}\n",
-		kills:  specs("What Reconcile returns does not overwrite"),
-	},
-	{
-		name:   "patches carry no UID",
-		breaks: "G14: no write lands on another UID than the one that was read",
-		file:   "framework/patch.go",
-		old:    "	if uid := from.GetUID(); uid != \"\" {\n",
-		new:    "	if uid := from.GetUID(); uid == \"none\" {\n",
-		kills:  specs("vanished|replaced|incarnation"),
+		kills:  specs("proven of a write G09"),
 	},
 	{
 		name:   "a finalizer that meets a conflict is patched on the stale view again",
@@ -132,7 +100,7 @@ var ofFramework = []mutant{
 		file:   "framework/primary.go",
 		old:    "			return nil, err\n		}\n		current = live\n",
 		new:    "			return nil, err\n		}\n		current = copyOf[P](current)\n		current.SetResourceVersion(live.GetResourceVersion())\n",
-		kills:  specs("fight over finalizers"),
+		kills:  specs("proven of a write G09"),
 	},
 	{
 		name:   "the finalizer is taken off whoever has the name now",
@@ -148,7 +116,7 @@ var ofFramework = []mutant{
 		file:   "framework/sending.go",
 		old:    "	case got.GetDeletionTimestamp() != nil && isGone(got.Object):\n",
 		new:    "	case got.GetDeletionTimestamp() != nil && got.GetUID() == \"\":\n",
-		kills:  specs("An own write G03"),
+		kills:  specs("proven of a write G03"),
 	},
 	{
 		name:   "an own delete is not laid over the caches",
@@ -164,7 +132,7 @@ var ofFramework = []mutant{
 		file:   "framework/cluster.go",
 		old:    "		if err := s.Acknowledge(own, proof); err != nil {\n			return err\n		}\n",
 		new:    "		return s.Acknowledge(own, proof)\n",
-		kills:  specs("untyped secondaries|G01"),
+		kills:  specs("proven of a write G01"),
 	},
 	{
 		name:   "a conflict is not followed by a consistent read",
@@ -180,7 +148,7 @@ var ofFramework = []mutant{
 		file:   "framework/writer.go",
 		old:    "send: func(ctx context.Context) (answer, error) {\n		return r.create(",
 		new:    "send: func(ctx context.Context) (answer, error) {\n		if object.GetGenerateName() != \"\" {\n			object.SetName(generateName(object.GetGenerateName()))\n		}\n		return r.create(",
-		kills:  specs("An own write O11"),
+		kills:  specs("Own writes O11"),
 	},
 	{
 		name:   "a write whose answer is lost is given up",
@@ -188,7 +156,7 @@ var ofFramework = []mutant{
 		file:   "framework/fate.go",
 		old:    "		case err == nil || q.once,",
 		new:    "		case true,",
-		kills:  specs("An own write O11"),
+		kills:  specs("Own writes O11"),
 	},
 	{
 		name:   "applies to one object do not take turns",
@@ -196,7 +164,7 @@ var ofFramework = []mutant{
 		file:   "framework/lanes.go",
 		old:    "make(chan struct{}, 1)}\n		t.free <- struct{}{}\n",
 		new:    "make(chan struct{}, 64)}\n		for range 32 {\n			t.free <- struct{}{}\n		}\n",
-		kills:  specs("takes its turn"),
+		kills:  specs("G05 lets sixteen"),
 	},
 	{
 		name:   "an apply is left out whatever others did to the object",
@@ -204,7 +172,7 @@ var ofFramework = []mutant{
 		file:   "framework/memo.go",
 		old:    "	if !ok || content != known.live {\n",
 		new:    "	if !ok || content == (digest{}) {\n",
-		kills:  specs("is sent again"),
+		kills:  specs("proven of a write G12"),
 	},
 	{
 		name:   "an apply is left out though its intent is another one",
@@ -212,7 +180,15 @@ var ofFramework = []mutant{
 		file:   "framework/memo.go",
 		old:    "known.uid != live.GetUID() || known.intent != sha256.Sum256(intent)",
 		new:    "known.uid != live.GetUID()",
-		kills:  specs("An own write O7"),
+		kills:  specs("Own writes O7"),
+	},
+	{
+		name:   "the first list may be older than what was read before a restart",
+		breaks: "G02: the first list is consistent",
+		file:   "framework/resource.go",
+		old:    "		options.ResourceVersion = \"\"\n",
+		new:    "		options.ResourceVersion = \"0\"\n",
+		kills:  specs("proven of a write G02"),
 	},
 	{
 		name:   "a run's writes outlive it",
@@ -223,12 +199,12 @@ var ofFramework = []mutant{
 		kills:  specs("leaves no write of a run under way"),
 	},
 	{
-		name:   "cleanup that failed takes the finalizer off",
-		breaks: "G09: the finalizer goes only after cleanup succeeded",
+		name:   "a finalizer that is to be kept is kept only for a given time",
+		breaks: "C87: the finalizer is kept if cleanup says so",
 		file:   "framework/run.go",
 		old:    "	if control.keep {\n",
 		new:    "	if control.keep && control.rescheduled {\n",
-		kills:  specs("C87|Cleanup"),
+		kills:  specs("proven of a write C87"),
 	},
 	{
 		name:   "the finalizer comes after the first side effect",

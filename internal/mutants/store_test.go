@@ -64,8 +64,8 @@ var ofStore = []mutant{
 		name:   "a late answer to a write shortens a tombstone",
 		breaks: "G03: what is known to be deleted is not returned again",
 		file:   "trc/overlay.go",
-		old:    "			s.raiseLocked(before, e.version)\n			return\n",
-		new:    "			return\n",
+		old:    "			s.raiseLocked(before, e.version)\n			return false\n",
+		new:    "			return false\n",
 		kills:  store("TestG03"),
 	},
 	{
@@ -107,6 +107,22 @@ var ofStore = []mutant{
 		old:    "		if visible {\n			s.tellLateLocked(key, answer.object)\n		}\n",
 		new:    "",
 		kills:  store("TestO16|TestC32"),
+	},
+	{
+		name:   "an answer that a newer one has overtaken leads to nothing",
+		breaks: "G04: no foreign change is lost",
+		file:   "trc/overlay.go",
+		old:    "	if !s.overlayLocked(e) && visible {\n",
+		new:    "	if !s.overlayLocked(e) && version == 0 {\n",
+		kills:  store("TestC33|TestO|TestFilter"),
+	},
+	{
+		name:   "a full overlay holds nobody back",
+		breaks: "G16: the overlay is bounded by holding writers back",
+		file:   "trc/ahead.go",
+		old:    "		s.mu.Lock()\n		if len(s.ahead) < s.options.AheadLimit {\n",
+		new:    "		s.mu.Lock()\n		if s.options.AheadLimit > 0 {\n",
+		kills:  store("TestFullOverlay"),
 	},
 	{
 		name:   "an object of ours that is gone when progress passes it is still shown",
@@ -157,7 +173,7 @@ var ofStore = []mutant{
 		kills:  append(store("After"), specs("An own write G05")...),
 	},
 	{
-		name:   "what comes late is not ordered by its versions, though these are no integers",
+		name:   "versions that are no integers are ordered all the same",
 		breaks: "O14: without comparable versions nothing is guessed",
 		file:   "trc/overlay.go",
 		old:    "		s.becomeIncomparableLocked(version)\n		return 0, false\n",
