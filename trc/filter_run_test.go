@@ -32,7 +32,7 @@ type party struct {
 	requests []*request
 	writes   int
 
-	proven   []proven // by the run, on any object
+	proven []proven // by the run, on any object
 	// view is what there was to see when the last run started, by name, moved on by its own proven writes.
 	view [3]state
 	// ambiguous are the writes of unknown fate that were carried out, by name: the next run must see them.
