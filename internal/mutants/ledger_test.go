@@ -1,5 +1,8 @@
 package mutants
 
+// ledgerTests are those of the ledger alone.
+var ledgerTests = store("TestO1_O2|TestPaths|TestO5|TestClosing|TestO15|TestForget|TestModel_O15|TestG16_NothingIsLeftOfManyRuns")
+
 var ofLedger = []mutant{
 	{
 		name:   "a change is own if another object's was",
@@ -7,7 +10,7 @@ var ofLedger = []mutant{
 		file:   "trc/ledger.go",
 		old:    "				if edge.UID != uid || edge.From != at {\n",
 		new:    "				if edge.From != at {\n",
-		kills:  store("TestLedger|TestFilter"),
+		kills:  ledgerTests,
 	},
 	{
 		name:   "a change is own if its new version is",
@@ -15,7 +18,7 @@ var ofLedger = []mutant{
 		file:   "trc/ledger.go",
 		old:    "				if edge.UID != uid || edge.From != at {\n",
 		new:    "				if edge.UID != uid || edge.From != at && edge.To != to {\n",
-		kills:  store("TestLedger|TestFilter"),
+		kills:  ledgerTests,
 	},
 	{
 		name:   "several own writes in a row are foreign",
@@ -23,7 +26,7 @@ var ofLedger = []mutant{
 		file:   "trc/ledger.go",
 		old:    "				reached = append(reached, edge.To)\n",
 		new:    "",
-		kills:  store("TestLedger|TestFilter"),
+		kills:  ledgerTests,
 	},
 	{
 		name:   "what others wrote is own",
@@ -31,7 +34,7 @@ var ofLedger = []mutant{
 		file:   "trc/ledger.go",
 		old:    "	pages := l.pages[writer]\n",
 		new:    "	var pages []*Page\n	for _, of := range l.pages {\n		pages = append(pages, of...)\n	}\n	_ = writer\n",
-		kills:  store("TestLedger|TestFilter"),
+		kills:  ledgerTests,
 	},
 	{
 		name:   "only the last run's writes are own",
@@ -39,7 +42,7 @@ var ofLedger = []mutant{
 		file:   "trc/ledger.go",
 		old:    "	if len(pages) == 0 || to == \"\" {\n		return false\n	}\n",
 		new:    "	if len(pages) == 0 || to == \"\" {\n		return false\n	}\n	pages = pages[len(pages)-1:]\n",
-		kills:  store("TestLedger|TestFilter"),
+		kills:  ledgerTests,
 	},
 	{
 		name:   "a page that was closed takes further edges",
@@ -47,7 +50,7 @@ var ofLedger = []mutant{
 		file:   "trc/ledger.go",
 		old:    "	if p.closed {\n		return\n	}\n",
 		new:    "",
-		kills:  store("TestLedger|TestFilter"),
+		kills:  ledgerTests,
 	},
 	{
 		name:   "a full ledger grows",
@@ -55,7 +58,7 @@ var ofLedger = []mutant{
 		file:   "trc/ledger.go",
 		old:    "	for l.edges > l.limit {\n		l.forgetOldestLocked()\n	}\n",
 		new:    "",
-		kills:  store("TestLedger|TestFilter"),
+		kills:  ledgerTests,
 	},
 	{
 		name:   "what was proven before a restore from a backup still counts",
@@ -63,6 +66,6 @@ var ofLedger = []mutant{
 		file:   "trc/ledger.go",
 		old:    "	for l.oldest != nil {\n		l.clearLocked(l.oldest)\n	}\n",
 		new:    "",
-		kills:  store("TestLedger|TestFilter"),
+		kills:  ledgerTests,
 	},
 }
