@@ -15,7 +15,7 @@ SANDBOX_PACKAGES := ./sandbox/... ./internal/await/... ./internal/cli/... ./inte
 
 .PHONY: help
 help: ## Show this list.
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: sandbox ## Show the WebPage operator on a control plane of its own; ONCE=1 to do so unattended.
@@ -26,11 +26,13 @@ demo: sandbox ## Show the WebPage operator on a control plane of its own; ONCE=1
 test: sandbox vet ## Run all tests, with the race detector.
 	go test -race -count=1 -timeout 20m ./...
 	cd sandbox && go test -race -count=1 -timeout 15m $(SANDBOX_PACKAGES)
+	cd benchmarks && go test -race -count=1 -timeout 10m ./...
 
 .PHONY: vet
 vet:
 	go vet ./...
 	cd sandbox && go vet $(SANDBOX_PACKAGES)
+	cd benchmarks && go vet ./...
 
 .PHONY: lint
 lint: vet ## Check format, static analysis and that everything compiles for macOS.
@@ -38,8 +40,10 @@ lint: vet ## Check format, static analysis and that everything compiles for macO
 		echo "not formatted, run make format:" $$unformatted >&2; exit 1; fi
 	$(TOOL) staticcheck ./...
 	cd sandbox && $(TOOL) staticcheck $(SANDBOX_PACKAGES)
+	cd benchmarks && $(TOOL) staticcheck ./...
 	GOOS=darwin go vet ./...
 	cd sandbox && GOOS=darwin go vet $(SANDBOX_PACKAGES)
+	cd benchmarks && GOOS=darwin go vet ./...
 
 .PHONY: format
 format: ## Format all Go files.
@@ -70,6 +74,10 @@ bench: ## Run the benchmarks.
 .PHONY: mutants
 mutants: sandbox ## Break the library in known ways: every one must be noticed by the tests.
 	go test -count=1 -v -timeout 60m -parallel 2 -run 'TestTheSuites|TestEveryMutantIsKilled' ./internal/mutants -board
+
+.PHONY: bench-compare
+bench-compare: sandbox ## Compare with controller-runtime and client-go; COMPARE="-quick" for flags.
+	cd benchmarks && go run ./cmd/compare $(COMPARE)
 
 .PHONY: sandbox
 sandbox: ## Build bin/sandbox: etcd, Kubernetes and simulated nodes in one program.

@@ -75,7 +75,7 @@ func (i *Informer) handle(t trc.Transition, sink Sink) {
 	if i.options.Filter != nil && !i.options.Filter(t.Old, t.New) {
 		return
 	}
-	cause := CauseOf(i.options.Name, i.options.Kind, t)
+	cause := CauseOf(i.store, i.options.Name, i.options.Kind, t)
 	offered := map[trc.Key]bool{}
 	offer := func(o trc.Object) {
 		if o == nil {
@@ -93,8 +93,8 @@ func (i *Informer) handle(t trc.Transition, sink Sink) {
 	offer(t.New)
 }
 
-// CauseOf describes a transition seen by the named source.
-func CauseOf(source, kind string, t trc.Transition) timeline.Resource {
+// CauseOf describes a transition of a store that was seen by the named source.
+func CauseOf(store *trc.Store, source, kind string, t trc.Transition) timeline.Resource {
 	o := t.New
 	if o == nil {
 		o = t.Old
@@ -115,6 +115,7 @@ func CauseOf(source, kind string, t trc.Transition) timeline.Resource {
 	}
 	if t.New != nil {
 		cause.NewVersion = t.New.GetResourceVersion()
+		cause.Manager, _, _ = store.LastManager(trc.KeyOf(t.New))
 	}
 	return cause
 }

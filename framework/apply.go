@@ -3,6 +3,7 @@ package framework
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -109,13 +110,16 @@ func (w *writer) sendApply(ctx context.Context, r *resource, key trc.Key, intent
 	if err != nil {
 		return nil, err
 	}
-	said := memoKey{r.gvk, key, options.fieldManager, options.isStatus(), options.leaveToOthers}
+	said := memoKey{r.gvk, key, applier{options.fieldManager, options.isStatus(), options.leaveToOthers}}
 	if held != nil && options.authorVersion == "" && !options.dryRun && w.cluster.memo.confirms(said, body, held) {
 		return held.DeepCopyObject().(Object), nil
 	}
 	stored, err := w.optimistically(ctx, r, key, intent, held, options)
 	if err == nil && !options.dryRun {
 		w.cluster.memo.remember(said, body, stored)
+		if w.cluster.shown(r, key) == nil {
+			w.cluster.memo.drop(r.gvk, key) // nobody will tell when it goes
+		}
 	}
 	return stored, err
 }
@@ -136,9 +140,33 @@ func (w *writer) optimistically(ctx context.Context, r *resource, key trc.Key, i
 	if err == nil || !q.optimistic || !isStale(err) {
 		return stored, err
 	}
+	if len(options.subresource) > 0 {
+		return w.onLiveVersion(ctx, q, intent, err)
+	}
 	delete(metadata, "resourceVersion")
 	q.base, q.optimistic = nil, false
 	return w.sendIntent(ctx, q, intent)
+}
+
+// onLiveVersion repeats an apply to a sub-resource for the version there is, which it reads: patches of the
+// status of a custom resource are not refused for their UID, so only a version ties them to the object.
+func (w *writer) onLiveVersion(ctx context.Context, q write, intent map[string]any, refusal error) (Object, error) {
+	uid := q.base.GetUID()
+	for try := 1; ; try++ {
+		live, err := w.readBack(ctx, q)
+		if err != nil {
+			return nil, errors.Join(refusal, err)
+		}
+		if live.Object == nil || live.GetUID() != uid || try > conflictTries {
+			return nil, &conflict{error: fmt.Errorf("framework: %s: %w", q.describe(), refusal), live: live.Object}
+		}
+		intent["metadata"].(map[string]any)["resourceVersion"] = live.GetResourceVersion()
+		q.base = live.Object
+		stored, err := w.sendIntent(ctx, q, intent)
+		if err == nil || !isStale(err) {
+			return stored, err
+		}
+	}
 }
 
 // base is the object whose version and UID an apply carries; nil for none.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,9 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/discovery/cached/memory"
+	discoverycache "k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
@@ -34,6 +34,7 @@ type cluster struct {
 	scheme *runtime.Scheme
 	codecs serializer.CodecFactory
 	mapper *restmapper.DeferredDiscoveryRESTMapper
+	logger logr.Logger
 	flying flight // the writes of all runs
 	ledger *trc.Ledger
 	memo   memo
@@ -62,7 +63,7 @@ type sharedStore struct {
 	watched []trc.Watched
 }
 
-func newCluster(config *rest.Config, scheme *runtime.Scheme) (*cluster, error) {
+func newCluster(config *rest.Config, scheme *runtime.Scheme, logger logr.Logger) (*cluster, error) {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("framework: %w", err)
@@ -72,9 +73,9 @@ func newCluster(config *rest.Config, scheme *runtime.Scheme) (*cluster, error) {
 		return nil, fmt.Errorf("framework: %w", err)
 	}
 	return &cluster{
-		config: config, http: client, scheme: scheme,
+		config: config, http: client, scheme: scheme, logger: logger,
 		codecs:    serializer.NewCodecFactory(scheme),
-		mapper:    restmapper.NewDeferredDiscoveryRESTMapperWithContext(memory.NewMemCacheClientWithContext(disco)),
+		mapper:    restmapper.NewDeferredDiscoveryRESTMapperWithContext(discoverycache.NewMemCacheClientWithContext(disco)),
 		ledger:    trc.NewLedger(0),
 		resources: map[resourceKey]*resource{},
 		stores:    map[storeKey]*sharedStore{},
@@ -152,7 +153,7 @@ func (c *cluster) clientFor(r *resource) (rest.Interface, error) {
 	case metadataForm:
 		config = metadata.ConfigFor(config)
 	default:
-		config.NegotiatedSerializer = c.codecs.WithoutConversion()
+		config.NegotiatedSerializer = directly{c.codecs.WithoutConversion(), r.gvk, r.newItem}
 	}
 	// Built-in kinds have a protobuf form, which is cheaper for both sides.
 	if _, hasProtobuf := r.newItem().(runtime.ProtobufMarshaller); hasProtobuf && config.ContentType == "" {
@@ -195,10 +196,12 @@ func (c *cluster) storeOf(r *resource, w watching) (*sharedStore, error) {
 	if shared := c.stores[key]; shared != nil {
 		return shared, nil
 	}
-	shared := &sharedStore{key: key, Store: trc.NewStore(trc.Options{
-		Name:    r.name,
-		Visible: selects(selector, field),
-	})}
+	shared := &sharedStore{key: key}
+	shared.Store = trc.NewStore(trc.Options{
+		Name: r.name, Visible: selects(selector, field),
+		OnIncomparable: func(version string) { c.incomparable(shared, version) },
+		OnRewound:      func(progress, listed string) { c.rewound(shared, progress, listed) },
+	})
 	for _, namespace := range namespaces {
 		watched := trc.Watched{
 			Namespace: namespace,
@@ -216,6 +219,30 @@ func (c *cluster) storeOf(r *resource, w watching) (*sharedStore, error) {
 	})
 	c.stores[key] = shared
 	return shared, nil
+}
+
+// incomparable says that the versions of a resource prove nothing.
+func (c *cluster) incomparable(s *sharedStore, version string) {
+	c.logger.Info("resourceVersions are no integers: own writes are not filtered, and kept only over the very version they were made on",
+		"cache", s.describe(), "resourceVersion", version)
+}
+
+// rewound drops what was proven before the API server went back in time.
+func (c *cluster) rewound(s *sharedStore, progress, listed string) {
+	c.ledger.Forget()
+	c.memo.forget()
+	c.logger.Info("the API server went back in time, as after a restore of etcd: what was written since is forgotten",
+		"cache", s.describe(), "progress", progress, "listed", listed)
+}
+
+// room waits until the caches of a kind have room for what a write will be answered with.
+func (c *cluster) room(ctx context.Context, gvk schema.GroupVersionKind) error {
+	for _, s := range c.storesOf(gvk) {
+		if err := s.Room(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // allStores returns the stores in a stable order.
@@ -241,128 +268,6 @@ func (s *sharedStore) describe() string {
 		d += " with " + s.key.labels
 	}
 	return d
-}
-
-// acknowledge lays the answer to a write over every store of its kind, typed or not, before the
-// write returns.
-func (c *cluster) acknowledge(gvk schema.GroupVersionKind, o Object, proof trc.Proof) error {
-	for _, s := range c.storesOf(gvk) {
-		own, err := c.convert(o, s.key.form, gvk)
-		if err != nil {
-			return err
-		}
-		if err := s.Acknowledge(own, proof); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *cluster) acknowledgeGone(gvk schema.GroupVersionKind, o Object) {
-	for _, s := range c.storesOf(gvk) {
-		s.AcknowledgeGone(trc.KeyOf(o), o.GetUID(), o.GetResourceVersion())
-	}
-}
-
-// acknowledgeNone takes in that no object has that name, and reports whether a cache had shown one.
-func (c *cluster) acknowledgeNone(gvk schema.GroupVersionKind, key trc.Key) (surprise bool) {
-	for _, s := range c.storesOf(gvk) {
-		if shown := s.Get(key); shown != nil {
-			s.AcknowledgeGone(key, shown.GetUID(), shown.GetResourceVersion())
-			surprise = true
-		}
-	}
-	return surprise
-}
-
-func (c *cluster) storesOf(gvk schema.GroupVersionKind) []*sharedStore {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var found []*sharedStore
-	for key, s := range c.stores {
-		if key.gvk == gvk {
-			found = append(found, s)
-		}
-	}
-	return found
-}
-
-// comparable reports whether the versions of a kind are: only then do they prove anything.
-func (c *cluster) comparable(gvk schema.GroupVersionKind) bool {
-	return !slices.ContainsFunc(c.storesOf(gvk), func(s *sharedStore) bool { return !s.Comparable() })
-}
-
-// shown returns the newest of what the caches show of an object, in the form of the resource, or nil. It
-// may be shared.
-func (c *cluster) shown(r *resource, key trc.Key) Object {
-	var newest Object
-	var in storeKey
-	for _, s := range c.storesOf(r.gvk) {
-		o := s.Get(key)
-		if o == nil || (s.key.form == metadataForm && r.form != metadataForm) {
-			continue
-		}
-		if newest == nil || newer(o, newest) || (in.form != r.form && s.key.form == r.form && !newer(newest, o)) {
-			newest, in = o, s.key
-		}
-	}
-	if newest == nil || in.form == r.form {
-		return newest
-	}
-	converted, err := c.convert(newest, r.form, r.gvk)
-	if err != nil {
-		return nil
-	}
-	return converted
-}
-
-// newer reports whether a is known to be newer than b.
-func newer(a, b Object) bool {
-	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
-	return err == nil && order > 0
-}
-
-// current returns a private copy of the object from a cache if one shows it, and from the API server
-// otherwise.
-func (c *cluster) current(ctx context.Context, r *resource, key trc.Key) (Object, error) {
-	if o := c.shown(r, key); o != nil {
-		return o.DeepCopyObject().(Object), nil
-	}
-	return r.get(ctx, key)
-}
-
-// convert returns a private copy of o in another form.
-func (c *cluster) convert(o Object, form form, gvk schema.GroupVersionKind) (Object, error) {
-	if formOf(o) == form {
-		return o.DeepCopyObject().(Object), nil
-	}
-	if form == metadataForm {
-		return metadataOf(o, gvk), nil
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
-	if err != nil {
-		return nil, fmt.Errorf("framework: %s %s: %w", gvk.Kind, trc.KeyOf(o), err)
-	}
-	if form == unstructuredForm {
-		u := &unstructured.Unstructured{Object: content}
-		u.SetGroupVersionKind(gvk)
-		return u, nil
-	}
-	typed, err := c.scheme.New(gvk)
-	if err != nil {
-		return nil, fmt.Errorf("framework: %s: %w", gvk, err)
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, typed); err != nil {
-		return nil, fmt.Errorf("framework: %s %s: %w", gvk.Kind, trc.KeyOf(o), err)
-	}
-	return typed.(Object), nil
-}
-
-// metadataOf returns the metadata of an object as a metadata-only one.
-func metadataOf(o Object, gvk schema.GroupVersionKind) *metav1.PartialObjectMetadata {
-	only := meta.AsPartialObjectMetadata(o).DeepCopy()
-	only.SetGroupVersionKind(gvk)
-	return only
 }
 
 // runStores feeds all stores until ctx ends.

@@ -246,7 +246,7 @@ func (c *controller[P]) primaryChanged(t trc.Transition) {
 		return
 	}
 	c.scheduler.Offer(trc.KeyOf(t.New), scheduler.Event{
-		Cause:  eventsource.CauseOf(c.name, c.gvk.Kind, t),
+		Cause:  eventsource.CauseOf(c.store.Store, c.name, c.gvk.Kind, t),
 		Lane:   laneOf(t.Initial),
 		Renews: t.Old != nil && renews(t.Old, t.New),
 	})

@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/evenkeel/evenkeel/trc"
@@ -31,16 +32,14 @@ func Shown(op *Operator, gvk schema.GroupVersionKind, key trc.Key) string {
 	return ""
 }
 
-// Leftovers is what an operator at rest must not hold: entries ahead of their watch, edges, and lanes.
-func Leftovers(op *Operator) (ahead, edges, lanes int) {
-	for _, s := range op.cluster.allStores() {
-		ahead += s.Ahead()
-	}
-	edges, _ = op.cluster.ledger.Len()
+// Lanes is the number of objects that an apply is under way to, or waits.
+func Lanes(op *Operator) int {
 	op.cluster.lanes.mu.Lock()
 	defer op.cluster.lanes.mu.Unlock()
-	return ahead, edges, len(op.cluster.lanes.lanes)
+	return len(op.cluster.lanes.lanes)
 }
 
-// Memories is the number of confirmed intents that an operator remembers.
-func Memories(op *Operator) int { return op.cluster.memo.len() }
+// Directly is the serializer for JSON of one typed kind.
+func Directly(general runtime.NegotiatedSerializer, gvk schema.GroupVersionKind, newItem func() Object) runtime.NegotiatedSerializer {
+	return directly{general, gvk, newItem}
+}

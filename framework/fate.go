@@ -12,24 +12,32 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// requestTimeout bounds one attempt of a write; after it, its fate is unknown. The API server gives up
-// after 60 s at the latest by itself.
-const requestTimeout = 30 * time.Second
+const (
+	// requestTimeout bounds one attempt of a write; after it, its fate is unknown. The API server gives up
+	// after 60 s at the latest by itself.
+	requestTimeout = 30 * time.Second
+	// fateTimeout bounds how long a write of unknown fate is repeated: then the run fails, so that it shows.
+	fateTimeout = time.Minute
+)
 
 // definite sends a write until its fate is known: an answer, or a refusal. lost says that an attempt before
-// the last was without one. If ctx ends before, the error is of an unknown fate.
+// the last was without one. If ctx or the time ends before, the error is of an unknown fate.
 func (w *writer) definite(ctx context.Context, q write) (got answer, lost bool, err error) {
 	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(20*time.Millisecond),
-		backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(0))
+		backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(fateTimeout))
 	for {
 		w.noteRequest(q)
 		got, err = attempt(ctx, q)
 		switch {
-		case err == nil || q.once, !lost && !isFateUnknown(err), lost && isAnswer(err):
+		case err == nil || q.once, !lost && !isFateUnknown(err), lost && isAnswer(err), hasFailed(err):
 			return got, lost, err
 		}
 		lost = true
-		pause := time.NewTimer(pauses.NextBackOff())
+		next := pauses.NextBackOff()
+		if next == backoff.Stop {
+			return answer{}, true, &unknownFate{fmt.Errorf("its fate is unknown after %v: %w", fateTimeout, err)}
+		}
+		pause := time.NewTimer(next)
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
@@ -68,6 +76,11 @@ func isFateUnknown(err error) bool {
 	var status apierrors.APIStatus
 	return !errors.As(err, &status) || status.Status().Code >= http.StatusInternalServerError
 }
+
+// hasFailed tells an attempt that the server has ended with an internal error, as when an admission webhook
+// cannot be called: the same would come of repeating it, and nothing is on its way any more. What became of
+// it, a read tells.
+func hasFailed(err error) bool { return apierrors.IsInternalError(err) }
 
 // isDial tells that the request never left.
 func isDial(err error) bool {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"reflect"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,37 +21,44 @@ import (
 //
 // Invariant: a memory is of an object that is in a cache; it goes with it.
 type memo struct {
-	mu       sync.Mutex // guards the map; a leaf
-	memories map[trc.Key]map[memoKey]memoEntry
+	mu       sync.Mutex // guards the maps; a leaf
+	memories map[schema.GroupVersionKind]map[trc.Key][]memory
 }
 
+// memoKey is whose word a memory is: what was applied, by whom, to what.
 type memoKey struct {
-	gvk     schema.GroupVersionKind
-	key     trc.Key
+	gvk schema.GroupVersionKind
+	key trc.Key
+	by  applier
+}
+
+type applier struct {
 	manager string
 	status  bool
 	asking  bool // without force
 }
 
-type digest [sha256.Size]byte
+type digest [16]byte
 
-type memoEntry struct {
-	intent  digest
+// memory is kept per object and applier, of which there mostly is one: a slice, as a map is ten times as big.
+type memory struct {
+	by      applier
 	uid     types.UID
 	version string // at which it was confirmed last
+	intent  digest
 	live    digest // of the content at that version
 }
 
 // confirms reports whether the intent is known to change nothing about live.
 func (m *memo) confirms(said memoKey, intent []byte, live Object) bool {
 	known, ok := m.recall(said)
-	if !ok || known.uid != live.GetUID() || known.intent != sha256.Sum256(intent) {
+	if !ok || known.uid != live.GetUID() || known.intent != digestOf(intent) {
 		return false
 	}
 	if known.version == live.GetResourceVersion() {
 		return true
 	}
-	content, ok := contentDigest(live, said.status)
+	content, ok := contentDigest(live, said.by.status)
 	if !ok || content != known.live {
 		return false
 	}
@@ -64,39 +72,49 @@ func (m *memo) remember(said memoKey, intent []byte, live Object) {
 	if live.GetDeletionTimestamp() != nil {
 		return
 	}
-	content, ok := contentDigest(live, said.status)
+	content, ok := contentDigest(live, said.by.status)
 	if ok {
-		m.set(said, memoEntry{sha256.Sum256(intent), live.GetUID(), live.GetResourceVersion(), content})
+		m.set(said, memory{said.by, live.GetUID(), live.GetResourceVersion(), digestOf(intent), content})
 	}
 }
 
-func (m *memo) recall(said memoKey) (memoEntry, bool) {
+func (m *memo) recall(said memoKey) (memory, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	known, ok := m.memories[said.key][said]
-	return known, ok
+	known := m.memories[said.gvk][said.key]
+	if i := indexBy(known, said.by); i >= 0 {
+		return known[i], true
+	}
+	return memory{}, false
 }
 
-func (m *memo) set(said memoKey, known memoEntry) {
+func (m *memo) set(said memoKey, known memory) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.memories == nil {
-		m.memories = map[trc.Key]map[memoKey]memoEntry{}
+		m.memories = map[schema.GroupVersionKind]map[trc.Key][]memory{}
 	}
-	if m.memories[said.key] == nil {
-		m.memories[said.key] = map[memoKey]memoEntry{}
+	of := m.memories[said.gvk]
+	if of == nil {
+		of = map[trc.Key][]memory{}
+		m.memories[said.gvk] = of
 	}
-	m.memories[said.key][said] = known
+	if i := indexBy(of[said.key], said.by); i >= 0 {
+		of[said.key][i] = known
+	} else {
+		of[said.key] = append(of[said.key], known)
+	}
+}
+
+func indexBy(memories []memory, by applier) int {
+	return slices.IndexFunc(memories, func(m memory) bool { return m.by == by })
 }
 
 // drop forgets what is known of an object that is gone.
 func (m *memo) drop(gvk schema.GroupVersionKind, key trc.Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	maps.DeleteFunc(m.memories[key], func(said memoKey, _ memoEntry) bool { return said.gvk == gvk })
-	if len(m.memories[key]) == 0 {
-		delete(m.memories, key)
-	}
+	delete(m.memories[gvk], key)
 }
 
 // forget drops everything.
@@ -111,9 +129,17 @@ func (m *memo) len() int {
 	defer m.mu.Unlock()
 	n := 0
 	for _, of := range m.memories {
-		n += len(of)
+		for _, memories := range of {
+			n += len(memories)
+		}
 	}
 	return n
+}
+
+// digestOf is 128 bits of SHA-256: more than chance needs.
+func digestOf(content []byte) digest {
+	sum := sha256.Sum256(content)
+	return digest(sum[:16])
 }
 
 // contentDigest is of what an apply could change: neither version nor managedFields, and the status only if
@@ -123,7 +149,7 @@ func contentDigest(o Object, withStatus bool) (digest, bool) {
 	if err != nil {
 		return digest{}, false
 	}
-	return sha256.Sum256(encoded), true
+	return digestOf(encoded), true
 }
 
 // bare returns a shallow copy without version, managedFields and, unless asked for, status.

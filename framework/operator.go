@@ -124,7 +124,7 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 		}
 		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, burst)
 	}
-	cluster, err := newCluster(config, options.Scheme)
+	cluster, err := newCluster(config, options.Scheme, options.Logger)
 	if err != nil {
 		return nil, err
 	}

@@ -70,8 +70,11 @@ func loseAnswers(n int32, method, resource string) func(http.RoundTripper) http.
 func settled(op *framework.Operator) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {
-		ahead, edges, lanes := framework.Leftovers(op)
-		g.Expect([]int{ahead, edges, lanes}).To(Equal([]int{0, 0, 0}), "G16: entries ahead, edges, lanes")
+		now := op.Occupancy()
+		for _, cache := range now.Caches {
+			g.Expect(cache.Ahead).To(BeZero(), "G16: ahead of %s", cache.Cache)
+		}
+		g.Expect([]int{now.Edges, framework.Lanes(op)}).To(Equal([]int{0, 0}), "G16: edges, lanes")
 	}).Should(Succeed())
 }
 
@@ -179,10 +182,10 @@ var _ = Describe("Own writes", func() {
 		Consistently(func() int { return len(records(op, page)) }, 200*time.Millisecond).Should(Equal(3))
 
 		By("forgetting what is gone")
-		Expect(framework.Memories(op)).To(Equal(1))
+		Expect(op.Occupancy().Confirmed).To(Equal(1))
 		Expect(admin.Delete(ctx, read(page))).To(Succeed())
 		Expect(admin.Delete(ctx, configMapOf(page, ""))).To(Succeed())
-		Eventually(func() int { return framework.Memories(op) }).Should(BeZero())
+		Eventually(func() int { return op.Occupancy().Confirmed }).Should(BeZero())
 		settled(op)
 	})
 

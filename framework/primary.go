@@ -12,9 +12,9 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// finalizerTries bounds how often a finalizer is put on or taken off anew after a conflict, within
-// one run; then the run is repeated.
-const finalizerTries = 5
+// conflictTries bounds how often a write is made anew after a conflict, within one run; then the run is
+// repeated.
+const conflictTries = 5
 
 // addFinalizer puts the finalizer on and returns the primary as the server stored it. The patch
 // holds only for the version it was computed from, so that foreign finalizers are never lost.
@@ -27,7 +27,7 @@ func (c *controller[P]) addFinalizer(ctx context.Context, w *writer, from trc.Ob
 		if err == nil {
 			return c.operator.cluster.convert(stored, c.resource.form, c.gvk)
 		}
-		if !errors.As(err, &met) || try == finalizerTries {
+		if !errors.As(err, &met) || try == conflictTries {
 			return nil, err
 		}
 		live := met.live
@@ -54,7 +54,7 @@ func (c *controller[P]) removeFinalizer(ctx context.Context, w *writer, read Obj
 			return nil
 		}
 		var met *conflict
-		if !errors.As(err, &met) || try == finalizerTries {
+		if !errors.As(err, &met) || try == conflictTries {
 			return err
 		}
 		if met.live == nil || met.live.GetUID() != read.GetUID() {

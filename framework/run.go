@@ -30,17 +30,22 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 	rc := c.newContext(key, shared, run)
 	rc.life = life
 	ctx = logr.NewContext(ctx, rc.logger)
-	// Deferred so that a panic, which the scheduler turns into a failure, ends the writer too.
+	// Deferred so that a run that ends its goroutine ends the writer too.
+	returns := false
 	defer func() {
 		result.Requests = rc.write.end()
-		result.Decided = rc.write.close
 		c.leave(key, rc.write)
+		if result.Decided = rc.write.close; !returns {
+			rc.write.close() // nobody will get the result
+		}
 	}()
 	if resolved, err := c.resolve(ctx, rc); resolved || err != nil {
 		// What became of the former run's writes may change what a run sees: it begins anew.
+		returns = true
 		return scheduler.Result{Err: err, RescheduleNow: err == nil}
 	}
 	result, result.Err = c.lifecycle(ctx, rc, shared)
+	returns = true
 	if onlyConflicts(result.Err) && ctx.Err() == nil {
 		// Not a failure, but a reason to look again; what there is to see has been read already.
 		rc.logger.V(1).Info("conflict, running again", "conflict", result.Err.Error())
@@ -74,6 +79,9 @@ func (c *controller[P]) leave(key trc.Key, w *writer) {
 		earlier, _ := c.unresolved.Load(key)
 		writes, _ := earlier.([]write)
 		c.unresolved.Store(key, append(slices.Clip(writes), w.unresolved...))
+		if c.store.Get(key) == nil {
+			c.unresolved.Delete(key) // no run will come
+		}
 	}
 }
 

@@ -62,10 +62,13 @@ func (w *writer) execute(ctx context.Context, q write) (Object, error) {
 		return nil, err
 	}
 	defer done()
+	if err := w.cluster.room(ctx, q.resource.gvk); err != nil {
+		return nil, fmt.Errorf("framework: %s: %w", q.describe(), err)
+	}
 	got, lost, err := w.definite(ctx, q)
 	switch {
 	case q.deletes != nil:
-		return nil, w.deleted(ctx, q, got, err)
+		return nil, w.deleted(ctx, q, got, lost, err)
 	case err != nil:
 		return nil, w.refused(ctx, q, lost, err)
 	case q.options.dryRun:
@@ -109,7 +112,7 @@ func (w *writer) wrote(gvk schema.GroupVersionKind) {
 }
 
 // deleted takes in the answer to a deletion.
-func (w *writer) deleted(ctx context.Context, q write, got answer, err error) error {
+func (w *writer) deleted(ctx context.Context, q write, got answer, lost bool, err error) error {
 	gvk := q.resource.gvk
 	if apierrors.IsConflict(err) {
 		// The name may belong to no object or to another one by now, or, with IfUnchanged, to a newer version.
@@ -122,7 +125,7 @@ func (w *writer) deleted(ctx context.Context, q write, got answer, err error) er
 	}
 	switch {
 	case isFateUnknown(err):
-		return w.unknown(ctx, q, fmt.Errorf("framework: %s: %w", q.describe(), err))
+		return w.unknown(ctx, q, lost, fmt.Errorf("framework: %s: %w", q.describe(), err))
 	case err != nil && !apierrors.IsNotFound(err):
 		return fmt.Errorf("framework: %s: %w", q.describe(), err)
 	case q.options.dryRun:
@@ -153,7 +156,7 @@ func (w *writer) refused(ctx context.Context, q write, lost bool, refusal error)
 	case isTooLarge(refusal):
 		return fmt.Errorf("framework: %s: %w: %w", q.describe(), ErrTooLarge, refusal)
 	case isFateUnknown(refusal):
-		return w.unknown(ctx, q, err)
+		return w.unknown(ctx, q, lost, err)
 	case !stale && !exists && !apierrors.IsNotFound(refusal):
 		return err
 	}
@@ -169,9 +172,9 @@ func (w *writer) refused(ctx context.Context, q write, lost bool, refusal error)
 
 // unknown follows a write of unknown fate by a consistent read, so that no later view is older than it. A
 // create may still be on its way; and without the read nothing is known: then the next run begins with it.
-func (w *writer) unknown(ctx context.Context, q write, fate error) error {
+func (w *writer) unknown(ctx context.Context, q write, lost bool, fate error) error {
 	_, readErr := w.readBack(ctx, q)
-	if w.page != nil && (readErr != nil || q.creates) {
+	if w.page != nil && (readErr != nil || (q.creates && (lost || !hasFailed(fate)))) {
 		w.mu.Lock()
 		w.unresolved = append(w.unresolved, q)
 		w.mu.Unlock()

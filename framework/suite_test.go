@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -40,7 +41,7 @@ type (
 var (
 	env    *testenv.Env
 	admin  client.Client
-	scheme = runtime.NewScheme()
+	scheme = newScheme()
 	ctx    = context.Background()
 )
 
@@ -53,9 +54,6 @@ func TestFramework(t *testing.T) {
 }
 
 var _ = BeforeSuite(func() {
-	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
-	Expect(webpagev1.AddToScheme(scheme)).To(Succeed())
-	Expect(prefixedpodv1.AddToScheme(scheme)).To(Succeed())
 	var err error
 	env, err = testenv.Start(testenv.WebPageCRDs(), filepath.Join(testenv.Root(), "samples", "prefixedpod", "config", "crd", "bases"))
 	Expect(err).NotTo(HaveOccurred())
@@ -65,6 +63,14 @@ var _ = BeforeSuite(func() {
 	admin, err = client.New(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
 })
+
+func newScheme() *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, webpagev1.AddToScheme, prefixedpodv1.AddToScheme} {
+		utilruntime.Must(add(scheme))
+	}
+	return scheme
+}
 
 // pages is a reconciler made of functions.
 type pages struct {

@@ -48,6 +48,9 @@ type Resource struct {
 	// OldVersion and NewVersion are resourceVersions; the first is empty for an addition, the second
 	// for a deletion.
 	OldVersion, NewVersion string
+	// Manager is the field manager that wrote the object last, as far as the cache knows; empty for a
+	// deletion.
+	Manager string
 	// Entered is set for an update that made the object one of this key's: the key was not told of what
 	// happened to it before.
 	Entered bool
@@ -103,13 +106,17 @@ func (c Resource) String() string {
 	if c.Namespace != "" {
 		name = c.Namespace + "/" + c.Name
 	}
+	by := ""
+	if c.Manager != "" {
+		by = " by " + c.Manager
+	}
 	switch c.Action {
 	case Added:
-		return fmt.Sprintf("%s %s added %s", c.Kind, name, c.NewVersion)
+		return fmt.Sprintf("%s %s added %s%s", c.Kind, name, c.NewVersion, by)
 	case Deleted:
 		return fmt.Sprintf("%s %s deleted %s", c.Kind, name, c.OldVersion)
 	default:
-		return fmt.Sprintf("%s %s updated %s→%s", c.Kind, name, c.OldVersion, c.NewVersion)
+		return fmt.Sprintf("%s %s updated %s→%s%s", c.Kind, name, c.OldVersion, c.NewVersion, by)
 	}
 }
 

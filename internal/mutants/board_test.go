@@ -104,7 +104,7 @@ type outcome struct {
 }
 
 // failed finds the failures in the output of tests, and of ginkgo's.
-var failed = regexp.MustCompile(`(?m)^(?:\s*--- FAIL: (\S+)|\s*\[FAIL\] (.*)|panic: (.*)|fatal error: (.*))`)
+var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^\s*\[FAIL\] (.*)|\bpanic: (.*)|\bfatal error: (.*)`)
 
 // test runs a compiled suite in its folder, as the go command would.
 func (s suite) test(ctx context.Context, binary string) (outcome, error) {

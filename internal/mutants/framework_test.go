@@ -12,7 +12,7 @@ var ofFramework = []mutant{
 		file:   "framework/controller.go",
 		old:    "trc.Writer{Controller: c.name, Primary: key}",
 		new:    "trc.Writer{Controller: c.name}",
-		kills:  specs("Own writes O8"),
+		kills:  specs("proven of a write O8"),
 	},
 	{
 		name:   "what one controller wrote is own for all controllers",

@@ -6,6 +6,13 @@
 //	plane, err := testenv.StartSandbox(ctx)              // with the controller-manager and simulated nodes
 //	defer plane.Stop()
 //
+// An Env can also tell what was really written, and have a second API server whose cache can be made stale:
+//
+//	truth, err := env.Truth(ctx)                         // every write from now on, as etcd tells it
+//	err = truth.WaitNow(ctx)
+//	truth.Replay("/registry/pods/", func(revision int64, live map[string]testenv.Event) { ... })
+//	stale, err := env.StartStaleServer()                 // stale.Config, stale.Pause(), stale.Resume()
+//
 // The sandbox program is taken from EVENKEEL_SANDBOX, or built into bin/ once.
 //
 // # Concurrency

@@ -1,0 +1,148 @@
+package framework
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"reflect"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/json"
+)
+
+// directly is a serializer that decodes objects of one kind, answered as JSON, straight into their Go type.
+// The general one reads each of them up to five times: to find the frame, the event, and the kind of either,
+// which the request has said already. Everything else, a Status above all, is left to the general one.
+type directly struct {
+	runtime.NegotiatedSerializer
+	gvk     schema.GroupVersionKind
+	newItem func() Object
+}
+
+// DecoderToVersion wraps the decoder of objects.
+func (d directly) DecoderToVersion(decoder runtime.Decoder, version runtime.GroupVersioner) runtime.Decoder {
+	general := d.NegotiatedSerializer.DecoderToVersion(decoder, version)
+	group, kind := d.gvk.ToAPIVersionAndKind()
+	return itemDecoder{
+		Decoder: general, directly: d, itemType: reflect.TypeOf(d.newItem()),
+		// The API server writes custom resources with sorted fields, and built-in kinds in the order of their Go types.
+		beginnings: [][]byte{
+			fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,`, group, kind),
+			fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,`, kind, group),
+		},
+	}
+}
+
+// SupportedMediaTypes wraps the frames and events of watches.
+func (d directly) SupportedMediaTypes() []runtime.SerializerInfo {
+	types := d.NegotiatedSerializer.SupportedMediaTypes()
+	direct := make([]runtime.SerializerInfo, len(types))
+	for i, info := range types {
+		if info.MediaType == runtime.ContentTypeJSON && info.StreamSerializer != nil {
+			stream := *info.StreamSerializer
+			stream.Serializer, stream.Framer = eventSerializer{stream.Serializer}, lineFramer{stream.Framer}
+			info.StreamSerializer = &stream
+		}
+		direct[i] = info
+	}
+	return direct
+}
+
+type itemDecoder struct {
+	runtime.Decoder
+	directly
+	itemType   reflect.Type
+	beginnings [][]byte
+}
+
+// Decode decodes an object of the kind directly.
+func (d itemDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	if !d.isItem(data, into) {
+		return d.Decoder.Decode(data, defaults, into)
+	}
+	if into == nil {
+		into = d.newItem()
+	}
+	if err := json.UnmarshalCaseSensitivePreserveInts(data, into); err != nil {
+		return nil, &d.gvk, err
+	}
+	into.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as typed objects have it
+	return into, &d.gvk, nil
+}
+
+func (d itemDecoder) isItem(data []byte, into runtime.Object) bool {
+	if into != nil && reflect.TypeOf(into) != d.itemType {
+		return false
+	}
+	return bytes.HasPrefix(data, d.beginnings[0]) || bytes.HasPrefix(data, d.beginnings[1])
+}
+
+// eventSerializer takes the event of a watch apart by its outer form, which the API server always writes
+// alike; what is inside is checked when it is decoded.
+type eventSerializer struct{ runtime.Serializer }
+
+// Decode decodes an event.
+func (e eventSerializer) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
+	event, ok := into.(*metav1.WatchEvent)
+	if !ok || !splitEvent(data, event) {
+		return e.Serializer.Decode(data, defaults, into)
+	}
+	return event, nil, nil
+}
+
+func splitEvent(data []byte, event *metav1.WatchEvent) bool {
+	rest, ok := bytes.CutPrefix(bytes.TrimSpace(data), []byte(`{"type":"`))
+	if !ok {
+		return false
+	}
+	kind, object, ok := bytes.Cut(rest, []byte(`","object":`))
+	if !ok || bytes.ContainsAny(kind, `"\`) {
+		return false
+	}
+	if object, ok = bytes.CutSuffix(object, []byte("}")); !ok {
+		return false
+	}
+	event.Type, event.Object.Raw = string(kind), object // it is decoded before the next event is read over it
+	return true
+}
+
+// lineFramer finds the events of a watch by the newlines that separate them.
+type lineFramer struct{ runtime.Framer }
+
+// NewFrameReader reads an event at a time.
+func (lineFramer) NewFrameReader(r io.ReadCloser) io.ReadCloser {
+	return &lineReader{source: r, lines: bufio.NewReaderSize(r, 16<<10)}
+}
+
+type lineReader struct {
+	source io.ReadCloser
+	lines  *bufio.Reader
+	rest   []byte // of a line that was longer than the caller's buffer
+}
+
+// Read returns a line, or io.ErrShortBuffer with as much of it as fits.
+func (l *lineReader) Read(into []byte) (int, error) {
+	for len(l.rest) == 0 {
+		line, err := l.lines.ReadBytes('\n')
+		l.rest = bytes.TrimSpace(line)
+		switch {
+		case err == nil:
+		case len(l.rest) > 0: // cut off
+			l.rest = nil
+			return 0, io.ErrUnexpectedEOF
+		default:
+			return 0, err
+		}
+	}
+	n := copy(into, l.rest)
+	if l.rest = l.rest[n:]; len(l.rest) > 0 {
+		return n, io.ErrShortBuffer
+	}
+	return n, nil
+}
+
+// Close ends the watch.
+func (l *lineReader) Close() error { return l.source.Close() }

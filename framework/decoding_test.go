@@ -1,0 +1,122 @@
+package framework_test
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
+	"k8s.io/apimachinery/pkg/watch"
+	restwatch "k8s.io/client-go/rest/watch"
+
+	"github.com/evenkeel/evenkeel/framework"
+)
+
+func serializers() (general, direct runtime.NegotiatedSerializer) {
+	general = serializer.NewCodecFactory(scheme).WithoutConversion()
+	return general, framework.Directly(general, pageKind, func() framework.Object { return &Page{} })
+}
+
+// events reads a watch as client-go does, up to its end.
+func events(t *testing.T, s runtime.NegotiatedSerializer, stream string) (read []string, end error) {
+	t.Helper()
+	info, ok := runtime.SerializerInfoForMediaType(s.SupportedMediaTypes(), runtime.ContentTypeJSON)
+	if !ok {
+		t.Fatal("no JSON")
+	}
+	frames := info.StreamSerializer.NewFrameReader(io.NopCloser(strings.NewReader(stream)))
+	decoder := restwatch.NewDecoder(streaming.NewDecoder(frames, info.StreamSerializer.Serializer),
+		s.DecoderToVersion(info.Serializer, pageKind.GroupVersion()))
+	var previous runtime.Object
+	for {
+		kind, o, err := decoder.Decode()
+		if err != nil {
+			return read, err
+		}
+		if previous != nil && reflect.ValueOf(previous).Pointer() == reflect.ValueOf(o).Pointer() {
+			t.Fatal("an object was used twice")
+		}
+		previous = o
+		read = append(read, describeEvent(kind, o))
+	}
+}
+
+func describeEvent(kind watch.EventType, o runtime.Object) string {
+	return fmt.Sprintf("%s %T %+v", kind, o, o)
+}
+
+const (
+	aPage  = `{"apiVersion":"samples.evenkeel.dev/v1","kind":"WebPage","metadata":{"name":"p","namespace":"n","resourceVersion":"7","generation":9007199254740993,"creationTimestamp":"2026-01-02T03:04:05Z","annotations":{"a":"}\n\",\"object\":"}},"spec":{"html":"<h1>ü</h1>"},"status":{"url":"u"}}`
+	goPage = `{"kind":"WebPage","apiVersion":"samples.evenkeel.dev/v1","metadata":{"name":"p"}}`
+	aList  = `{"apiVersion":"samples.evenkeel.dev/v1","kind":"WebPageList","metadata":{"resourceVersion":"7"},"items":[` + aPage + `]}`
+	status = `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":"too old","reason":"Expired","code":410}`
+)
+
+func TestWatchesAreReadAsClientGoReadsThem(t *testing.T) {
+	general, direct := serializers()
+	event := func(kind, object string) string { return `{"type":"` + kind + `","object":` + object + "}\n" }
+	long := strings.Replace(aPage, "<h1>", strings.Repeat("x", 100_000), 1)
+	for name, stream := range map[string]string{
+		"nothing":        "",
+		"events":         event("ADDED", aPage) + event("MODIFIED", goPage) + event("DELETED", aPage) + event("BOOKMARK", aPage),
+		"long":           event("ADDED", long) + event("ADDED", aPage) + event("ADDED", long),
+		"expired":        event("ADDED", aPage) + event("ERROR", status),
+		"empty lines":    "\n\n" + event("ADDED", aPage) + "\n",
+		"other order":    `{"object":` + aPage + `,"type":"ADDED"}` + "\n",
+		"spaces":         `{ "type": "ADDED", "object": ` + aPage + ` }` + "\n",
+		"cut off":        event("ADDED", aPage) + strings.TrimSuffix(event("ADDED", aPage), "}\n"),
+		"unknown type":   event("REMOVED", aPage),
+		"not an object":  event("ADDED", `7`),
+		"wrong type":     event("ADDED", strings.Replace(aPage, `"<h1>`, `7,"x":"`, 1)),
+		"another kind":   event("ADDED", strings.Replace(aPage, "WebPage", "Unheard", 1)),
+		"unknown fields": event("ADDED", strings.Replace(aPage, `"html"`, `"new":1,"html"`, 1)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			want, wantEnd := events(t, general, stream)
+			got, end := events(t, direct, stream)
+			if !reflect.DeepEqual(got, want) {
+				t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			}
+			if errors.Is(wantEnd, io.EOF) != errors.Is(end, io.EOF) || errors.Is(wantEnd, io.ErrUnexpectedEOF) != errors.Is(end, io.ErrUnexpectedEOF) {
+				t.Errorf("it ends with %v, want %v", end, wantEnd)
+			}
+		})
+	}
+}
+
+func TestAnswersAreReadAsClientGoReadsThem(t *testing.T) {
+	general, direct := serializers()
+	decode := func(s runtime.NegotiatedSerializer, data string, into runtime.Object) (runtime.Object, error) {
+		info, _ := runtime.SerializerInfoForMediaType(s.SupportedMediaTypes(), runtime.ContentTypeJSON)
+		o, _, err := s.DecoderToVersion(info.Serializer, pageKind.GroupVersion()).Decode([]byte(data), nil, into)
+		return o, err
+	}
+	for name, data := range map[string]string{
+		"page": aPage, "as Go writes it": goPage, "list": aList, "status": status, "spaces": "\n " + aPage, "broken": aPage[:200], "null": "null", "": "",
+	} {
+		for _, into := range []runtime.Object{nil, &Page{}, &metav1.Status{}} {
+			t.Run(fmt.Sprintf("%s into %T", name, into), func(t *testing.T) {
+				fresh := func() runtime.Object {
+					if into == nil {
+						return nil
+					}
+					return into.DeepCopyObject()
+				}
+				want, wantErr := decode(general, data, fresh())
+				got, err := decode(direct, data, fresh())
+				if (err == nil) != (wantErr == nil) {
+					t.Fatalf("error %v, want %v", err, wantErr)
+				}
+				if err == nil && !reflect.DeepEqual(got, want) {
+					t.Errorf("got %+v, want %+v", got, want)
+				}
+			})
+		}
+	}
+}

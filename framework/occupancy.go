@@ -1,0 +1,38 @@
+package framework
+
+// CacheState is what one cache of an operator holds.
+type CacheState struct {
+	// Cache is the kind, namespaces and selector that it watches.
+	Cache string
+	// Objects is how many it shows.
+	Objects int
+	// Ahead is how many objects are shown newer than the watch has delivered, from own writes. It is
+	// bounded: beyond, writes wait.
+	Ahead int
+	// Comparable is false if the resourceVersions are no integers: then own writes are not filtered.
+	Comparable bool
+	// Err is what is wrong with it, nil if nothing is.
+	Err error
+}
+
+// Occupancy is what an operator holds in memory for freshness. At rest, all but Objects and Confirmed are 0.
+type Occupancy struct {
+	// Caches are in a stable order.
+	Caches []CacheState
+	// Edges are the proven writes of runs that are not decided yet; Forgotten those that were dropped so
+	// far because there were too many, each of which cost at most one run.
+	Edges, Forgotten int
+	// Confirmed are the applies that are known to change nothing, at most one per object, field manager and
+	// sub-resource.
+	Confirmed int
+}
+
+// Occupancy returns what the operator holds now. It suits metrics.
+func (op *Operator) Occupancy() Occupancy {
+	o := Occupancy{Confirmed: op.cluster.memo.len()}
+	o.Edges, o.Forgotten = op.cluster.ledger.Len()
+	for _, s := range op.cluster.allStores() {
+		o.Caches = append(o.Caches, CacheState{Cache: s.describe(), Objects: s.Len(), Ahead: s.Ahead(), Comparable: s.Comparable(), Err: s.Err()})
+	}
+	return o
+}

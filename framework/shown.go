@@ -1,0 +1,141 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// What the caches of a cluster show of an object, and how the answers to writes get there, whatever form
+// of the kind each of them keeps.
+
+// acknowledge lays the answer to a write over every store of its kind, typed or not, before the
+// write returns.
+func (c *cluster) acknowledge(gvk schema.GroupVersionKind, o Object, proof trc.Proof) error {
+	for _, s := range c.storesOf(gvk) {
+		own, err := c.convert(o, s.key.form, gvk)
+		if err != nil {
+			return err
+		}
+		if err := s.Acknowledge(own, proof); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *cluster) acknowledgeGone(gvk schema.GroupVersionKind, o Object) {
+	for _, s := range c.storesOf(gvk) {
+		s.AcknowledgeGone(trc.KeyOf(o), o.GetUID(), o.GetResourceVersion())
+	}
+}
+
+// acknowledgeNone takes in that no object has that name, and reports whether a cache had shown one.
+func (c *cluster) acknowledgeNone(gvk schema.GroupVersionKind, key trc.Key) (surprise bool) {
+	for _, s := range c.storesOf(gvk) {
+		if shown := s.Get(key); shown != nil {
+			s.AcknowledgeGone(key, shown.GetUID(), shown.GetResourceVersion())
+			surprise = true
+		}
+	}
+	return surprise
+}
+
+func (c *cluster) storesOf(gvk schema.GroupVersionKind) []*sharedStore {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var found []*sharedStore
+	for key, s := range c.stores {
+		if key.gvk == gvk {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// comparable reports whether the versions of a kind are: only then do they prove anything.
+func (c *cluster) comparable(gvk schema.GroupVersionKind) bool {
+	return !slices.ContainsFunc(c.storesOf(gvk), func(s *sharedStore) bool { return !s.Comparable() })
+}
+
+// shown returns the newest of what the caches show of an object, in the form of the resource, or nil. It
+// may be shared.
+func (c *cluster) shown(r *resource, key trc.Key) Object {
+	var newest Object
+	var in storeKey
+	for _, s := range c.storesOf(r.gvk) {
+		o := s.Get(key)
+		if o == nil || (s.key.form == metadataForm && r.form != metadataForm) {
+			continue
+		}
+		if newest == nil || newer(o, newest) || (in.form != r.form && s.key.form == r.form && !newer(newest, o)) {
+			newest, in = o, s.key
+		}
+	}
+	if newest == nil || in.form == r.form {
+		return newest
+	}
+	converted, err := c.convert(newest, r.form, r.gvk)
+	if err != nil {
+		return nil
+	}
+	return converted
+}
+
+// newer reports whether a is known to be newer than b.
+func newer(a, b Object) bool {
+	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
+	return err == nil && order > 0
+}
+
+// current returns a private copy of the object from a cache if one shows it, and from the API server
+// otherwise.
+func (c *cluster) current(ctx context.Context, r *resource, key trc.Key) (Object, error) {
+	if o := c.shown(r, key); o != nil {
+		return o.DeepCopyObject().(Object), nil
+	}
+	return r.get(ctx, key)
+}
+
+// convert returns a private copy of o in another form.
+func (c *cluster) convert(o Object, form form, gvk schema.GroupVersionKind) (Object, error) {
+	if formOf(o) == form {
+		return o.DeepCopyObject().(Object), nil
+	}
+	if form == metadataForm {
+		return metadataOf(o, gvk), nil
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return nil, fmt.Errorf("framework: %s %s: %w", gvk.Kind, trc.KeyOf(o), err)
+	}
+	if form == unstructuredForm {
+		u := &unstructured.Unstructured{Object: content}
+		u.SetGroupVersionKind(gvk)
+		return u, nil
+	}
+	typed, err := c.scheme.New(gvk)
+	if err != nil {
+		return nil, fmt.Errorf("framework: %s: %w", gvk, err)
+	}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, typed); err != nil {
+		return nil, fmt.Errorf("framework: %s %s: %w", gvk.Kind, trc.KeyOf(o), err)
+	}
+	return typed.(Object), nil
+}
+
+// metadataOf returns the metadata of an object as a metadata-only one.
+func metadataOf(o Object, gvk schema.GroupVersionKind) *metav1.PartialObjectMetadata {
+	only := meta.AsPartialObjectMetadata(o).DeepCopy()
+	only.SetGroupVersionKind(gvk)
+	return only
+}

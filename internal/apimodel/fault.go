@@ -1,0 +1,99 @@
+package apimodel
+
+import (
+	"fmt"
+	"syscall"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// ErrConnectionLost is what a client gets instead of an answer; it looks like a reset connection.
+var ErrConnectionLost = fmt.Errorf("apimodel: connection lost: %w", syscall.ECONNRESET)
+
+// Request is a request as a fault plan sees it.
+type Request struct {
+	// Number counts the requests from 1, in the order in which they arrived.
+	Number int
+	// Verb is get, list, watch, create, update, patch, apply, delete, or "discovery".
+	Verb string
+	// Resource is the plural, Subresource "" or "status".
+	Resource, Subresource string
+	Namespace, Name       string
+	// Manager is the field manager, or the start of the user agent where the request names none.
+	Manager, UserAgent string
+	Body               []byte
+}
+
+// Fault is what happens to a request. The zero value is nothing. What is not excluded by an earlier field
+// happens too.
+type Fault struct {
+	// Delay passes before anything else, in virtual time.
+	Delay time.Duration
+	// Drop loses the request before the server sees it.
+	Drop bool
+	// Answer is given instead of carrying the request out. Details.RetryAfterSeconds becomes Retry-After.
+	Answer *metav1.Status
+	// Linger passes after the request was carried out, before its answer.
+	Linger time.Duration
+	// Lose carries the request out and loses the answer.
+	Lose bool
+}
+
+// Intercept sets what decides about the fault of every request, nil for none. It is called without a lock, by
+// several requests at a time.
+func (m *Model) Intercept(decide func(Request) Fault) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.intercept = decide
+}
+
+// Lag delivers the events of all watches of the resource, present and future, d later than they were
+// committed. Lists and the objects that a watch starts with stay consistent.
+func (m *Model) Lag(plural string, d time.Duration) {
+	m.change(plural, func(r *resource) { r.lag = d })
+}
+
+// Cut ends the watches of the resource, as a lost connection does. They may be resumed.
+func (m *Model) Cut(plural string) {
+	m.change(plural, func(r *resource) { r.cuts++ })
+}
+
+// Expire ends the watches of the resource, and forgets its history: a watch from any version of before is
+// refused with 410, so that clients list again.
+func (m *Model) Expire(plural string) {
+	m.change(plural, func(r *resource) {
+		// A list must be able to return a version that is not expired.
+		m.history = append(m.history, commit{Commit: Commit{Version: m.versionLocked() + 1, At: time.Now()}})
+		r.oldest = m.versionLocked()
+		r.cuts++
+	})
+}
+
+// Stall silences the watches of the resource, present and future, as a half-open connection does, until
+// [Model.Release].
+func (m *Model) Stall(plural string) {
+	m.change(plural, func(r *resource) { r.stalled = true })
+}
+
+// Release ends a [Model.Stall]; what was held back is delivered at once.
+func (m *Model) Release(plural string) {
+	m.change(plural, func(r *resource) { r.stalled = false })
+}
+
+// change panics if no resource has that name: a fault plan that does nothing would pass unnoticed.
+func (m *Model) change(plural string, change func(*resource)) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	found := false
+	for _, r := range m.resources {
+		if r.Plural == plural {
+			change(r)
+			found = true
+		}
+	}
+	if !found {
+		panic("apimodel: no resource " + plural)
+	}
+	m.wakeLocked()
+}

@@ -1,0 +1,209 @@
+package apimodel_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const (
+	configMaps = "/api/v1/namespaces/rare/configmaps"
+	webPages   = "/apis/samples.evenkeel.dev/v1/namespaces/rare/webpages"
+	metaOnly   = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
+	metaList   = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+)
+
+// rare are requests that the random replay does not make, in an order in which they build on each other.
+var rare = []struct{ what, accept, method, path, contentType, body string }{
+	{"create with a version", "", "POST", configMaps, "", `{"metadata":{"name":"a","resourceVersion":"1"}}`},
+	{"create without a name", "", "POST", configMaps, "", `{"metadata":{}}`},
+	{"create with a bad name", "", "POST", configMaps, "", `{"metadata":{"name":"A b"}}`},
+	{"create with a bad label", "", "POST", configMaps, "", `{"metadata":{"name":"a","labels":{"x":"a b"}}}`},
+	{"create in another namespace", "", "POST", configMaps, "", `{"metadata":{"name":"a","namespace":"b"}}`},
+	{"create another kind", "", "POST", configMaps, "", `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a"}}`},
+	{"create with a wrong type", "", "POST", configMaps, "", `{"metadata":{"name":"a"},"data":{"x":1}}`},
+	{"create with bad JSON", "", "POST", configMaps, "", `{"metadata":`},
+	{"create invalid", "", "POST", webPages, "", `{"apiVersion":"samples.evenkeel.dev/v1","kind":"WebPage","metadata":{"name":"a"},"spec":{"html":""}}`},
+	{"create in a dry run", "", "POST", configMaps + "?dryRun=All", "", `{"metadata":{"name":"dry"}}`},
+	{"get what a dry run made", "", "GET", configMaps + "/dry", "", ``},
+	{"create", "", "POST", configMaps, "", `{"metadata":{"name":"a","labels":{"x":"1"}}}`},
+	{"create another", "", "POST", configMaps, "", `{"metadata":{"name":"b","labels":{"x":"2"}}}`},
+	{"create a page", "", "POST", webPages, "", `{"apiVersion":"samples.evenkeel.dev/v1","kind":"WebPage","metadata":{"name":"a"},"spec":{"html":"x"}}`},
+	{"get metadata only", metaOnly, "GET", configMaps + "/a", "", ``},
+	{"list metadata only", metaList, "GET", configMaps, "", ``},
+	{"list by label", "", "GET", configMaps + "?labelSelector=x%3D1", "", ``},
+	{"list by field", "", "GET", configMaps + "?fieldSelector=metadata.name%3Db", "", ``},
+	{"list by an unknown field", "", "GET", configMaps + "?fieldSelector=data.x%3Db", "", ``},
+	{"list at a bad version", "", "GET", configMaps + "?resourceVersion=x", "", ``},
+	{"list at a version of the future", "", "GET", configMaps + "?resourceVersion=999999999", "", ``},
+	{"put under another name", "", "PUT", configMaps + "/a", "", `{"metadata":{"name":"b"}}`},
+	{"put what is not there", "", "PUT", configMaps + "/c", "", `{"metadata":{"name":"c"}}`},
+	{"patch what is not there", "", "PATCH", configMaps + "/c", "merge", `{}`},
+	{"patch to a wrong type", "", "PATCH", configMaps + "/a", "merge", `{"data":7}`},
+	{"patch to be invalid", "", "PATCH", webPages + "/a", "merge", `{"spec":null}`},
+	{"patch with nonsense", "", "PATCH", configMaps + "/a", "json", `{}`},
+	{"patch with a failing test", "", "PATCH", configMaps + "/a", "json", `[{"op":"test","path":"/metadata/name","value":"b"}]`},
+	{"patch the name", "", "PATCH", configMaps + "/a", "merge", `{"metadata":{"name":"b"}}`},
+	{"patch the namespace", "", "PATCH", configMaps + "/a", "merge", `{"metadata":{"namespace":"b"}}`},
+	{"patch the creation time", "", "PATCH", configMaps + "/a", "merge", `{"metadata":{"creationTimestamp":"2020-01-01T00:00:00Z"}}`},
+	{"patch the deletion time", "", "PATCH", configMaps + "/a", "merge", `{"metadata":{"deletionTimestamp":"2020-01-01T00:00:00Z"}}`},
+	{"patch the generation", "", "PATCH", webPages + "/a", "merge", `{"metadata":{"generation":7}}`},
+	{"patch the managers away", "", "PATCH", configMaps + "/a", "merge", `{"metadata":{"managedFields":[{}]}}`},
+	{"patch in an unknown way", "", "PATCH", webPages + "/a", "text/plain", `{}`},
+	{"apply without a manager", "", "PATCH", configMaps + "/a", "apply", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`},
+	{"apply an unknown field", "", "PATCH", configMaps + "/a?fieldManager=m", "apply", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"x":1}`},
+	{"apply another version", "", "PATCH", configMaps + "/a?fieldManager=m", "apply", `{"apiVersion":"v2","kind":"ConfigMap","metadata":{"name":"a"}}`},
+	{"apply managers", "", "PATCH", configMaps + "/a?fieldManager=m", "apply", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","managedFields":[{"manager":"x"}]}}`},
+	{"apply a status to nothing", "", "PATCH", webPages + "/c/status?fieldManager=m", "apply", `{"apiVersion":"samples.evenkeel.dev/v1","kind":"WebPage","metadata":{"name":"c"},"status":{"url":"x"}}`},
+	// The server looks at the UID of a custom resource's status only in a PUT.
+	{"apply a status for another UID", "", "PATCH", webPages + "/a/status?fieldManager=m", "apply", `{"apiVersion":"samples.evenkeel.dev/v1","kind":"WebPage","metadata":{"name":"a","uid":"x"},"status":{"url":"x"}}`},
+	{"merge a status for another UID", "", "PATCH", webPages + "/a/status?fieldManager=m", "merge", `{"metadata":{"uid":"x"},"status":{"url":"y"}}`},
+	{"get a sub-resource that is not served", "", "GET", configMaps + "/a/status", "", ``},
+	{"get a resource that is not served", "", "GET", "/api/v1/namespaces/rare/unknowns/a", "", ``},
+	{"create a ServiceAccount", "", "POST", "/api/v1/namespaces/rare/serviceaccounts", "", `{"metadata":{"name":"a"}}`},
+	{"delete a ServiceAccount", "", "DELETE", "/api/v1/namespaces/rare/serviceaccounts/a", "", ``},
+	{"delete in a dry run", "", "DELETE", configMaps + "/a?dryRun=All", "", ``},
+	{"get what a dry run deleted", "", "GET", configMaps + "/a", "", ``},
+	{"delete what is not there", "", "DELETE", configMaps + "/c", "", ``},
+}
+
+func TestTheModelAnswersRareRequestsAsTheServer(t *testing.T) {
+	worlds := rareWorlds(t)
+	worlds[1].await(t, webPages)
+	for _, r := range rare {
+		var answers [2]answer
+		for i, w := range worlds {
+			contentType := r.contentType
+			if known := patchTypes[contentType]; known != "" {
+				contentType = known
+			}
+			if contentType == "" {
+				contentType = "application/json"
+			}
+			accept := r.accept
+			if accept == "" {
+				accept = "application/json"
+			}
+			code, content, err := w.sendFor(accept, r.method, r.path, contentType, []byte(r.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if answers[i], err = w.answer(code, "", withoutOthers(content)); err != nil {
+				t.Fatal(err)
+			}
+			// What a CEL rule says of an invalid object, which the model does not know.
+			if answers[i].Reason == "Invalid" && len(answers[i].Causes) > 1 {
+				answers[i].Causes = slices.DeleteFunc(answers[i].Causes, func(c string) bool { return c == "FieldValueInvalid <nil>" })
+			}
+		}
+		t.Log(r.what, answers[1].Code)
+		if model, real := answers[0], answers[1]; fmt.Sprint(model) != fmt.Sprint(real) {
+			shown := difference(model.Object, real.Object)
+			model.Object, real.Object = "", ""
+			t.Errorf("%s\nmodel:  %+v\nserver: %+v\n%s", r.what, model, real, shown)
+		}
+	}
+}
+
+// rareWorlds are both worlds with the namespace that the requests are about.
+func rareWorlds(t *testing.T) []*world {
+	t.Helper()
+	worlds := []*world{newWorld(t, newModel(t).Config()), newRealWorld(t)}
+	for _, w := range worlds {
+		w.create(t, "/api/v1/namespaces", `{"metadata":{"name":"rare"}}`)
+	}
+	return worlds
+}
+
+func (w *world) create(t *testing.T, path, body string) {
+	t.Helper()
+	code, answer, err := w.send(http.MethodPost, path, "application/json", []byte(body))
+	if err != nil || code != http.StatusCreated {
+		t.Fatal(path, code, answer, err)
+	}
+}
+
+// withoutOthers makes lists comparable: their items reduced, and without what the server made itself.
+func withoutOthers(content map[string]any) map[string]any {
+	items, isList := content["items"].([]any)
+	if !isList {
+		return content
+	}
+	var kept []any
+	for _, item := range items {
+		o := unstructured.Unstructured{Object: item.(map[string]any)}
+		delete(o.Object, "apiVersion") // built-in kinds leave the type of items out
+		delete(o.Object, "kind")
+		if o.GetName() != "kube-root-ca.crt" {
+			kept = append(kept, reduced(&o))
+		}
+	}
+	content["items"] = kept
+	return content
+}
+
+// A watch of one second shows the objects there are, and says when it has shown them.
+func TestWatchesStartAsTheServersDo(t *testing.T) {
+	worlds := rareWorlds(t)
+	for _, w := range worlds {
+		w.create(t, configMaps, `{"metadata":{"name":"a","labels":{"x":"1"}}}`)
+		w.create(t, configMaps, `{"metadata":{"name":"b","labels":{"x":"2"}}}`)
+	}
+	for _, query := range []string{
+		"", "&resourceVersion=0", "&labelSelector=x%3D1",
+		"&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
+		"&sendInitialEvents=true&resourceVersionMatch=NotOlderThan",
+		"&sendInitialEvents=true",
+	} {
+		for _, accept := range []string{"application/json", metaOnly} {
+			path := configMaps + "?watch=true&timeoutSeconds=1" + query
+			model, real := worlds[0].lines(t, accept, path), worlds[1].lines(t, accept, path)
+			if !slices.Equal(model, real) {
+				t.Errorf("%q for %s\nmodel:\n%s\nserver:\n%s", query, accept, strings.Join(model, "\n"), strings.Join(real, "\n"))
+			}
+		}
+	}
+}
+
+// lines returns what a watch sends until its timeout, reduced and in the order of the text.
+func (w *world) lines(t *testing.T, accept, path string) []string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, w.host+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Accept", accept)
+	response, err := w.client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	lines := []string{fmt.Sprint(response.StatusCode)}
+	for decoder := json.NewDecoder(response.Body); ; {
+		e := map[string]any{}
+		if err := decoder.Decode(&e); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		o, isEvent := e["object"].(map[string]any)
+		if !isEvent {
+			return append(lines, fmt.Sprint(e["reason"]))
+		}
+		for _, zero := range []string{"data", "spec", "status"} { // a bookmark of a Go type shows them empty
+			if value, isMap := o[zero].(map[string]any); isMap && len(value) == 0 {
+				delete(o, zero)
+			}
+		}
+		lines = append(lines, fmt.Sprint(e["type"], reduced(&unstructured.Unstructured{Object: o})))
+	}
+	slices.Sort(lines)
+	return lines
+}
