@@ -23,8 +23,8 @@ demo: sandbox ## Show the WebPage operator on a control plane of its own; ONCE=1
 	bin/sandbox up -- bin/demo $(if $(filter-out 0,$(ONCE)),-once)
 
 .PHONY: test
-test: sandbox vet ## Run all tests, with the race detector.
-	go test -race -count=1 -timeout 20m ./...
+test: sandbox vet ## Run all tests, with the race detector and that of changes to cached objects.
+	KUBE_CACHE_MUTATION_DETECTOR=true go test -race -count=1 -timeout 20m ./...
 	cd sandbox && go test -race -count=1 -timeout 15m $(SANDBOX_PACKAGES)
 	cd benchmarks && go test -race -count=1 -timeout 10m ./...
 

@@ -23,8 +23,7 @@ const (
 // definite sends a write until its fate is known: an answer, or a refusal. lost says that an attempt before
 // the last was without one. If ctx or the time ends before, the error is of an unknown fate.
 func (w *writer) definite(ctx context.Context, q write) (got answer, lost bool, err error) {
-	pauses := backoff.NewExponentialBackOff(backoff.WithInitialInterval(20*time.Millisecond),
-		backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(fateTimeout))
+	var pauses *backoff.ExponentialBackOff
 	for {
 		w.noteRequest(q)
 		got, err = attempt(ctx, q)
@@ -32,7 +31,10 @@ func (w *writer) definite(ctx context.Context, q write) (got answer, lost bool, 
 		case err == nil || q.once, !lost && !isFateUnknown(err), lost && isAnswer(err), hasFailed(err):
 			return got, lost, err
 		}
-		lost = true
+		if lost = true; pauses == nil {
+			pauses = backoff.NewExponentialBackOff(backoff.WithInitialInterval(20*time.Millisecond),
+				backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(fateTimeout))
+		}
 		next := pauses.NextBackOff()
 		if next == backoff.Stop {
 			return answer{}, true, &unknownFate{fmt.Errorf("its fate is unknown after %v: %w", fateTimeout, err)}

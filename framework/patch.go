@@ -139,11 +139,15 @@ func (w *writer) applyByPatch(ctx context.Context, r *resource, key trc.Key, des
 		return nil, err
 	}
 	current, err := w.cluster.current(ctx, r, key)
-	if apierrors.IsNotFound(err) {
-		return w.create(ctx, desired, options)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("framework: get %s: %w", r.describe(key), err)
+	}
+	if current == nil {
+		created, err := w.create(ctx, desired, options)
+		if apierrors.IsAlreadyExists(err) {
+			err = &conflict{error: err, live: w.cluster.shown(r, key)} // the cache did not show it yet, but does now
+		}
+		return created, err
 	}
 	if options.owned {
 		// A merge patch replaces the list: it must hold the owners that others have added, too.

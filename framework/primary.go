@@ -107,7 +107,7 @@ func (c *controller[P]) checkReturned(key trc.Key, read trc.Object, returned P) 
 }
 
 func (c *controller[P]) carryOutByPatch(ctx context.Context, rc *Context[P], read trc.Object, control UpdateControl[P]) error {
-	patch, err := c.patchOf(read, control.object)
+	patch, err := c.patchOf(read, control.object, control)
 	if err != nil {
 		return fmt.Errorf("framework: UpdateControl of %s: %w", c.resource.describe(rc.key), err)
 	}
@@ -130,8 +130,13 @@ func (c *controller[P]) carryOutByPatch(ctx context.Context, rc *Context[P], rea
 }
 
 // patchOf is the merge patch from the primary as it was read to what the author returned.
-func (c *controller[P]) patchOf(read trc.Object, returned P) (map[string]any, error) {
-	if returned.GetUID() == "" {
+func (c *controller[P]) patchOf(read trc.Object, returned Object, control UpdateControl[P]) (map[string]any, error) {
+	isCopy := returned.GetUID() != ""
+	if !control.resource {
+		// What is not written need not be compared.
+		read, returned = onlyStatus(read), onlyStatus(returned)
+	}
+	if !isCopy {
 		intent, err := intentOf(c.gvk, returned)
 		if err != nil {
 			return nil, err
@@ -152,6 +157,17 @@ func (c *controller[P]) patchOf(read trc.Object, returned P) (map[string]any, er
 		dropServerFields(content)
 	}
 	return difference(before, after), nil
+}
+
+// onlyStatus returns a shallow copy of a typed object with nothing but its status, and others as they are.
+func onlyStatus(o Object) Object {
+	status := reflect.ValueOf(o).Elem().FieldByName("Status")
+	if formOf(o) != typedForm || !status.IsValid() {
+		return o
+	}
+	only := reflect.New(reflect.TypeOf(o).Elem())
+	only.Elem().FieldByName("Status").Set(status)
+	return only.Interface().(Object)
 }
 
 func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], control UpdateControl[P]) error {

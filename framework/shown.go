@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -97,13 +99,33 @@ func newer(a, b Object) bool {
 	return err == nil && order > 0
 }
 
-// current returns a private copy of the object from a cache if one shows it, and from the API server
-// otherwise.
+// current returns a private copy of the object from a cache, or nil if a cache that would show it does not;
+// where there is none, from the API server.
 func (c *cluster) current(ctx context.Context, r *resource, key trc.Key) (Object, error) {
 	if o := c.shown(r, key); o != nil {
 		return o.DeepCopyObject().(Object), nil
 	}
-	return r.get(ctx, key)
+	if slices.ContainsFunc(c.storesOf(r.gvk), func(s *sharedStore) bool { return s.covers(key) }) {
+		return nil, nil
+	}
+	o, err := r.get(ctx, key)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return o, err
+}
+
+// covers reports whether the cache shows every object of that name there is, as of its progress.
+func (s *sharedStore) covers(key trc.Key) bool {
+	if s.key.labels != "" || s.key.fields != "" {
+		return false
+	}
+	select {
+	case <-s.Synced():
+		return s.key.namespaces == "" || slices.Contains(strings.Split(s.key.namespaces, ","), key.Namespace)
+	default:
+		return false
+	}
 }
 
 // convert returns a private copy of o in another form.

@@ -12,8 +12,7 @@ import (
 //
 // Invariants, while versions are comparable: it is in its watch's heap exactly if its version is beyond
 // the watch's progress; if it is not, gone is set and base has its UID. While they are not: it is in no
-// heap; gone is set and base or an entry before this one had its UID, or tip is set, and base is one of
-// the links.
+// heap; gone is set and base has its UID, or tip is set and base is one of the links.
 type entry struct {
 	key     Key
 	watch   *Watch

@@ -34,8 +34,8 @@ func managed(o *corev1.ConfigMap) *corev1.ConfigMap {
 	at := metav1.Unix(1_700_000_000, 0)
 	o.ManagedFields = []metav1.ManagedFieldsEntry{{
 		Manager: "page-controller", Operation: metav1.ManagedFieldsOperationApply, APIVersion: "v1", Time: &at,
-		FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:data":{"f:index.html":{}},"f:metadata":{` +
-			`"f:labels":{"f:app":{},"f:tier":{}},"f:ownerReferences":{"k:{\"uid\":\"owner\"}":{}}}}`)},
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:data":{"f:index.html":{}},"f:metadata":{` +
+			`"f:labels":{"f:app":{},"f:tier":{}},"f:ownerReferences":{"k:{\"uid\":\"owner\"}":{}}}}`),
 	}}
 	return o
 }

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -192,5 +194,83 @@ func readOn(t *testing.T, s *trc.Store, done <-chan struct{}) {
 			}
 			newest[uid] = v
 		}
+	}
+}
+
+func TestEverythingAtOnce(t *testing.T) {
+	const writes, indexes = 300, 20
+	s := trc.NewStore(trc.Options{Name: "configmaps", AheadLimit: 10})
+	w, other := s.AddWatch("ns"), s.AddWatch("other")
+	told := map[trc.Key]trc.Object{}
+	s.Subscribe(func(transition trc.Transition) {
+		if err := apply(told, transition); err != nil {
+			t.Error(err)
+		}
+	})
+	server := &busyServer{now: map[trc.Key]commit{}}
+	var writing, others sync.WaitGroup
+	done := make(chan struct{})
+	for i := range 3 {
+		writing.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(i), 1))
+			for range writes {
+				if err := s.Room(t.Context()); err != nil {
+					t.Error(err)
+				}
+				c := server.write(key("name"+strconv.Itoa(random.IntN(20))), random.IntN(4) == 0)
+				if err := writeAndRead(s, server, c); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	others.Go(func() { feed(t, w, server, done) })
+	others.Go(func() {
+		for i := range indexes {
+			if err := s.AddIndex(strconv.Itoa(i), func(o trc.Object) []string { return []string{o.GetName(), "all"} }); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	others.Go(func() { readAll(t, s, done) })
+	others.Go(func() {
+		for i := range writes {
+			if err := other.Replace(items(objects(within("other", object("a", "u1@5")))), strconv.Itoa(10+i)); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	writing.Wait()
+	close(done)
+	others.Wait()
+	for i := range indexes {
+		if found, err := s.ByIndex(strconv.Itoa(i), "all"); err != nil || len(found) != s.Len() {
+			t.Errorf("index %d has %d objects, want %d, %v", i, len(found), s.Len(), err)
+		}
+	}
+	if len(told) != s.Len() || s.Ahead() != 0 {
+		t.Errorf("told of %d objects, %d are shown, %d ahead", len(told), s.Len(), s.Ahead())
+	}
+}
+
+// readAll reads in all ways until done.
+func readAll(t *testing.T, s *trc.Store, done <-chan struct{}) {
+	for {
+		select {
+		case <-done:
+			return
+		default:
+		}
+		for _, o := range append(s.List("ns", labels.Everything()), s.List("", nil)...) {
+			s.Get(trc.KeyOf(o))
+			s.LastManager(trc.KeyOf(o))
+			if named, err := s.ByIndex("0", o.GetName()); err == nil && len(named) > 2 {
+				t.Errorf("%d objects named %s", len(named), o.GetName())
+			}
+		}
+		if len(s.Keys("other")) > 1 || s.Len() < 0 || !s.Comparable() {
+			t.Error("this cannot be")
+		}
+		_ = s.Err()
 	}
 }

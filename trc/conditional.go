@@ -1,6 +1,7 @@
 package trc
 
 import (
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -17,10 +18,11 @@ import (
 //     not at all if the watch has seen it come and go already. Limit: absence before it and absence
 //     after it look alike. If both lie in a gap of the watch, or a thousand others go before its answer
 //     is acknowledged, it is shown until the next news or list. And a list, or an
-//     object of others by that name, from before the creation ends it too soon: readers go back until
-//     its event comes.
+//     object of others by that name, from before the creation ends it too soon, as does absence from a
+//     selector that a chain has left and entered again: readers go back until the next event comes.
 //   - Before the first list, and without a proof, an answer is not shown.
-//   - What is proven gone is hidden while the watch shows that very UID.
+//   - What is proven gone is hidden while the watch shows that very UID, and if it comes to show it
+//     before a thousand others are gone.
 //   - No transition is Late.
 //
 // The answers that were ahead when the first such version was met are no longer shown, for their proofs
@@ -36,8 +38,11 @@ func (s *Store) becomeIncomparableLocked(version string) {
 	if tell := s.options.OnIncomparable; tell != nil {
 		s.pending = append(s.pending, delivery{call: func() { tell(version) }})
 	}
-	for key, e := range s.ahead {
+	for key, e := range maps.Clone(s.ahead) {
 		s.forgetLocked(key)
+		if e.gone {
+			s.deleted.add(e.uid, true)
+		}
 		if e.gone && e.base.object != nil && e.base.object.GetUID() == e.uid {
 			e.version = 0
 			s.keepLocked(e)
@@ -56,24 +61,54 @@ func (s *Store) noteDeletedLocked(key Key, e *entry, f *filing) {
 		before = it.object
 	}
 	if before != nil && (f.object == nil || f.object.GetUID() != before.GetUID()) {
-		s.deleted.add(before.GetUID())
+		s.deleted.add(before.GetUID(), false)
 	}
 }
 
-// recentlyDeleted is the UIDs that the watches have seen go last, as a ring.
+// judgeLocked returns what to make of the news that a key is f, which the watch may tell late of an
+// object that is proven gone: nothing (nil), or that the key is absent.
+func (s *Store) judgeLocked(e *entry, f *filing) *filing {
+	switch {
+	case f.object == nil || !s.deleted.proven(f.object.GetUID()) || e != nil && e.uid == f.object.GetUID():
+		return f
+	case e != nil && e.base.object == nil:
+		return nil
+	}
+	return &filing{}
+}
+
+// recentlyDeleted is the UIDs that the watches have seen leave, or that are proven gone, last.
 type recentlyDeleted struct {
-	uids []types.UID
-	next int
+	uids  map[types.UID]bool // whether it is proven
+	order []types.UID        // as a ring
+	next  int
 }
 
-func (r *recentlyDeleted) add(uid types.UID) {
-	if len(r.uids) < 1000 {
-		r.uids = append(r.uids, uid)
-		return
+const recently = 1000
+
+func (r *recentlyDeleted) add(uid types.UID, proven bool) {
+	before, known := r.uids[uid]
+	if r.uids == nil {
+		r.uids = map[types.UID]bool{}
 	}
-	r.uids[r.next] = uid
-	r.next = (r.next + 1) % len(r.uids)
+	r.uids[uid] = before || proven
+	switch {
+	case known:
+	case len(r.order) < recently:
+		r.order = append(r.order, uid)
+	default:
+		delete(r.uids, r.order[r.next])
+		r.order[r.next] = uid
+		r.next = (r.next + 1) % recently
+	}
 }
+
+func (r *recentlyDeleted) has(uid types.UID) bool {
+	_, known := r.uids[uid]
+	return known
+}
+
+func (r *recentlyDeleted) proven(uid types.UID) bool { return r.uids[uid] }
 
 // isBeyond reports whether the entry's result is proven to come after f.
 func (e *entry) isBeyond(f *filing) bool {
@@ -94,7 +129,7 @@ func (s *Store) linkLocked(w *Watch, key Key, answer *filing, visible bool, proo
 		switch {
 		case !w.listed || !proof.holdsOf(&e.base, answer):
 			return
-		case e.base.object == nil && (!visible || slices.Contains(s.deleted.uids, uid)):
+		case e.base.object == nil && (!visible || s.deleted.has(uid)):
 			return // nothing is to be seen of it, or no longer
 		}
 		e.links = []string{proof.Base}
@@ -118,17 +153,23 @@ func (p Proof) holdsOf(base, answer *filing) bool {
 		base.object.GetUID() == answer.object.GetUID()
 }
 
-// hideLocked hides a UID that is gone while the watch shows it, or has yet to show it.
+// hideLocked hides a UID that is gone for as long as the watch shows it, and if it comes to show it.
 func (s *Store) hideLocked(e *entry) {
+	s.deleted.add(e.uid, true)
 	e.version = 0
-	if before := s.ahead[e.key]; before != nil {
-		if before.uid != e.uid {
-			return
-		}
+	if before := s.ahead[e.key]; before == nil {
+		e.base = s.items.filing(e.key)
+	} else if before.uid == e.uid {
 		e.base = before.base
-	} else if e.base = s.items.filing(e.key); e.base.object == nil || e.base.object.GetUID() != e.uid {
+	} else {
 		return
 	}
-	s.keepLocked(e)
-	s.showLocked(e.key, &e.result, false, false)
+	switch base := e.base.object; {
+	case base != nil && base.GetUID() == e.uid:
+		s.keepLocked(e)
+		s.showLocked(e.key, &e.result, false, false)
+	case base == nil:
+		s.forgetLocked(e.key)
+		s.showLocked(e.key, &e.result, false, false)
+	}
 }

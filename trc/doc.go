@@ -14,33 +14,50 @@
 //
 // # How the overlay works
 //
-// The objects shown to readers are kept in one client-go indexer, so that a read costs what it costs
-// there. Beside it stands a small map of the keys whose shown state is ahead of their watch, with
-// the state that the watch would show. An entry ahead at version r lives while r is beyond the
-// watch's progress: the version up to which the store has applied everything, lists and bookmarks
+// The objects shown to readers are kept as they are read, so that a read costs what it costs in a
+// client-go indexer. Beside them stands a small map of the keys whose shown state is ahead of their
+// watch, with the state that the watch would show. An entry ahead at version r lives while r is beyond
+// the watch's progress: the version up to which the store has applied everything, lists and bookmarks
 // included. When progress passes it, the watch's own state is shown again. There are no timeouts and
-// no sweeps. Versions are compared as integers (KEP-5504, Kubernetes 1.35); where they are not, the
-// overlay stays off and [Store.Comparable] says so.
+// no sweeps: the entries of a watch form a heap, so that a watch that stalls with many of them pays
+// nothing per event. Entries are never dropped early; writers ask for [Store.Room] instead.
+//
+// Versions are compared as integers (KEP-5504, Kubernetes 1.35). Where they are not, little remains of
+// the overlay, and nothing is guessed: see [Store.Comparable]. A list that is older than progress means
+// that the server went back in time: see [Options].OnRewound.
 //
 // What is proven gone hides its UID until the watch has seen it go; a name's incarnations are ordered
 // by their versions like everything else. One limit is known, see [Store.AcknowledgeGone].
 //
 // The guarantees G01 (read your writes), G02 (monotonic reads), G03 (no resurrection) and G16 (no
 // leaks) are shown by TestModel_G01_G02_G03_G16, which compares random histories with an oracle, and
-// by the smaller tests that carry their numbers.
+// by the smaller tests that carry their numbers; TestModel_O14_C35 does so for incomparable versions.
 //
 // # Transitions
 //
 // A [Transition] is a step of what readers see, computed in the same critical section that makes
 // readers see it, and delivered in order outside of it. A change of UID is always a deletion and an
-// addition.
+// addition. An answer that its watch has passed already is a step too, from it to what is shown instead:
+// no change is lost for coming to light before its writer had its answer.
 //
 // # Concurrency
 //
-// All methods may be called from any goroutine. One mutex, a leaf, orders all changes; reads do not
-// take it. Subscribers are called one transition at a time, without it.
+// All methods may be called from any goroutine. One read-write mutex, a leaf, orders all changes and
+// reads. Nobody else's code runs under it: index functions, the selector, subscribers and hooks are
+// called without (TestUserCodeIsCalledWithoutTheLock). Subscribers and hooks are called one at a time.
 //
 // # Ownership
 //
-// Objects are shared and must not be changed by anyone: whoever wants to, copies.
+// Objects are shared and must not be changed by anyone: whoever wants to, copies. With the environment
+// variable KUBE_CACHE_MUTATION_DETECTOR=true, [Store.Run] panics if somebody did (G17).
+//
+// # What it does not do
+//
+// It writes nothing, and judges neither whose a change is (that is the [Ledger]'s part) nor whether it
+// matters. It does not resync, and it waits for nothing but Room.
+//
+// # Debugging
+//
+// [Store.Ahead] growing without end is a watch that stalls; [Store.Err] has its last failure.
+// [Store.LastManager] tells who changed an object last.
 package trc

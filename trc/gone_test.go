@@ -249,3 +249,27 @@ func TestDeleteWithoutAVersionHidesTheUIDAndLeavesTheOverlayOn(t *testing.T) {
 	r.lists(12)
 	r.isAhead(0)
 }
+
+func TestG16_TombstoneThatALateAnswerProlongsIsPassedAfterWhatLiesBeforeIt(t *testing.T) {
+	r := newRig(t)
+	r.lists(10)
+	r.gone("a", "u1@11")
+	r.acknowledge(object("b", "u2@12"))
+	r.acknowledge(object("a", "u1@13")) // late
+	r.bookmark(12)
+	r.sees("b", "absent")
+	r.isAhead(1)
+	r.bookmark(13)
+	r.isAhead(0)
+}
+
+func TestG16_TombstoneThatALateAnswerProlongsBeyondProgressIsPassedThere(t *testing.T) {
+	r := newRig(t)
+	r.lists(10, object("a", "u1@5"))
+	r.gone("a", "u1@5")
+	r.acknowledge(object("a", "u1@13")) // late
+	r.lists(12)                         // out of the selector, for all we know
+	r.isAhead(1)
+	r.bookmark(13)
+	r.isAhead(0)
+}

@@ -18,22 +18,7 @@ func TestModel_O14_C35(t *testing.T) {
 	}
 	for range n {
 		rapid.Check(t, func(t *rapid.T) {
-			w := newWorld(t, "v")
-			t.Repeat(map[string]func(*rapid.T){
-				"":         w.check,
-				"foreign":  w.foreign,
-				"own":      w.own,
-				"ownAgain": w.own,
-				"answer":   w.answer,
-				"event":    w.event,
-				"bookmark": w.bookmark,
-				"relist":   w.relist,
-				"remove":   w.remove,
-			})
-			w.settle(t)
-			if w.store.Comparable() {
-				t.Error("comparable after all")
-			}
+			randomHistory(t, "v")
 		})
 	}
 }
@@ -76,7 +61,10 @@ func (w *world) unlink(a answer) {
 	}
 	l := w.linked[a.key]
 	base := w.at(a.key, w.watchOf(a.key).progress)
+	defer func() { w.deleted[a.uid], w.provenGone[a.uid] = true, true }()
 	switch {
+	case l != nil && l.uid == a.uid && !w.seen(base):
+		delete(w.linked, a.key)
 	case l != nil && l.uid == a.uid:
 		l.gone = true
 	case l == nil && base.shown() && base.uid == a.uid && w.watchOf(a.key).progress > 0:
@@ -84,17 +72,20 @@ func (w *world) unlink(a answer) {
 	}
 }
 
+// seen reports whether a state of the watch is an object to the store.
+func (w *world) seen(c commit) bool { return c.shown() && !w.provenGone[c.uid] }
+
 // observed is told that the watch of a key went on.
 func (w *world) observed(before, c commit) {
 	if before.shown() && (!c.shown() || c.uid != before.uid) {
 		w.deleted[before.uid] = true
 	}
 	l := w.linked[c.key]
-	if l == nil {
-		return
+	if l == nil || c.shown() && w.provenGone[c.uid] && c.uid != l.uid && !l.gone && !w.seen(before) {
+		return // of an object that we deleted before
 	}
-	if (!c.shown() || c.uid != l.uid) && !l.gone && l.before[0] == 0 {
-		delete(w.newest, l.uid) // the limit: that may have been before the creation
+	if (!c.shown() || c.uid != l.uid) && !l.gone {
+		delete(w.newest, l.uid) // the limit: that may have been before the creation, or a link out of the selector
 	}
 	if !c.shown() || c.uid != l.uid || !l.gone && !slices.Contains(l.before, c.version) {
 		delete(w.linked, c.key)
@@ -108,7 +99,7 @@ func (w *world) checkLinked(t *rapid.T) {
 		watch := w.watchOf(key)
 		want, base := "absent", commit{}
 		if watch != nil && watch.progress > 0 {
-			if base = w.at(key, watch.progress); base.shown() {
+			if base = w.at(key, watch.progress); w.seen(base) {
 				want = version(base.object())
 			}
 		}

@@ -1,9 +1,8 @@
 package trc_test
 
 import (
-	"slices"
+	"math/rand/v2"
 	"strconv"
-	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -24,136 +23,47 @@ func TestModel_G01_G02_G03_G16(t *testing.T) {
 	steps := 0
 	for range n {
 		rapid.Check(t, func(t *rapid.T) {
-			w := newWorld(t, "")
-			t.Repeat(map[string]func(*rapid.T){
-				"":         func(t *rapid.T) { steps++; w.check(t) },
-				"foreign":  w.foreign,
-				"own":      w.own,
-				"ownAgain": w.own,
-				"answer":   w.answer,
-				"event":    w.event,
-				"bookmark": w.bookmark,
-				"relist":   w.relist,
-				"index":    w.index,
-				"remove":   w.remove,
-			})
-			w.settle(t)
+			steps += randomHistory(t, "")
 		})
 	}
 	t.Logf("%d steps", steps)
 }
 
-// commit is one step of the server's history of a name.
-type commit struct {
-	version int
-	key     trc.Key
-	uid     string
-	out     bool // outside of the selector
-	deleted bool
-	prefix  string // of the versions as text
-}
-
-func (c commit) shown() bool { return c.uid != "" && !c.deleted && !c.out }
-
-// text is the version as the server words it.
-func (c commit) text() string { return c.prefix + strconv.Itoa(c.version) }
-
-// number is the version that text words.
-func (w *world) number(text string) int {
-	v, _ := strconv.Atoi(strings.TrimPrefix(text, w.prefix))
-	return v
-}
-
-func (c commit) object() trc.Object {
-	o := object(c.key.Name, c.uid+"@"+c.text())
-	if c.out {
-		o = hidden(c.key.Name, c.uid+"@"+c.text())
-	}
-	return within(c.key.Namespace, o)
-}
-
-// answer is what a write of ours was answered with, on its way to the store.
-type answer struct {
-	commit           // what it did, or what a read found
-	proof  trc.Proof // for a write
-	seen   string    // for a delete: the last version of the object that we knew
-}
-
-type modelWatch struct {
-	*trc.Watch
-	namespace string
-	progress  int // what it has delivered; 0 before the first list
-	removed   bool
-}
-
-// firstVersion makes the versions cross from two digits to three, so that their order is not that of
-// strings.
-const firstVersion = 95
-
-type world struct {
-	store    *trc.Store
-	watches  []*modelWatch
-	keys     []trc.Key
-	selector bool
-	prefix   string // of all versions: with any they are incomparable
-	indexed  bool   // whether an index was added on the way
-
-	log     []commit // the version of log[i] is firstVersion+i
-	of      map[trc.Key][]commit
-	uids    int
-	pending []answer
-
-	// What the store was told.
-	acknowledged map[trc.Key][]commit
-	gone         map[string]int // by UID: the newest version it is known to have had
-	goneOf       map[trc.Key][]string
-	limited      map[string]bool // gone UIDs that fall under the limit of AcknowledgeGone
-
-	// What readers saw.
-	replay map[trc.Key]trc.Object
-	late   []string // the steps from late answers, since the last answer
-	newest map[string]int
-	broken error
-
-	linked  map[trc.Key]*linked // for incomparable versions
-	deleted map[string]bool     // UIDs that a watch has seen go
-}
-
-func newWorld(t *rapid.T, prefix string) *world {
-	w := &world{
-		prefix: prefix,
-		linked: map[trc.Key]*linked{}, deleted: map[string]bool{},
-		selector: rapid.Bool().Draw(t, "selector"),
-		of:       map[trc.Key][]commit{}, acknowledged: map[trc.Key][]commit{},
-		gone: map[string]int{}, goneOf: map[trc.Key][]string{}, limited: map[string]bool{},
-		replay: map[trc.Key]trc.Object{}, newest: map[string]int{},
-	}
-	options := trc.Options{Name: "model"}
-	if w.selector {
-		options.Visible = func(o trc.Object) bool { return o.GetLabels()[hiddenLabel] == "" }
-	}
-	w.store = trc.NewStore(options)
-	_ = w.store.AddIndex("name", func(o trc.Object) []string { return []string{o.GetName()} })
-	_ = w.store.AddIndex("version", func(o trc.Object) []string { return []string{o.GetResourceVersion()} })
-	namespaces := []string{""}
-	if rapid.Bool().Draw(t, "two watches") {
-		namespaces = []string{"one", "two"}
-	}
-	for _, namespace := range namespaces {
-		w.watches = append(w.watches, &modelWatch{Watch: w.store.AddWatch(namespace), namespace: namespace})
-	}
-	w.keys = []trc.Key{{Namespace: "one", Name: "a"}, {Namespace: "two", Name: "a"}, {Namespace: "one", Name: "b"}}
-	w.store.Subscribe(func(transition trc.Transition) {
-		if transition.Late {
-			w.late = append(w.late, describe(transition))
+// FuzzStore makes histories as TestModel_G01_G02_G03_G16 does, out of the fuzzer's bytes.
+func FuzzStore(f *testing.F) {
+	for seed := range uint64(20) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		bytes := make([]byte, 4000)
+		for i := range bytes {
+			bytes[i] = byte(random.Uint32())
 		}
-		if err := apply(w.replay, transition); err != nil && w.broken == nil {
-			w.broken = err
-		}
+		f.Add(bytes)
+	}
+	f.Fuzz(rapid.MakeFuzz(func(t *rapid.T) {
+		randomHistory(t, rapid.SampledFrom([]string{"", "v"}).Draw(t, "prefix"))
+	}))
+}
+
+// randomHistory plays one history with versions of a prefix, and returns the number of its steps.
+func randomHistory(t *rapid.T, prefix string) (steps int) {
+	w := newWorld(t, prefix)
+	t.Repeat(map[string]func(*rapid.T){
+		"":         func(t *rapid.T) { steps++; w.check(t) },
+		"foreign":  w.foreign,
+		"own":      w.own,
+		"ownAgain": w.own,
+		"answer":   w.answer,
+		"event":    w.event,
+		"bookmark": w.bookmark,
+		"relist":   w.relist,
+		"index":    w.index,
+		"remove":   w.remove,
 	})
-	return w
+	w.settle(t)
+	return steps
 }
 
+<<<<<<< HEAD
 // ---- the API server ----
 
 func (w *world) version() int { return firstVersion + len(w.log) - 1 }
@@ -281,6 +191,8 @@ func (w *world) tell(t *rapid.T, a answer) {
 
 // ---- the watches ----
 
+=======
+>>>>>>> main
 func (w *world) watchOf(key trc.Key) *modelWatch {
 	for _, watch := range w.watches {
 		if watch.covers(key) && !watch.removed {

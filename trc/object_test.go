@@ -34,7 +34,7 @@ var kinds = map[string]func(version, manager string, at time.Time) trc.Object{
 
 func metaOf(version, manager string, at time.Time) metav1.ObjectMeta {
 	older, newest := metav1.NewTime(at.Add(-time.Hour)), metav1.NewTime(at)
-	fields := &metav1.FieldsV1{Raw: []byte(`{"f:data":{}}`)}
+	fields := metav1.NewFieldsV1(`{"f:data":{}}`)
 	return metav1.ObjectMeta{
 		Namespace: "ns", Name: "a", UID: "u1", ResourceVersion: version,
 		ManagedFields: []metav1.ManagedFieldsEntry{

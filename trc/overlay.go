@@ -166,6 +166,9 @@ func (s *Store) parseLocked(version string) (uint64, bool) {
 func (s *Store) observeLocked(key Key, version uint64, f *filing, initial, renewed bool) {
 	e := s.ahead[key]
 	if s.incomparable {
+		if f = s.judgeLocked(e, f); f == nil {
+			return
+		}
 		s.noteDeletedLocked(key, e, f)
 	}
 	if e != nil {

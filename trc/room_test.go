@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
@@ -25,23 +26,23 @@ func TestFullOverlayHoldsWritersBackUntilTheWatchHasPassedSome(t *testing.T) {
 		r.isAhead(3)
 
 		var errs [3]error
-		ended := 0
+		var ended atomic.Int32
 		for i := range errs {
-			go func() { errs[i] = r.Room(t.Context()); ended++ }()
+			go func() { errs[i] = r.Room(t.Context()); ended.Add(1) }()
 		}
 		synctest.Wait()
 		r.bookmark(11) // one passed, two left
 		synctest.Wait()
-		if ended != 0 {
-			t.Errorf("%d writers go on though the overlay is full", ended)
+		if ended.Load() != 0 {
+			t.Errorf("%d writers go on though the overlay is full", ended.Load())
 		}
 		if err := r.Err(); err == nil || !strings.Contains(err.Error(), "store configmaps") || !strings.Contains(err.Error(), "2 keys") {
 			t.Errorf("health: %v", err)
 		}
 		r.bookmark(12)
 		synctest.Wait()
-		if ended != len(errs) || errors.Join(errs[:]...) != nil {
-			t.Errorf("%d writers go on, %v", ended, errs)
+		if int(ended.Load()) != len(errs) || errors.Join(errs[:]...) != nil {
+			t.Errorf("%d writers go on, %v", ended.Load(), errs)
 		}
 		r.must(r.Err())
 	})

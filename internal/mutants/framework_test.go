@@ -26,8 +26,8 @@ var ofFramework = []mutant{
 		name:   "what is proven is forgotten when the run returns",
 		breaks: "G05: own writes cause no further run",
 		file:   "framework/run.go",
-		old:    "		result.Decided = rc.write.close\n",
-		new:    "		rc.write.close()\n",
+		old:    "		if result.Decided = rc.write.close; !returns {\n",
+		new:    "		if !returns || rc.write != nil {\n",
 		kills:  specs("Own writes O1 O2 G05"),
 	},
 	{
@@ -129,7 +129,7 @@ var ofFramework = []mutant{
 	{
 		name:   "an answer is laid over the first cache of its kind only",
 		breaks: "G01: every read begun after a write is at least as new",
-		file:   "framework/cluster.go",
+		file:   "framework/shown.go",
 		old:    "		if err := s.Acknowledge(own, proof); err != nil {\n			return err\n		}\n",
 		new:    "		return s.Acknowledge(own, proof)\n",
 		kills:  specs("proven of a write G01"),
@@ -178,7 +178,7 @@ var ofFramework = []mutant{
 		name:   "an apply is left out though its intent is another one",
 		breaks: "G12: the desired state is reached",
 		file:   "framework/memo.go",
-		old:    "known.uid != live.GetUID() || known.intent != sha256.Sum256(intent)",
+		old:    "known.uid != live.GetUID() || known.intent != digestOf(intent)",
 		new:    "known.uid != live.GetUID()",
 		kills:  specs("Own writes O7"),
 	},
