@@ -125,10 +125,10 @@ var _ = Describe("What is proven of a write", func() {
 		s := newStall("configmaps")
 		other := newPage(ns, "other")
 		r.configMaps.Map = func(*corev1.ConfigMap) []types.NamespacedName {
-			return []types.NamespacedName{{Namespace: ns, Name: page.Name}, {Namespace: ns, Name: other.Name}}
+			return []types.NamespacedName{{Namespace: ns, Name: "p"}, {Namespace: ns, Name: "other"}}
 		}
 		r.reconcile = func(ctx context.Context, p *Page, c *pageContext) (pageUpdate, error) {
-			if p.Name == other.Name {
+			if p.Name == "other" {
 				return pageUpdate{}, nil
 			}
 			return apply(ctx, p, c)
@@ -254,9 +254,9 @@ var _ = Describe("What is proven of a write", func() {
 		op, _ := operate(ns, removing(), pageOptions{Retry: slow}, meddle(http.MethodPatch, "webpages", func(n int32) {
 			switch n {
 			case 1:
-				change(page, func(p *Page) { p.Finalizers = append(p.Finalizers, theirs) })
+				change(newPage(ns, "p"), func(p *Page) { p.Finalizers = append(p.Finalizers, theirs) })
 			case 3:
-				change(page, func(p *Page) { p.Finalizers = []string{finalizer} })
+				change(newPage(ns, "p"), func(p *Page) { p.Finalizers = []string{finalizer} })
 			}
 			met <- n
 		}))

@@ -3,6 +3,7 @@ package trc_test
 import (
 	"flag"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -22,9 +23,9 @@ var filterRounds = flag.Int("filter.rounds", 0, "rounds of 100 histories of the 
 func TestFilter_G01_G02_G03_G04_G05_G14_G16(t *testing.T) {
 	n := *filterRounds
 	if n == 0 {
-		n = 300
+		n = 350
 		if raceEnabled || testing.Short() {
-			n = 30
+			n = 40
 		}
 	}
 	steps, runs := 0, 0
@@ -34,7 +35,16 @@ func TestFilter_G01_G02_G03_G04_G05_G14_G16(t *testing.T) {
 	t.Logf("%d steps, %d runs", steps, runs)
 }
 
+// FuzzFilter plays the same histories as the fuzzer wants them.
 func FuzzFilter(f *testing.F) {
+	for seed := range uint64(10) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		bytes := make([]byte, 10_000)
+		for i := range bytes {
+			bytes[i] = byte(random.Uint32())
+		}
+		f.Add(bytes)
+	}
 	var steps, runs int
 	f.Fuzz(rapid.MakeFuzz(filterHistory(&steps, &runs)))
 }

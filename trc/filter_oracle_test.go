@@ -42,6 +42,22 @@ func (m *filterModel) since(s step) int {
 	return s.from
 }
 
+// concerns checks that a cause is about what maps, or did, to the party, and passes its filter with the
+// true states before and after (O18).
+func (m *filterModel) concerns(p *party, cause timeline.Resource) {
+	s := stepOf(cause)
+	var old, new state
+	if s.from != 0 {
+		old = m.etcd.at(s.key, s.from)
+	}
+	if s.to != 0 {
+		new = m.etcd.at(s.key, s.to)
+	}
+	if !old.mapsTo(p.index) && !new.mapsTo(p.index) || !p.controller.passes(old, new) {
+		m.fail("G05: %s is told of %+v, from %v to %v", p, s, old, new)
+	}
+}
+
 // notForeign checks that a step which was taken for a party's own holds nothing of others (G04).
 func (m *filterModel) notForeign(p *party, cause timeline.Resource) {
 	if s := stepOf(cause); s.to == 0 || m.etcd.foreignTo(p.index, s.key, m.since(s), s.to) {
@@ -126,6 +142,8 @@ func (f *reads) justified(key int) error {
 			return fmt.Errorf("G01: nothing tells that %v is no longer there", floor)
 		}
 		return nil
+	case !f.shows(got):
+		return fmt.Errorf("it lies outside the selector")
 	case got.version < floor.version:
 		return fmt.Errorf("G01: %v was acknowledged", floor)
 	case got.version < f.seen[key]:

@@ -74,6 +74,7 @@ func (c *controller) Offer(primary trc.Key, offer eventsource.Offer) {
 			continue
 		}
 		cause := offer.Cause.(timeline.Resource)
+		c.model.concerns(p, cause)
 		switch {
 		case eventsource.Own(c.model.ledger, p.writer, cause):
 		case p.running():

@@ -216,7 +216,7 @@ func (w *world) tell(t *rapid.T, a answer) {
 		if watch == nil {
 			return
 		}
-		w.checkLate(t, a, watch.progress)
+		w.checkLate(t, a)
 		w.link(a, shown)
 		w.acknowledged[a.key] = append(w.acknowledged[a.key], a.commit)
 		if seen, gone := w.gone[a.uid]; gone {
