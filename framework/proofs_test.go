@@ -13,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 )
@@ -218,6 +219,30 @@ var _ = Describe("What is proven of a write", func() {
 		defer mu.Unlock()
 		Expect(len(lists)).To(BeNumerically(">=", 2))
 		Expect(lists).To(HaveEach(BeEmpty()), "any other version may be older than what was read before")
+	})
+
+	It("O11 is of one object: a create whose answer is lost is repeated under its name", func() {
+		s := newStall("configmaps")
+		r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+			found, err := r.configMaps.List(c)
+			if err != nil || len(found) > 0 {
+				return pageUpdate{}, err
+			}
+			m := configMapOf(page, "x")
+			m.Name, m.GenerateName = "", "generated-"
+			_, err = framework.Create(ctx, c, m, framework.OwnedByPrimary())
+			return pageUpdate{}, err
+		}
+		op, _ := operate(ns, r, options(), func(config *restConfig) {
+			config.Wrap(loseAnswers(1, http.MethodPost, "configmaps"))
+			config.Wrap(s.wrap)
+		})
+		create(page)
+		expectRuns(op, page, 2) // the second finds it
+		Expect(requests(op, page)).To(HaveExactElements(HaveLen(2), BeEmpty()))
+		var all corev1.ConfigMapList
+		Expect(admin.List(ctx, &all, client.InNamespace(ns))).To(Succeed())
+		Expect(all.Items).To(HaveLen(1))
 	})
 
 	It("G12 saves requests, but an apply is sent again if another undid it", func() {

@@ -128,7 +128,7 @@ func (s suite) test(ctx context.Context, binary string) (outcome, error) {
 		return got, errors.New("the API server did not start")
 	case !got.passed && len(got.failures) == 0:
 		return got, errors.New("the tests ended without naming a failure")
-	case got.passed && bytes.Contains(output, []byte("no tests to run")):
+	case got.passed && (bytes.Contains(output, []byte("no tests to run")) || bytes.Contains(output, []byte("\nRan 0 of "))):
 		return got, errors.New("no test is of that name")
 	}
 	return got, nil

@@ -148,7 +148,7 @@ var ofFramework = []mutant{
 		file:   "framework/writer.go",
 		old:    "send: func(ctx context.Context) (answer, error) {\n		return r.create(",
 		new:    "send: func(ctx context.Context) (answer, error) {\n		if object.GetGenerateName() != \"\" {\n			object.SetName(generateName(object.GetGenerateName()))\n		}\n		return r.create(",
-		kills:  specs("Own writes O11"),
+		kills:  specs("proven of a write O11"),
 	},
 	{
 		name:   "a write whose answer is lost is given up",
