@@ -148,6 +148,10 @@ func (w *writer) optimistically(ctx context.Context, r *resource, key trc.Key, i
 	return w.sendIntent(ctx, q, intent)
 }
 
+// liveTries bounds onLiveVersion: each that fails means that somebody else wrote, so a hundred in a row mean
+// that something is wrong.
+const liveTries = 100
+
 // onLiveVersion repeats an apply to a sub-resource for the version there is, which it reads: patches of the
 // status of a custom resource are not refused for their UID, so only a version ties them to the object.
 func (w *writer) onLiveVersion(ctx context.Context, q write, intent map[string]any, refusal error) (Object, error) {
@@ -157,7 +161,7 @@ func (w *writer) onLiveVersion(ctx context.Context, q write, intent map[string]a
 		if err != nil {
 			return nil, errors.Join(refusal, err)
 		}
-		if live.Object == nil || live.GetUID() != uid || try > conflictTries {
+		if live.Object == nil || live.GetUID() != uid || try > liveTries {
 			return nil, &conflict{error: fmt.Errorf("framework: %s: %w", q.describe(), refusal), live: live.Object}
 		}
 		intent["metadata"].(map[string]any)["resourceVersion"] = live.GetResourceVersion()

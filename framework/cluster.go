@@ -61,6 +61,9 @@ type sharedStore struct {
 	*trc.Store
 	key     storeKey
 	watched []trc.Watched
+
+	mu        sync.Mutex // guards below; a leaf
+	onRewound []func()
 }
 
 func newCluster(config *rest.Config, scheme *runtime.Scheme, logger logr.Logger) (*cluster, error) {
@@ -233,6 +236,12 @@ func (c *cluster) rewound(s *sharedStore, progress, listed string) {
 	c.memo.forget()
 	c.logger.Info("the API server went back in time, as after a restore of etcd: what was written since is forgotten",
 		"cache", s.describe(), "progress", progress, "listed", listed)
+	s.mu.Lock()
+	told := slices.Clone(s.onRewound)
+	s.mu.Unlock()
+	for _, tell := range told {
+		tell()
+	}
 }
 
 // room waits until the caches of a kind have room for what a write will be answered with.

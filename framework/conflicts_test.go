@@ -103,6 +103,41 @@ var _ = Describe("A run that meets the changes of others", func() {
 		Expect(runs.Load()).To(BeNumerically("<", 5))
 	})
 
+	It("G03 does not take an object for gone that came to be while the answer that there is none was on its way", func() {
+		r := &pages{}
+		var lookup atomic.Pointer[pageContext]
+		shown := func() bool {
+			m, err := r.configMaps.Get(lookup.Load())
+			return err == nil && m != nil
+		}
+		page := newPage(ns, "p")
+		outrun := func(next http.RoundTripper) http.RoundTripper {
+			return roundTripper(func(request *http.Request) (*http.Response, error) {
+				response, err := next.RoundTrip(request)
+				if err == nil && request.Method == http.MethodGet && strings.HasSuffix(request.URL.Path, "/configmaps/p") && response.StatusCode == http.StatusNotFound {
+					theirs := configMapOf(page, "theirs")
+					theirs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "samples.evenkeel.dev/v1", Kind: "WebPage", Name: "p", UID: read(page).UID}}
+					create(theirs)
+					Eventually(shown).Should(BeTrue())
+				}
+				return response, err
+			})
+		}
+		r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+			if lookup.Swap(c) == nil {
+				stale := configMapOf(page, "ours")
+				stale.ResourceVersion, stale.UID = "1", "gone-long-ago"
+				_, err := framework.Update(ctx, c, stale)
+				Expect(err).To(HaveOccurred())
+			}
+			return pageUpdate{}, nil
+		}
+		op, _ := operate(ns, r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)}, func(config *restConfig) { config.Wrap(outrun) })
+		create(page)
+		Eventually(func() int { return len(records(op, page)) }).Should(BeNumerically(">=", 2))
+		Expect(shown()).To(BeTrue())
+	})
+
 	It("runs on the new incarnation at once if the primary was replaced under it", func() {
 		s := newStall("webpages")
 		page := create(newPage(ns, "p"))

@@ -194,6 +194,9 @@ func (c *controller[P]) informerFor(ctx context.Context, d secondaryDescription,
 // subscribe connects stores and sources with the scheduler, which keeps their events until it runs.
 func (c *controller[P]) subscribe() error {
 	c.stops = append(c.stops, c.store.Subscribe(c.primaryChanged))
+	c.store.mu.Lock()
+	c.store.onRewound = append(c.store.onRewound, c.rewound)
+	c.store.mu.Unlock()
 	for _, source := range c.sources {
 		stop, err := source.Start(sink[P]{c})
 		if err != nil {
@@ -233,6 +236,15 @@ func laneOf(initial bool) scheduler.Lane {
 		return scheduler.BulkLane
 	}
 	return scheduler.LiveLane
+}
+
+// rewound makes every primary due: generations tell nothing of what a restored backup has changed.
+func (c *controller[P]) rewound() {
+	for _, key := range c.store.Keys("") {
+		c.scheduler.Offer(key, scheduler.Event{
+			Cause: timeline.External{Source: c.name, ID: "the API server went back in time"}, Lane: scheduler.BulkLane, Renews: true,
+		})
+	}
 }
 
 // primaryChanged turns a transition of a primary into an event, or into the end of its key.

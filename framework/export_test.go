@@ -43,3 +43,10 @@ func Lanes(op *Operator) int {
 func Directly(general runtime.NegotiatedSerializer, gvk schema.GroupVersionKind, newItem func() Object) runtime.NegotiatedSerializer {
 	return directly{general, gvk, newItem}
 }
+
+// Rewind does to an operator what a list does that is older than what its watch had delivered.
+func Rewind(op *Operator, gvk schema.GroupVersionKind) {
+	for _, s := range op.cluster.storesOf(gvk) {
+		op.cluster.rewound(s, "7", "3")
+	}
+}

@@ -8,8 +8,9 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/evenkeel/evenkeel/retry"
 )
 
 const (
@@ -20,10 +21,13 @@ const (
 	fateTimeout = time.Minute
 )
 
+// fatePauses spaces the repetitions of a write of unknown fate.
+var fatePauses = retry.Policy{Initial: 20 * time.Millisecond, Max: 2 * time.Second, MaxElapsed: fateTimeout}
+
 // definite sends a write until its fate is known: an answer, or a refusal. lost says that an attempt before
 // the last was without one. If ctx or the time ends before, the error is of an unknown fate.
 func (w *writer) definite(ctx context.Context, q write) (got answer, lost bool, err error) {
-	var pauses *backoff.ExponentialBackOff
+	var failures retry.State
 	for {
 		w.noteRequest(q)
 		got, err = attempt(ctx, q)
@@ -31,12 +35,9 @@ func (w *writer) definite(ctx context.Context, q write) (got answer, lost bool, 
 		case err == nil || q.once, !lost && !isFateUnknown(err), lost && isAnswer(err), hasFailed(err):
 			return got, lost, err
 		}
-		if lost = true; pauses == nil {
-			pauses = backoff.NewExponentialBackOff(backoff.WithInitialInterval(20*time.Millisecond),
-				backoff.WithMaxInterval(2*time.Second), backoff.WithMaxElapsedTime(fateTimeout))
-		}
-		next := pauses.NextBackOff()
-		if next == backoff.Stop {
+		lost = true
+		next, again := fatePauses.Next(&failures)
+		if !again {
 			return answer{}, true, &unknownFate{fmt.Errorf("its fate is unknown after %v: %w", fateTimeout, err)}
 		}
 		pause := time.NewTimer(next)

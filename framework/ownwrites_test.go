@@ -463,4 +463,22 @@ var _ = Describe("Own writes", func() {
 		_, err = framework.Apply(ctx, w, configMapOf(page, "x"))
 		Expect(errors.Is(err, framework.ErrRunEnded)).To(BeTrue())
 	})
+
+	It("G02 are forgotten when the API server goes back in time, and every primary is looked at again", func() {
+		r := &pages{}
+		var ran atomic.Int32
+		r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+			ran.Add(1)
+			_, err := framework.Apply(ctx, c, configMapOf(page, "one"), framework.OwnedByPrimary())
+			return pageUpdate{}, err
+		}
+		op, _ := operate(ns, r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)})
+		create(page)
+		Eventually(func() int { return op.Occupancy().Confirmed }).Should(Equal(1))
+		settled(op)
+		framework.Rewind(op, pageKind)
+		Eventually(ran.Load).Should(BeEquivalentTo(2))
+		Eventually(func() [][]string { return requests(op, page) }).Should(HaveLen(2))
+		Expect(requests(op, page)[1]).To(HaveLen(1), "what was confirmed is asked again")
+	})
 })

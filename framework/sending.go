@@ -206,11 +206,13 @@ type seen struct {
 func (w *writer) readBack(ctx context.Context, q write) (seen, error) {
 	gvk := q.resource.gvk
 	w.wrote(gvk)
+	before := w.cluster.sightings(gvk, q.key)
 	live, err := q.resource.get(ctx, q.key)
 	switch {
 	case apierrors.IsNotFound(err):
-		// What no cache shows is missing for another reason: a namespace, a sub-resource.
-		return seen{missed: w.cluster.acknowledgeNone(gvk, q.key)}, nil
+		w.cluster.acknowledgeNone(before)
+		// What no cache showed is missing for another reason: a namespace, a sub-resource.
+		return seen{missed: len(before) > 0}, nil
 	case err != nil:
 		return seen{}, fmt.Errorf("framework: get %s: %w", q.resource.describe(q.key), err)
 	}

@@ -41,15 +41,29 @@ func (c *cluster) acknowledgeGone(gvk schema.GroupVersionKind, o Object) {
 	}
 }
 
-// acknowledgeNone takes in that no object has that name, and reports whether a cache had shown one.
-func (c *cluster) acknowledgeNone(gvk schema.GroupVersionKind, key trc.Key) (surprise bool) {
+// sighting is an object that a cache showed.
+type sighting struct {
+	store  *sharedStore
+	object trc.Object
+}
+
+// sightings are what the caches show of a name at the moment.
+func (c *cluster) sightings(gvk schema.GroupVersionKind, key trc.Key) []sighting {
+	var all []sighting
 	for _, s := range c.storesOf(gvk) {
 		if shown := s.Get(key); shown != nil {
-			s.AcknowledgeGone(key, shown.GetUID(), shown.GetResourceVersion())
-			surprise = true
+			all = append(all, sighting{s, shown})
 		}
 	}
-	return surprise
+	return all
+}
+
+// acknowledgeNone takes in that no object had a name after those sightings of it. What has come to be since
+// then is another object.
+func (c *cluster) acknowledgeNone(sightings []sighting) {
+	for _, s := range sightings {
+		s.store.AcknowledgeGone(trc.KeyOf(s.object), s.object.GetUID(), s.object.GetResourceVersion())
+	}
 }
 
 func (c *cluster) storesOf(gvk schema.GroupVersionKind) []*sharedStore {

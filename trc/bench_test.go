@@ -253,18 +253,20 @@ func cacheFillings(tb testing.TB) map[string]func() any {
 }
 
 func bytesEach(fill func() any) float64 {
-	heap := func() uint64 {
-		var m runtime.MemStats
-		runtime.GC()
-		runtime.GC()
-		runtime.ReadMemStats(&m)
-		return m.HeapAlloc
-	}
 	before := heap()
 	filled := fill()
 	after := heap()
 	runtime.KeepAlive(filled)
 	return float64(after-before) / cached
+}
+
+// heap is the bytes in use.
+func heap() uint64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }
 
 func TestGetAllocatesNothing(t *testing.T) {
