@@ -106,11 +106,20 @@ type outcome struct {
 // failed finds the failures in the output of tests, and of ginkgo's.
 var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^\s*\[FAIL\] (.*)|\bpanic: (.*)|\bfatal error: (.*)`)
 
+// keepNoFailures is the flag of rapid, where it is linked in, that keeps it from storing failures in the tree,
+// which the next run would replay.
+const keepNoFailures = "rapid.nofailfile"
+
 // test runs a compiled suite in its folder, as the go command would.
 func (s suite) test(ctx context.Context, binary string) (outcome, error) {
 	arguments := []string{"-test.timeout=" + limit.String(), "-test.run=" + s.run}
 	if s.focus != "" {
 		arguments = append(arguments, "-ginkgo.no-color", "-ginkgo.fail-fast", "-ginkgo.focus="+s.focus)
+	}
+	if code, err := os.ReadFile(binary); err != nil {
+		return outcome{}, err
+	} else if bytes.Contains(code, []byte(keepNoFailures)) {
+		arguments = append(arguments, "-"+keepNoFailures)
 	}
 	tests := exec.CommandContext(ctx, binary, arguments...)
 	tests.Dir = filepath.Join(root(), s.folder)
