@@ -78,6 +78,10 @@ bench: ## Run the benchmarks.
 	go test -run '^$$' -bench . -benchmem ./...
 	EVENKEEL_FIGURES=1 go test -count=1 -run '^TestFigures$$' -v ./trc
 
+.PHONY: mutants
+mutants: sandbox ## Break the library in known ways: every one must be noticed by the tests.
+	go test -count=1 -v -timeout 60m -parallel 2 -run 'TestTheSuites|TestEveryMutantIsKilled' ./internal/mutants -board
+
 .PHONY: bench-compare
 bench-compare: sandbox ## Compare with controller-runtime and client-go; COMPARE="-quick" for flags.
 	cd benchmarks && go run ./cmd/compare $(COMPARE)
