@@ -85,7 +85,7 @@ var ofScheduler = []mutant{
 		name:   "forgetting keeps the timers",
 		breaks: "G16: nothing is left of what is gone",
 		file:   "scheduler/machine.go",
-		old:    "	s.retryAt, s.rescheduleAt, s.intervalAt = time.Time{}, time.Time{}, time.Time{}\n	m.retime(s)\n",
+		old:    "	s.retryAt, s.calmAt, s.rescheduleAt, s.intervalAt = time.Time{}, time.Time{}, time.Time{}, time.Time{}\n	m.retime(s)\n",
 		new:    "	m.retime(s)\n",
 		kills:  []suite{{folder: "scheduler", run: "Forget"}},
 	},
