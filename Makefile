@@ -28,6 +28,13 @@ test: sandbox vet ## Run all tests, with the race detector and that of changes t
 	cd sandbox && go test -race -count=1 -timeout 15m $(SANDBOX_PACKAGES)
 	cd benchmarks && go test -race -count=1 -timeout 10m ./...
 
+SOAK ?= 10m
+
+.PHONY: soak
+soak: sandbox ## Run the models longer, and for SOAK (default 10m) the freshness tests with fresh seeds.
+	go test -race -count=1 -timeout 0 -run "Model|Filter" ./trc -rapid.checks=2000 -filter.rounds=2000
+	SOAK=$(SOAK) go test -race -count=1 -timeout 0 -v -run '^TestSoak$$' ./internal/freshnesstest
+
 .PHONY: vet
 vet:
 	go vet ./...
@@ -70,6 +77,10 @@ drift: generate manifests
 bench: ## Run the benchmarks.
 	go test -run '^$$' -bench . -benchmem ./...
 	EVENKEEL_FIGURES=1 go test -count=1 -run '^TestFigures$$' -v ./trc
+
+.PHONY: mutants
+mutants: sandbox ## Break the library in known ways: every one must be noticed by the tests.
+	go test -count=1 -v -timeout 60m -parallel 2 -run 'TestTheSuites|TestEveryMutantIsKilled' ./internal/mutants -board
 
 .PHONY: bench-compare
 bench-compare: sandbox ## Compare with controller-runtime and client-go; COMPARE="-quick" for flags.

@@ -143,6 +143,21 @@ func TestC53_PrimariesOfOldAndNewAreOfferedOnceEach(t *testing.T) {
 	sink.expect(t)
 }
 
+func TestO17_APrimaryIsToldIfAnObjectOnlyNowBecameItsOwn(t *testing.T) {
+	_, sink, watch := started(t, eventsource.InformerOptions{Map: byLabel})
+	must(t, watch.Add(configMap("11", "a")))
+	must(t, watch.Update(configMap("12", "a_b")))
+	must(t, watch.Delete(configMap("13", "a_b")))
+	var entered []bool
+	for _, offer := range sink.causes {
+		entered = append(entered, offer.Cause.(timeline.Resource).Entered)
+	}
+	sink.expect(t, "ns/a", "ns/a", "ns/b", "ns/a", "ns/b")
+	if want := []bool{false, false, true, false, false}; !slices.Equal(entered, want) {
+		t.Errorf("entered: %v, want %v: only b by the update", entered, want)
+	}
+}
+
 func TestO8_OwnWriteIsOfferedAndItsEchoIsNot(t *testing.T) {
 	informer, sink, watch := started(t, eventsource.InformerOptions{Map: byLabel})
 	must(t, informer.Store().Acknowledge(configMap("11", "a_b"), trc.Proof{}))

@@ -11,7 +11,7 @@ import (
 )
 
 func TestG03ADeletionHidesNoOtherIncarnationThanItsOwn(t *testing.T) {
-	inVirtualTime(t, func(m *modelled) {
+	overModel(t, func(m *modelled) {
 		m.createConfigMap("c", map[string]any{"a": "b"})
 		m.once(func(ctx context.Context, page *Page, c *pageContext, configMaps *framework.Secondary[*corev1.ConfigMap]) {
 			for _, version := range []string{"999999999", "", "1", "0"} { // the first is another API server's

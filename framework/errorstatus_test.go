@@ -13,7 +13,7 @@ import (
 )
 
 func TestAnErrorStatusThatIsNotRetriedSurvivesAConflict(t *testing.T) {
-	inVirtualTime(t, func(m *modelled) {
+	overModel(t, func(m *modelled) {
 		r := &failingPages{}
 		r.reconcile = func(context.Context, *Page, *pageContext) (pageUpdate, error) {
 			if m.runs() == 0 { // no new generation: nobody is told

@@ -63,3 +63,18 @@ func Rewind(op *Operator, gvk schema.GroupVersionKind) {
 		op.cluster.rewound(s, "7", "3")
 	}
 }
+
+// Unresolved is the number of writes of unknown fate that wait for the next run of their primary.
+func Unresolved(op *Operator) (n int) {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	for _, c := range op.controllers {
+		n += c.(interface{ unresolvedWrites() int }).unresolvedWrites()
+	}
+	return n
+}
+
+func (c *controller[P]) unresolvedWrites() (n int) {
+	c.unresolved.Range(func(_, left any) bool { n += len(left.(leftover).writes); return true })
+	return n
+}

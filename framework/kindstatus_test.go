@@ -12,7 +12,7 @@ import (
 )
 
 func TestG01ADeletedObjectOfAKindNamedStatusIsShownWhileItTerminates(t *testing.T) {
-	inVirtualTime(t, func(m *modelled) {
+	overModel(t, func(m *modelled) {
 		statuses := framework.Secondary[*unstructured.Unstructured]{
 			GroupVersionKind: statusKind, Map: func(*unstructured.Unstructured) []types.NamespacedName { return nil },
 		}

@@ -14,7 +14,7 @@ import (
 func TestG17WhatAMatcherIsAskedAboutIsTheAuthors(t *testing.T) {
 	for _, mode := range []framework.WriteMode{framework.ByApply, framework.ByPatch} {
 		t.Run(mode.String(), func(t *testing.T) {
-			inVirtualTime(t, func(m *modelled) {
+			overModel(t, func(m *modelled) {
 				r := &pages{}
 				r.configMaps.Map = toPageP
 				r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
@@ -40,7 +40,7 @@ func TestG17WhatAMatcherIsAskedAboutIsTheAuthors(t *testing.T) {
 }
 
 func TestAMatcherIsAskedInTheFormOfTheIntent(t *testing.T) {
-	inVirtualTime(t, func(m *modelled) {
+	overModel(t, func(m *modelled) {
 		r := &pages{}
 		r.configMaps.Map = toPageP
 		r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {

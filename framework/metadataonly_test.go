@@ -12,7 +12,7 @@ import (
 )
 
 func TestG07ByPatchFindsWhatAMetadataOnlyCacheShows(t *testing.T) {
-	inVirtualTime(t, func(m *modelled) {
+	overModel(t, func(m *modelled) {
 		var owned framework.Secondary[*metav1.PartialObjectMetadata]
 		owned.GroupVersionKind = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 		r := &pages{}
@@ -31,7 +31,7 @@ func TestG07ByPatchFindsWhatAMetadataOnlyCacheShows(t *testing.T) {
 }
 
 func TestG01AnAnswerOfMetadataAloneDoesNotEmptyTheCaches(t *testing.T) {
-	inVirtualTime(t, func(m *modelled) {
+	overModel(t, func(m *modelled) {
 		m.model.Lag("configmaps", time.Minute)
 		r := &pages{}
 		r.configMaps.Map = toPageP
@@ -61,7 +61,7 @@ func TestG01AnAnswerOfMetadataAloneDoesNotEmptyTheCaches(t *testing.T) {
 }
 
 func TestG05AnApplyIsForTheVersionThatAMetadataOnlyCacheShows(t *testing.T) {
-	inVirtualTime(t, func(m *modelled) {
+	overModel(t, func(m *modelled) {
 		var owned framework.Secondary[*metav1.PartialObjectMetadata]
 		owned.GroupVersionKind = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 		r := &pages{}

@@ -29,8 +29,8 @@ type modelled struct {
 // statusKind is somebody's own, and has nothing to do with what API servers answer.
 var statusKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Status"}
 
-// inVirtualTime runs a test over a model, and stops the operator that it started.
-func inVirtualTime(t *testing.T, test func(m *modelled)) {
+// overModel runs a test over a model, and stops the operator that it started.
+func overModel(t *testing.T, test func(m *modelled)) {
 	synctest.Test(t, func(t *testing.T) {
 		kinds, err := apimodel.CustomResources(testenv.WebPageCRDs())
 		if err != nil {

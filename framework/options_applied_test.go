@@ -37,7 +37,7 @@ func (m *modelled) once(reconcile func(ctx context.Context, page *Page, c *pageC
 }
 
 func TestAnApplyByPatchHoldsForTheVersionAndUIDOfItsIntent(t *testing.T) {
-	inVirtualTime(t, func(m *modelled) {
+	overModel(t, func(m *modelled) {
 		old := m.createConfigMap("p", map[string]any{"data": "first"})
 		m.patch(m.configMaps, "p", `{"data":{"data":"second"}}`)
 		m.once(func(ctx context.Context, page *Page, c *pageContext, _ *framework.Secondary[*corev1.ConfigMap]) {
@@ -57,7 +57,7 @@ func TestAnApplyByPatchHoldsForTheVersionAndUIDOfItsIntent(t *testing.T) {
 }
 
 func TestAnUnconditionalApplyByPatchIsForWhateverThereIs(t *testing.T) {
-	inVirtualTime(t, func(m *modelled) {
+	overModel(t, func(m *modelled) {
 		m.model.Lag("configmaps", time.Minute)
 		m.createConfigMap("p", map[string]any{"data": "first"})
 		m.once(func(ctx context.Context, page *Page, c *pageContext, _ *framework.Secondary[*corev1.ConfigMap]) {
@@ -71,7 +71,7 @@ func TestAnUnconditionalApplyByPatchIsForWhateverThereIs(t *testing.T) {
 }
 
 func TestOptionsThatDoNotApplyAreRefused(t *testing.T) {
-	inVirtualTime(t, func(m *modelled) {
+	overModel(t, func(m *modelled) {
 		m.createConfigMap("p", map[string]any{"data": "first"})
 		m.once(func(ctx context.Context, page *Page, c *pageContext, configMaps *framework.Secondary[*corev1.ConfigMap]) {
 			desired, found := configMapOf(page, "ours"), func() *corev1.ConfigMap {
@@ -126,7 +126,7 @@ func TestOptionsThatDoNotApplyAreRefused(t *testing.T) {
 }
 
 func TestUpdateStatusLeavesTheCallersOptionsAlone(t *testing.T) {
-	inVirtualTime(t, func(m *modelled) {
+	overModel(t, func(m *modelled) {
 		m.once(func(ctx context.Context, page *Page, c *pageContext, _ *framework.Secondary[*corev1.ConfigMap]) {
 			shared := make([]framework.WriteOption, 0, 1)
 			theirs := append(shared, framework.DryRun())

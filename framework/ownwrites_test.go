@@ -121,7 +121,7 @@ var _ = Describe("Own writes", func() {
 	for _, when := range []string{"before its answer", "after its answer"} {
 		It("O1 O2 G05 do not trigger their primary, though the echo comes "+when, func() {
 			r := &pages{}
-			var writes, op = atomic.Int32{}, (*framework.Operator)(nil)
+			writes, op := atomic.Int32{}, (*framework.Operator)(nil)
 			reconcile := everything(r, &writes)
 			var ran atomic.Int32
 			r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {

@@ -23,7 +23,7 @@ func TestG04APatchWithAVersionOfItsOwnProvesNothingAboutAnother(t *testing.T) {
 		"none":         func(string) string { return "null" },
 	} {
 		t.Run(name, func(t *testing.T) {
-			inVirtualTime(t, func(m *modelled) {
+			overModel(t, func(m *modelled) {
 				m.model.Lag("configmaps", time.Minute)
 				r := &pages{}
 				r.configMaps.Map = toPageP

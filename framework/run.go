@@ -68,7 +68,7 @@ func (c *controller[P]) resolve(ctx context.Context, rc *Context[P]) (resolved b
 	}
 	for len(left.writes) > 0 {
 		if err := rc.write.resolve(ctx, left.writes[0]); err != nil {
-			c.unresolved.Store(rc.key, left)
+			c.keep(rc.key, left)
 			return false, err
 		}
 		left.writes = left.writes[1:]
@@ -84,12 +84,17 @@ type leftover struct {
 
 // leave keeps what the run could not learn the fate of for the next one.
 func (c *controller[P]) leave(key trc.Key, w *writer) {
-	if len(w.unresolved) == 0 {
-		return
+	if len(w.unresolved) > 0 {
+		c.keep(key, leftover{w.owner.GetUID(), w.unresolved})
 	}
-	c.unresolved.Store(key, leftover{w.owner.GetUID(), w.unresolved})
-	if now := c.store.Get(key); now == nil || now.GetUID() != w.owner.GetUID() {
-		c.unresolved.Delete(key) // no run of it will come
+}
+
+// keep keeps writes for the next run of that very primary: another one of its name has no part in them.
+func (c *controller[P]) keep(key trc.Key, left leftover) {
+	c.unresolved.Store(key, left)
+	// Had the primary gone during the run, there was nothing to forget when that was told.
+	if now := c.store.Get(key); now == nil || now.GetUID() != left.of {
+		c.unresolved.Delete(key)
 	}
 }
 

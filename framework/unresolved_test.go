@@ -32,7 +32,7 @@ func isCreateOfConfigMap(r apimodel.Request) bool {
 }
 
 func TestG16AnUnresolvedWriteIsKeptOnce(t *testing.T) {
-	inVirtualTime(t, func(m *modelled) {
+	overModel(t, func(m *modelled) {
 		r := &pages{}
 		r.reconcile = creator(r)
 		down := true
@@ -56,7 +56,7 @@ func TestG16AnUnresolvedWriteIsKeptOnce(t *testing.T) {
 }
 
 func TestG07AnUnresolvedWriteDoesNotHoldUpItsPrimaryForGood(t *testing.T) {
-	inVirtualTime(t, func(m *modelled) {
+	overModel(t, func(m *modelled) {
 		r := &cleaningPages{cleanup: func(context.Context, *Page, *pageContext) (framework.DeleteControl, error) {
 			return framework.RemoveFinalizer(), nil
 		}}
@@ -85,7 +85,7 @@ func TestG07AnUnresolvedWriteDoesNotHoldUpItsPrimaryForGood(t *testing.T) {
 }
 
 func TestG14AnUnresolvedWriteIsNotRepeatedForAnotherIncarnation(t *testing.T) {
-	inVirtualTime(t, func(m *modelled) {
+	overModel(t, func(m *modelled) {
 		r := &pages{}
 		r.configMaps.Map = toPageP
 		var drop atomic.Bool
@@ -115,7 +115,7 @@ func TestG14AnUnresolvedWriteIsNotRepeatedForAnotherIncarnation(t *testing.T) {
 }
 
 func TestG08FindingOutWhatBecameOfAWriteIsNoSuccess(t *testing.T) {
-	inVirtualTime(t, func(m *modelled) {
+	overModel(t, func(m *modelled) {
 		var attempts []int
 		r := &pages{}
 		r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {

@@ -130,6 +130,33 @@ func TestRunsThatAreSupersededAgainAndAgainSlowDown(t *testing.T) {
 	})
 }
 
+// TestTheEventsOfAStormDoNotHastenIt: what supersedes the runs also is an event, during them and between them.
+func TestTheEventsOfAStormDoNotHastenIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		runs := 0
+		var h *harness
+		h = start(t, scheduler.Options[string]{}, func(context.Context, string, scheduler.Run) scheduler.Result {
+			if runs++; runs == 5 {
+				return scheduler.Result{}
+			}
+			h.Offer("a", event())
+			return scheduler.Result{Superseded: true}
+		})
+		h.Offer("a", event())
+		time.Sleep(15 * time.Millisecond)
+		h.Offer("a", event())
+		time.Sleep(20 * time.Millisecond)
+		h.Offer("a", renewal())
+		time.Sleep(time.Minute)
+		h.expect(t,
+			"0s a: manual by test",
+			"0s a: manual by test, rescheduled after 0s",
+			"10ms a: manual by test, rescheduled after 10ms",
+			"30ms a: manual by test, manual by test, rescheduled after 20ms",
+			"35ms a: manual by test, manual by spec")
+	})
+}
+
 func TestG15ARunThatEndsItsGoroutineFailsAloneAndCostsNoWorker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var failures []string

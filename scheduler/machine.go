@@ -44,8 +44,8 @@ type keyState[K comparable] struct {
 
 	retry retry.State
 	// One slot per reason to wake up; zero means none.
-	retryAt, repeatAt, rescheduleAt, intervalAt time.Time
-	repeatAfter, rescheduleAfter, interval      time.Duration
+	retryAt, calmAt, rescheduleAt, intervalAt time.Time
+	calm, rescheduleAfter, interval           time.Duration
 
 	at    time.Time // heap key
 	index int       // heap position, -1 outside
@@ -101,7 +101,7 @@ func (m *machine[K]) offer(now time.Time, key K, e Event) {
 // renew ends the back-off: what is wanted is not what failed.
 func (m *machine[K]) renew(s *keyState[K]) {
 	s.retry.Reset()
-	s.retryAt, s.early = time.Time{}, false
+	s.retryAt, s.calmAt, s.early = time.Time{}, time.Time{}, false
 	m.retime(s)
 }
 
@@ -110,6 +110,8 @@ func (m *machine[K]) wake(s *keyState[K], lane Lane) {
 	switch {
 	case s.renewed():
 		m.renew(s)
+	case !s.calmAt.IsZero():
+		return // it is changed all the time: the causes wait for the pause to end
 	case s.retryAt.IsZero():
 	case s.early:
 		return // the causes wait for the retry
@@ -200,7 +202,7 @@ func (m *machine[K]) settle(now time.Time, s *keyState[K], r Result) {
 		s.retryAt, s.early = time.Time{}, false
 	}
 	if !r.Superseded {
-		s.vain, s.repeatAt = 0, time.Time{}
+		s.vain = 0
 	}
 	if r.RescheduleAfter > 0 {
 		s.rescheduleAfter = r.RescheduleAfter
@@ -213,13 +215,14 @@ func (m *machine[K]) settle(now time.Time, s *keyState[K], r Result) {
 }
 
 // repeat brings a superseded key back: at once the first time, as the world has changed; then after
-// 10 ms, doubling up to 1 s, as something may be changing it all the time.
+// 10 ms, doubling up to 1 s, as something may be changing it all the time. That the change is an event, too,
+// does not shorten the pause: or each of our requests would follow on one of theirs.
 func (m *machine[K]) repeat(now time.Time, s *keyState[K]) {
 	if s.vain == 0 {
 		s.add(now, arrival{Cause: timeline.Timer{}})
 	} else {
-		s.repeatAfter = min(time.Second, 10*time.Millisecond<<min(s.vain-1, 7))
-		s.repeatAt = now.Add(s.repeatAfter)
+		s.calm = min(time.Second, 10*time.Millisecond<<min(s.vain-1, 7))
+		s.calmAt = now.Add(s.calm)
 	}
 	s.vain++
 }
@@ -260,7 +263,7 @@ func (m *machine[K]) forget(key K) {
 func (m *machine[K]) drain(s *keyState[K]) {
 	s.retry.Reset()
 	s.forgot, s.vain, s.early = 0, 0, false
-	s.retryAt, s.repeatAt, s.rescheduleAt, s.intervalAt = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	s.retryAt, s.calmAt, s.rescheduleAt, s.intervalAt = time.Time{}, time.Time{}, time.Time{}, time.Time{}
 	m.retime(s)
 }
 
@@ -282,8 +285,8 @@ func (m *machine[K]) fire(now time.Time) {
 				s.add(now, arrival{Cause: timeline.Retry{Attempt: s.retry.Attempt()}})
 			}
 		}
-		if due(&s.repeatAt) {
-			s.add(now, arrival{Cause: timeline.Timer{After: s.repeatAfter}})
+		if due(&s.calmAt) {
+			s.add(now, arrival{Cause: timeline.Timer{After: s.calm}})
 		}
 		if due(&s.rescheduleAt) {
 			s.add(now, arrival{Cause: timeline.Timer{After: s.rescheduleAfter}})
@@ -308,7 +311,7 @@ func (m *machine[K]) wakeAt() (time.Time, bool) {
 
 // retime brings the heap in line with the slots of s.
 func (m *machine[K]) retime(s *keyState[K]) {
-	s.at = earliest(s.retryAt, s.repeatAt, s.rescheduleAt, s.intervalAt)
+	s.at = earliest(s.retryAt, s.calmAt, s.rescheduleAt, s.intervalAt)
 	switch {
 	case s.at.IsZero() && s.index >= 0:
 		heap.Remove(&m.timers, s.index)

@@ -55,7 +55,8 @@ type Result struct {
 	// RescheduleNow asks for a further run at once.
 	RescheduleNow bool
 	// Superseded says that the run came to nothing because the world had changed meanwhile: a further
-	// one follows, at once the first time and after up to 1 s when that goes on. As it was neither success
+	// one follows, at once the first time and after up to 1 s when that goes on, which no event shortens but
+	// one that renews. As it was neither success
 	// nor failure, attempts and back-off stay as they are.
 	Superseded bool
 	// Gone says that the resource no longer exists: the key's state is dropped.

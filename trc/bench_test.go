@@ -210,6 +210,27 @@ func BenchmarkEventWithAStalledWatchOf100kEntries(b *testing.B) {
 	}
 }
 
+// BenchmarkLedger is a write of a run that has made ten thousand others: recorded, and explained once.
+func BenchmarkLedger(b *testing.B) {
+	const n = 10_000
+	ledger, writer := trc.NewLedger(2*n), trc.Writer{Controller: "c", Primary: trc.Key{Namespace: "default", Name: "p"}}
+	page := ledger.Open(writer)
+	uid := func(i int) types.UID { return types.UID("11111111-2222-3333-4444-" + strconv.Itoa(i)) }
+	for i := range n {
+		page.Record(trc.Edge{UID: uid(i), To: strconv.Itoa(i)})
+	}
+	own := uid(n)
+	b.ReportAllocs()
+	for b.Loop() {
+		second := ledger.Open(writer)
+		second.Record(trc.Edge{UID: own, From: "1", To: "2"})
+		if !ledger.Explains(writer, own, "1", "2") {
+			b.Fatal("it is not explained")
+		}
+		second.Close()
+	}
+}
+
 // BenchmarkCacheBytes reports the memory of a cached object, the object included.
 func BenchmarkCacheBytes(b *testing.B) {
 	for name, fill := range cacheFillings(b) {

@@ -32,7 +32,7 @@ type Ledger struct {
 
 	mu            sync.Mutex // guards everything below and the pages; a leaf
 	pages         map[Writer][]*Page
-	oldest        *Page // of all pages with edges, in the order in which they were opened
+	oldest        *Page // of all pages with edges, in the order of their first ones
 	newest        *Page
 	edges         int
 	forgottenFull int
@@ -42,9 +42,10 @@ type Ledger struct {
 type Page struct {
 	ledger         *Ledger
 	writer         Writer
-	edges          []Edge
+	edges          map[types.UID][]Edge // oldest first; no empty slices
+	order          []types.UID          // whose edges they are, in the order in which they were recorded
 	closed         bool
-	previous, next *Page // in the order of opening
+	previous, next *Page // among the pages with edges
 }
 
 // NewLedger returns an empty ledger that keeps at most limit edges (≤ 0: [DefaultLedgerLimit]): beyond
@@ -72,10 +73,14 @@ func (p *Page) Record(edge Edge) {
 	if p.closed {
 		return
 	}
-	if len(p.edges) == 0 {
+	if len(p.order) == 0 {
 		l.linkLocked(p)
 	}
-	p.edges = append(p.edges, edge)
+	if p.edges == nil {
+		p.edges = map[types.UID][]Edge{}
+	}
+	p.edges[edge.UID] = append(p.edges[edge.UID], edge)
+	p.order = append(p.order, edge.UID)
 	l.edges++
 	for l.edges > l.limit {
 		l.forgetOldestLocked()
@@ -106,8 +111,8 @@ func (l *Ledger) Explains(writer Writer, uid types.UID, from, to string) bool {
 		at := reached[len(reached)-1]
 		reached = reached[:len(reached)-1]
 		for _, page := range pages {
-			for _, edge := range page.edges {
-				if edge.UID != uid || edge.From != at {
+			for _, edge := range page.edges[uid] {
+				if edge.From != at {
 					continue
 				}
 				if edge.To == to {
@@ -140,17 +145,22 @@ func (l *Ledger) forgetOldestLocked() {
 	page := l.oldest
 	l.edges--
 	l.forgottenFull++
-	if page.edges = page.edges[1:]; len(page.edges) == 0 {
+	uid := page.order[0]
+	page.order = page.order[1:]
+	if page.edges[uid] = page.edges[uid][1:]; len(page.edges[uid]) == 0 {
+		delete(page.edges, uid)
+	}
+	if len(page.order) == 0 {
 		l.unlinkLocked(page)
 	}
 }
 
 func (l *Ledger) clearLocked(page *Page) {
-	if len(page.edges) == 0 {
+	if len(page.order) == 0 {
 		return
 	}
-	l.edges -= len(page.edges)
-	page.edges = nil
+	l.edges -= len(page.order)
+	page.edges, page.order = nil, nil
 	l.unlinkLocked(page)
 }
 

@@ -1,8 +1,3 @@
-// Package prefixedpod is the second sample operator: one Pod with a given prefix and a random suffix,
-// and never two, not even for a moment.
-//
-// It is short because a reconciler reads its own writes: a Pod that was created in one run is there
-// in the next, whatever the watch has delivered by then.
 package prefixedpod
 
 import (

@@ -1,0 +1,195 @@
+package framework_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/internal/apimodel"
+)
+
+// shortRuns have given up long before an answer comes.
+var shortRuns = pageOptions{RunTimeout: time.Minute}
+
+// fates are the ways in which a request remains without an answer.
+var fates = map[string]apimodel.Fault{
+	"its answer is lost":           {Lose: true},
+	"it is lost":                   {Drop: true},
+	"its answer comes too late":    {Linger: 45 * time.Second},
+	"it is carried out too late":   {Delay: 25 * time.Second, Linger: 45 * time.Second},
+	"it is under way for too long": {Delay: 45 * time.Second},
+}
+
+// allocator makes one ConfigMap with a random name for each page, and notes the name in the status.
+func allocator() *pages {
+	r := &pages{}
+	r.reconcile = func(ctx context.Context, p *Page, c *pageContext) (pageUpdate, error) {
+		owned, err := r.configMaps.Get(c)
+		if err != nil {
+			return pageUpdate{}, err
+		}
+		if owned == nil {
+			desired := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, GenerateName: p.Name + "-"}}
+			if owned, err = framework.Create(ctx, c, desired, framework.OwnedByPrimary()); err != nil {
+				return pageUpdate{}, err
+			}
+		}
+		p.Status.URL = owned.Name
+		return framework.PatchStatus(p), nil
+	}
+	return r
+}
+
+// withConfigMaps declares the secondaries of a reconciler.
+func withConfigMaps(r *pages, options pageOptions) pageOptions {
+	options.Secondaries = framework.Secondaries(&r.configMaps)
+	return options
+}
+
+// unanswered gives a fate to the writes of a verb and resource, and loses the reads of the resource too if
+// it is to.
+func unanswered(fate apimodel.Fault, verb, resource string, readsToo bool) func(apimodel.Request) apimodel.Fault {
+	return func(r apimodel.Request) apimodel.Fault {
+		switch {
+		case r.Resource == resource && r.Verb == verb:
+			return fate
+		case r.Resource == resource && r.Verb == "get" && readsToo:
+			return apimodel.Fault{Drop: true}
+		}
+		return apimodel.Fault{}
+	}
+}
+
+func TestG11ACreateOfUnknownFateKeepsItsNameAcrossRuns(t *testing.T) {
+	for name, fate := range fates {
+		for _, readsToo := range []bool{false, true} {
+			t.Run(name+map[bool]string{true: " and so are reads"}[readsToo], func(t *testing.T) {
+				r := allocator()
+				inVirtualTime(t, r, withConfigMaps(r, shortRuns), func(v *virtual) {
+					v.model.Lag("configmaps", 15*time.Minute) // the watch does not tell what became of it
+					v.disturb(unanswered(fate, "create", "configmaps", readsToo))
+					v.create(newPage("default", "p"))
+					v.pass(10 * time.Minute)
+					if failed := len(records(v.op, newPage("default", "p"))); failed < 2 {
+						t.Errorf("%d runs: no run had to follow one that gave up", failed)
+					}
+					if n := framework.Unresolved(v.op); n > 1 {
+						t.Errorf("G16: %d writes are kept for one of unknown fate", n)
+					}
+					v.disturb(nil)
+					v.pass(20 * time.Minute)
+					sent := slices.Compact(v.writes())
+					made := v.commits("configmaps")
+					if len(made) != 1 || len(sent) != 2 {
+						t.Errorf("made %q with %q", made, sent)
+					}
+					if url := v.page("p").Status.URL; !strings.HasPrefix(made[0], "ADDED "+url+" by") || url == "" {
+						t.Errorf("status %q, made %q", url, made)
+					}
+					v.atRest()
+				})
+			})
+		}
+	}
+}
+
+func TestAPatchOfUnknownFateIsMadeOnce(t *testing.T) {
+	for name, fate := range fates {
+		t.Run(name, func(t *testing.T) {
+			r := &pages{reconcile: func(_ context.Context, p *Page, _ *pageContext) (pageUpdate, error) {
+				p.Status.ObservedGeneration++ // shows how often it was patched
+				if p.Status.URL == "" {
+					p.Status.URL = "done"
+					return framework.PatchStatus(p), nil
+				}
+				return framework.NoUpdate[*Page](), nil
+			}}
+			inVirtualTime(t, r, shortRuns, func(v *virtual) {
+				v.disturb(unanswered(fate, "patch", "webpages", true))
+				v.create(newPage("default", "p"))
+				v.pass(10 * time.Minute)
+				v.disturb(nil)
+				v.pass(20 * time.Minute)
+				if made, status := v.commits("webpages"), v.page("p").Status; len(made) != 2 || status.URL != "done" || status.ObservedGeneration != 1 {
+					t.Errorf("commits %q, status %+v", made, status)
+				}
+				v.atRest()
+			})
+		})
+	}
+}
+
+// TestG14ADeletionOfUnknownFateHitsOnlyWhatWasRead: while nobody answers, somebody makes another object of that name.
+func TestG14ADeletionOfUnknownFateHitsOnlyWhatWasRead(t *testing.T) {
+	for name, fate := range fates {
+		t.Run(name, func(t *testing.T) {
+			r := &pages{}
+			r.reconcile = func(ctx context.Context, p *Page, c *pageContext) (pageUpdate, error) {
+				if p.Spec.HTML != "gone" {
+					_, err := framework.Apply(ctx, c, configMapOf(p, "x"), framework.OwnedByPrimary())
+					return pageUpdate{}, err
+				}
+				owned, err := r.configMaps.Get(c)
+				if err != nil || owned == nil {
+					return pageUpdate{}, err
+				}
+				return pageUpdate{}, framework.Delete(ctx, c, owned)
+			}
+			inVirtualTime(t, r, withConfigMaps(r, shortRuns), func(v *virtual) {
+				page := newPage("default", "p")
+				v.create(page)
+				v.pass(time.Minute)
+				v.disturb(unanswered(fate, "delete", "configmaps", true))
+				v.patch(page, `{"spec":{"html":"gone"}}`)
+				v.pass(10 * time.Minute)
+				foreign := len(v.model.Objects("configmaps")) == 0
+				if foreign {
+					v.create(configMapOf(page, "somebody else's"))
+				}
+				v.pass(10 * time.Minute)
+				v.disturb(nil)
+				v.pass(20 * time.Minute)
+				left := v.model.Objects("configmaps")
+				if (foreign && len(left) != 1) || (!foreign && len(left) != 0) {
+					t.Errorf("foreign: %v, left: %d", foreign, len(left))
+				}
+				v.atRest()
+			})
+		})
+	}
+}
+
+// TestG16AWriteOfUnknownFateIsForgottenWithItsPrimary: the page goes while a run of it waits for an answer, and
+// another of that name comes.
+func TestG16AWriteOfUnknownFateIsForgottenWithItsPrimary(t *testing.T) {
+	r := allocator()
+	inVirtualTime(t, r, withConfigMaps(r, shortRuns), func(v *virtual) {
+		v.disturb(unanswered(apimodel.Fault{Drop: true}, "create", "configmaps", true))
+		first := newPage("default", "p")
+		v.create(first)
+		v.pass(30 * time.Second) // in the midst of the first run
+		if err := v.admin.Delete(t.Context(), first); err != nil {
+			t.Fatal(err)
+		}
+		v.pass(10 * time.Minute)
+		if n := framework.Unresolved(v.op); n != 0 {
+			t.Errorf("writes of %d primaries are unresolved, and there is no primary", n)
+		}
+		v.disturb(nil)
+		second := newPage("default", "p")
+		v.create(second)
+		v.pass(20 * time.Minute)
+		for _, made := range v.model.Objects("configmaps") {
+			if owner := metav1.GetControllerOf(made); owner.UID != second.UID {
+				t.Errorf("%s was made for a page that is gone", made.GetName())
+			}
+		}
+		v.atRest()
+	})
+}

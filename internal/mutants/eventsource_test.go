@@ -1,0 +1,60 @@
+package mutants
+
+var ofEventSource = []mutant{
+	{
+		name:   "only the primaries of the new state are due",
+		breaks: "C53: a reference that was dropped makes its primary due, too",
+		file:   "eventsource/informer.go",
+		old:    "	offer(t.Old)\n	cause.Entered",
+		new:    "	cause.Entered",
+		kills:  []suite{{folder: "eventsource"}},
+	},
+	{
+		name:   "an adopted object is not told from one that was the primary's before",
+		breaks: "O17: an adopted object makes its primary due once",
+		file:   "eventsource/informer.go",
+		old:    "	cause.Entered = t.Old != nil\n",
+		new:    "",
+		kills:  []suite{{folder: "eventsource"}},
+	},
+	{
+		name:   "every change seems to be an adoption",
+		breaks: "G05: own writes cause no further run",
+		file:   "eventsource/informer.go",
+		old:    "	offer(t.Old)\n	cause.Entered = t.Old != nil\n",
+		new:    "	cause.Entered = t.Old != nil\n	offer(t.Old)\n",
+		kills:  []suite{{folder: "eventsource"}},
+	},
+	{
+		name:   "a filter sees only what is new",
+		breaks: "O18: a filter sees what readers saw before, and after",
+		file:   "eventsource/informer.go",
+		old:    "!i.options.Filter(t.Old, t.New)",
+		new:    "!i.options.Filter(nil, t.New)",
+		kills:  []suite{{folder: "eventsource"}},
+	},
+	{
+		name:   "own writes make their primary due",
+		breaks: "G05: own writes cause no further run",
+		file:   "eventsource/own.go",
+		old:    "	return ledger.Explains(",
+		new:    "	return step.UID == \"\" && ledger.Explains(",
+		kills:  store("TestFilter"),
+	},
+	{
+		name:   "adoptions are own",
+		breaks: "O17: an adopted object makes its primary due once",
+		file:   "eventsource/own.go",
+		old:    "step.Action == timeline.Deleted || step.Entered",
+		new:    "step.Action == timeline.Deleted",
+		kills:  store("TestFilter"),
+	},
+	{
+		name:   "deletions are own",
+		breaks: "O10: a deletion is always delivered",
+		file:   "eventsource/own.go",
+		old:    "	if !ok || step.Action == timeline.Deleted || step.Entered {\n		return false\n	}\n",
+		new:    "	if !ok || step.Entered {\n		return false\n	}\n	if step.Action == timeline.Deleted {\n		return true\n	}\n",
+		kills:  store("TestFilter"),
+	},
+}

@@ -1,0 +1,135 @@
+package mutants
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"testing"
+)
+
+func TestEveryMutantSaysWhatItIs(t *testing.T) {
+	guarantee := regexp.MustCompile(`^[GOC]\d\d?: `)
+	names := map[string]bool{}
+	for _, m := range all() {
+		switch {
+		case m.name == "" || names[m.name]:
+			t.Errorf("the name %q is empty or taken", m.name)
+		case !guarantee.MatchString(m.breaks):
+			t.Errorf("%s: breaks %q, which is no guarantee by its number", m.name, m.breaks)
+		case m.old == m.new:
+			t.Errorf("%s: changes nothing", m.name)
+		case len(m.kills) == 0:
+			t.Errorf("%s: no tests are said to kill it", m.name)
+		}
+		names[m.name] = true
+	}
+	if len(names) < 16 {
+		t.Errorf("there are %d mutants, want at least 16", len(names))
+	}
+}
+
+func TestEveryMutantFitsTheCodeAndCompiles(t *testing.T) {
+	var folders []string
+	for _, m := range all() {
+		folders = append(folders, filepath.Dir(m.file))
+	}
+	slices.Sort(folders)
+	known := list(t, slices.Compact(folders))
+	for _, m := range all() {
+		t.Run(m.name, func(t *testing.T) {
+			source, err := m.mutated()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := known.check(m.file, source); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestASnippetThatMovedIsNoticed(t *testing.T) {
+	for name, old := range map[string]string{"gone": "no such code", "ambiguous": "package"} {
+		m := mutant{file: "internal/mutants/doc.go", old: old, new: "x"}
+		if _, err := m.mutated(); err == nil {
+			t.Errorf("a snippet that is %s is not refused", name)
+		}
+	}
+}
+
+// listed is a package as the go command lists it.
+type listed struct {
+	ImportPath, Dir, Export string
+	GoFiles                 []string
+}
+
+// packages are those of the mutants by folder, and the compiled form of all that they import.
+type packages struct {
+	fset     *token.FileSet
+	byFolder map[string]listed
+	imports  types.Importer
+}
+
+func list(t *testing.T, folders []string) packages {
+	t.Helper()
+	arguments := []string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles"}
+	for _, folder := range folders {
+		arguments = append(arguments, "./"+folder)
+	}
+	command := exec.Command("go", arguments...)
+	command.Dir = root()
+	output, err := command.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	exports := map[string]string{}
+	known := packages{fset: token.NewFileSet(), byFolder: map[string]listed{}}
+	for decoder := json.NewDecoder(bytes.NewReader(output)); ; {
+		var p listed
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		exports[p.ImportPath] = p.Export
+		if folder, err := filepath.Rel(root(), p.Dir); err == nil {
+			known.byFolder[folder] = p
+		}
+	}
+	known.imports = importer.ForCompiler(known.fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
+	return known
+}
+
+// check type-checks the package of a file with the given source in its place.
+func (p packages) check(file string, source []byte) error {
+	of, ok := p.byFolder[filepath.Dir(file)]
+	if !ok {
+		return fmt.Errorf("%s: no such package", filepath.Dir(file))
+	}
+	var parsed []*ast.File
+	for _, name := range of.GoFiles {
+		var content any // nil: read the file
+		if name == filepath.Base(file) {
+			content = source
+		}
+		f, err := parser.ParseFile(p.fset, filepath.Join(of.Dir, name), content, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		parsed = append(parsed, f)
+	}
+	_, err := (&types.Config{Importer: p.imports}).Check(of.ImportPath, p.fset, parsed, nil)
+	return err
+}

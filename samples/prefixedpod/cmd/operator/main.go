@@ -1,0 +1,66 @@
+// Command operator runs the PrefixedPod operator against the API server of the current kubeconfig, or of
+// the cluster it runs in, until it is interrupted.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/samples/prefixedpod"
+	v1 "github.com/evenkeel/evenkeel/samples/prefixedpod/api/v1"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, "operator:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	verbosity := flag.Int("v", 0, "verbosity: 0 state changes and failures, 1 a line per run, 2 causes")
+	namespaces := flag.String("namespaces", "", "comma-separated `names` of the namespaces to watch; default: all")
+	flag.Parse()
+	if flag.NArg() > 0 {
+		return fmt.Errorf("unexpected arguments: %q", flag.Args())
+	}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		clientcmd.NewDefaultClientConfigLoadingRules(), nil).ClientConfig()
+	if err != nil {
+		return err
+	}
+	scheme := runtime.NewScheme()
+	if err := clientgoscheme.AddToScheme(scheme); err != nil {
+		return err
+	}
+	if err := v1.AddToScheme(scheme); err != nil {
+		return err
+	}
+	handler := slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(-*verbosity)})
+	options := framework.OperatorOptions{Scheme: scheme, Name: "prefixedpod-operator", Logger: logr.FromSlogHandler(handler)}
+	if *namespaces != "" {
+		options.Namespaces = strings.Split(*namespaces, ",")
+	}
+	op, err := framework.NewOperator(config, options)
+	if err != nil {
+		return err
+	}
+	if err := prefixedpod.Register(op); err != nil {
+		return err
+	}
+	return op.Run(ctx)
+}
