@@ -61,7 +61,8 @@ func FieldManager(name string) WriteOption { return func(o *writeOptions) { o.fi
 func OwnedByPrimary() WriteOption { return func(o *writeOptions) { o.owned = true } }
 
 // LeaveToOthers makes an apply fail with a [FieldConflictError] where another field manager owns a field
-// with another value. By default the field is taken over, as Kubernetes advises controllers.
+// with another value. By default the field is taken over, as Kubernetes advises controllers. A patch cannot
+// tell, so by patch it is refused.
 func LeaveToOthers() WriteOption { return func(o *writeOptions) { o.leaveToOthers = true } }
 
 // By replaces the controller's [ControllerOptions.SecondaryWrites] for one [Apply].
@@ -78,7 +79,8 @@ func Unfiltered() WriteOption { return func(o *writeOptions) { o.unfiltered = tr
 
 // Unconditional sends an apply or a patch without the version and UID that reads show: it is carried
 // out on whatever object of that name there is, and an apply creates one that has vanished. As
-// nothing is proven about it then, it triggers the primary that it is made for.
+// nothing is proven about it then, it triggers the primary that it is made for. An apply of an intent that
+// carries a resourceVersion contradicts it, and is refused.
 func Unconditional() WriteOption { return func(o *writeOptions) { o.unconditional = true } }
 
 // IfUnchanged makes a [Delete] hold only for the version that the object carries; otherwise the error is
