@@ -19,10 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/discovery"
-	discoverycache "k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/restmapper"
 
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -33,7 +31,7 @@ type cluster struct {
 	http   *http.Client
 	scheme *runtime.Scheme
 	codecs serializer.CodecFactory
-	mapper *restmapper.DeferredDiscoveryRESTMapper
+	disco  *discovery.DiscoveryClient
 	logger logr.Logger
 	flying flight // the writes of all runs
 	ledger *trc.Ledger
@@ -79,7 +77,7 @@ func newCluster(config *rest.Config, scheme *runtime.Scheme, logger logr.Logger)
 	return &cluster{
 		config: config, http: client, scheme: scheme, logger: logger,
 		codecs:    serializer.NewCodecFactory(scheme),
-		mapper:    restmapper.NewDeferredDiscoveryRESTMapperWithContext(discoverycache.NewMemCacheClientWithContext(disco)),
+		disco:     disco,
 		ledger:    trc.NewLedger(0),
 		resources: map[resourceKey]*resource{},
 		stores:    map[storeKey]*sharedStore{},
@@ -101,11 +99,11 @@ func (c *cluster) resourceIn(ctx context.Context, form form, gvk schema.GroupVer
 		return known, nil
 	}
 	// Discovery is a request: never under the lock. Two callers may both make it; either result serves.
-	mapping, err := c.mapper.RESTMappingWithContext(ctx, gvk.GroupKind(), gvk.Version)
+	served, err := c.served(ctx, gvk)
 	if err != nil {
 		return nil, fmt.Errorf("framework: %s: %w; is its CustomResourceDefinition installed?", gvk, err)
 	}
-	r := &resource{gvk: gvk, form: form, name: mapping.Resource.Resource, namespaced: mapping.Scope.Name() == meta.RESTScopeNameNamespace}
+	r := &resource{gvk: gvk, form: form, name: served.Name, namespaced: served.Namespaced}
 	if err := c.constructors(r); err != nil {
 		return nil, err
 	}
@@ -121,6 +119,21 @@ func (c *cluster) resourceIn(ctx context.Context, form form, gvk schema.GroupVer
 	defer c.mu.Unlock()
 	c.resources[key] = r
 	return r, nil
+}
+
+// served asks for the resource of a kind. It asks about the group and version alone: all of a cluster's
+// discovery is a large document.
+func (c *cluster) served(ctx context.Context, gvk schema.GroupVersionKind) (metav1.APIResource, error) {
+	list, err := c.disco.ServerResourcesForGroupVersionWithContext(ctx, gvk.GroupVersion().String())
+	if err != nil {
+		return metav1.APIResource{}, err
+	}
+	for _, r := range list.APIResources {
+		if isSubresource := strings.Contains(r.Name, "/"); r.Kind == gvk.Kind && !isSubresource {
+			return r, nil
+		}
+	}
+	return metav1.APIResource{}, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 }
 
 func (c *cluster) constructors(r *resource) error {

@@ -64,7 +64,8 @@ func (c *Context[P]) Logger() logr.Logger { return c.logger }
 // Live reads an object of T's type from the API server, consistently, past all caches: one request.
 // Use it where a cached answer will not do even though it is at least as new as the controller's own
 // writes. namespace is empty for cluster-scoped objects. *unstructured.Unstructured is refused, as
-// nothing tells its kind. One that does not exist is an error that apierrors.IsNotFound recognises.
+// nothing tells its kind. One that does not exist is an error that apierrors.IsNotFound recognises. It gives
+// up after 30 s without an answer.
 func Live[T Object, P Object](ctx context.Context, c *Context[P], namespace, name string) (T, error) {
 	var none T
 	sample := newObject[T]()

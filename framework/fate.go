@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// requestTimeout bounds one attempt of a write; after it, its fate is unknown. The API server gives up
-	// after 60 s at the latest by itself.
+	// requestTimeout bounds one attempt of a write, after which its fate is unknown, and one read. The API
+	// server gives up after 60 s at the latest by itself.
 	requestTimeout = 30 * time.Second
 	// fateTimeout bounds how long a write of unknown fate is repeated: then the run fails, so that it shows.
 	fateTimeout = time.Minute
@@ -51,9 +51,13 @@ func (w *writer) definite(ctx context.Context, q write) (got answer, lost bool, 
 }
 
 func attempt(ctx context.Context, q write) (answer, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, requestTimeout, fmt.Errorf("no answer after %v", requestTimeout))
+	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
 	return q.send(ctx)
+}
+
+func withRequestTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, requestTimeout, fmt.Errorf("no answer after %v", requestTimeout))
 }
 
 // unknownFate is a write that may or may not have been carried out, or still be.

@@ -117,8 +117,10 @@ var errUndecodable = errors.New("framework: the answer does not fit the Go type"
 // errUnsent is a request that could not even be put together.
 var errUnsent = errors.New("framework: the request cannot be sent")
 
-// get reads the object from the API server, consistently.
+// get reads the object from the API server, consistently, and gives up where that takes as long as a write may.
 func (r *resource) get(ctx context.Context, key trc.Key) (Object, error) {
+	ctx, cancel := withRequestTimeout(ctx)
+	defer cancel()
 	if r.form == metadataForm {
 		o, err := r.writes.get(ctx, key)
 		if err != nil {

@@ -193,3 +193,22 @@ func TestG16AWriteOfUnknownFateIsForgottenWithItsPrimary(t *testing.T) {
 		v.atRest()
 	})
 }
+
+func TestG15AReadThatIsNotAnsweredIsGivenUp(t *testing.T) {
+	r := &pages{reconcile: func(context.Context, *Page, *pageContext) (pageUpdate, error) { return pageUpdate{}, nil }}
+	inVirtualTime(t, r, pageOptions{}, func(v *virtual) {
+		v.disturb(func(r apimodel.Request) apimodel.Fault {
+			if r.Verb == "get" {
+				return apimodel.Fault{Linger: time.Hour}
+			}
+			return apimodel.Fault{}
+		})
+		intent := configMapOf(newPage("default", "p"), "x")
+		intent.ResourceVersion = "7" // who has it, is to be read first
+		started := time.Now()
+		_, err := framework.Apply(context.Background(), v.op.Writer("outside"), intent)
+		if took := time.Since(started); err == nil || took > time.Minute {
+			t.Errorf("%v after %v, want an error after half a minute", err, took)
+		}
+	})
+}
