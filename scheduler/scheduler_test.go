@@ -2,12 +2,10 @@ package scheduler_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -229,71 +227,6 @@ func TestG15PanicIsAFailureOfItsKeyAlone(t *testing.T) {
 		}
 		if r := records["good"]; r.Outcome != timeline.Succeeded || len(r.Requests) != 1 {
 			t.Errorf("record of the success is %+v", r)
-		}
-	})
-}
-
-func TestDecideDropsCauses(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var told atomic.Bool
-		late := timeline.Cause(timeline.Manual{By: "own, as the run will tell"})
-		h := start(t, scheduler.Options[string]{
-			Decide: func(_ string, c timeline.Cause) bool {
-				return c != timeline.Cause(timeline.Manual{By: "own"}) && (c != late || !told.Load())
-			},
-		}, func(context.Context, string, scheduler.Run) scheduler.Result {
-			time.Sleep(time.Second)
-			told.Store(true)
-			return scheduler.Result{}
-		})
-		own := scheduler.Event{Cause: timeline.Manual{By: "own"}}
-		h.Offer("a", own) // while idle
-		h.Offer("a", event())
-		time.Sleep(100 * time.Millisecond)
-		h.Offer("a", own) // while running
-		h.Offer("a", scheduler.Event{Cause: late})
-		h.Offer("b", event())
-		time.Sleep(100 * time.Millisecond)
-		h.Offer("b", own)
-		h.Offer("b", renewal())
-		time.Sleep(time.Hour)
-		h.expect(t, "0s a: manual by test", "100ms b: manual by test", "1.1s b: manual by spec")
-	})
-}
-
-func TestG08ARenewalThatIsDecidedAwayRenewsNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		own := timeline.Cause(timeline.Manual{By: "own generation"})
-		var told atomic.Bool
-		h := start(t, scheduler.Options[string]{
-			Retry:  retry.Policy{Initial: 10 * time.Second, Factor: 1, Jitter: retry.NoJitter},
-			Decide: func(_ string, c timeline.Cause) bool { return c != own || !told.Load() },
-		}, func(context.Context, string, scheduler.Run) scheduler.Result {
-			time.Sleep(time.Second)
-			told.Store(true)
-			return scheduler.Result{Err: errors.New("no")}
-		})
-		h.Offer("a", event())
-		time.Sleep(100 * time.Millisecond)
-		h.Offer("a", scheduler.Event{Cause: own, Renews: true})
-		h.Offer("a", event())
-		time.Sleep(15 * time.Second)
-		h.expect(t, "0s a: manual by test", "1s a: manual by test", "11s a: retry 1")
-	})
-}
-
-func TestAFinalFailureIsNotRetried(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		h := start(t, scheduler.Options[string]{MaxInterval: scheduler.NoMaxInterval}, func(context.Context, string, scheduler.Run) scheduler.Result {
-			return scheduler.Result{Err: errors.New("too large"), Final: true}
-		})
-		h.Offer("a", event())
-		time.Sleep(time.Hour)
-		h.Offer("a", event())
-		time.Sleep(time.Hour)
-		h.expect(t, "0s a: manual by test", "1h0m0s a: manual by test")
-		if n := h.Len(); n != 0 {
-			t.Errorf("state for %d keys is kept, want none", n)
 		}
 	})
 }
