@@ -156,7 +156,7 @@ var ofFramework = []mutant{
 		file:   "framework/fate.go",
 		old:    "		case err == nil || q.once,",
 		new:    "		case true,",
-		kills:  specs("Own writes O11"),
+		kills:  specs("Own writes at their limits O11"),
 	},
 	{
 		name:   "applies to one object do not take turns",
