@@ -29,21 +29,22 @@ type modelled struct {
 // statusKind is somebody's own, and has nothing to do with what API servers answer.
 var statusKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Status"}
 
+// newModel returns a model that serves pages, and the kind of somebody's own.
+func newModel(t *testing.T) *apimodel.Model {
+	t.Helper()
+	kinds, err := apimodel.CustomResources(testenv.WebPageCRDs())
+	noError(t, err)
+	model, err := apimodel.New(apimodel.Options{Kinds: append(kinds, apimodel.Kind{GroupVersionKind: statusKind, Plural: "statuses"})})
+	noError(t, err)
+	return model
+}
+
 // overModel runs a test over a model, and stops the operator that it started.
 func overModel(t *testing.T, test func(m *modelled)) {
 	synctest.Test(t, func(t *testing.T) {
-		kinds, err := apimodel.CustomResources(testenv.WebPageCRDs())
-		if err != nil {
-			t.Fatal(err)
-		}
-		model, err := apimodel.New(apimodel.Options{Kinds: append(kinds, apimodel.Kind{GroupVersionKind: statusKind, Plural: "statuses"})})
-		if err != nil {
-			t.Fatal(err)
-		}
+		model := newModel(t)
 		client, err := dynamic.NewForConfig(model.Config())
-		if err != nil {
-			t.Fatal(err)
-		}
+		noError(t, err)
 		test(&modelled{
 			T: t, model: model,
 			pages:      client.Resource(schema.GroupVersionResource{Group: "samples.evenkeel.dev", Version: "v1", Resource: "webpages"}).Namespace("default"),
@@ -81,9 +82,14 @@ func (m *modelled) operate(r framework.Reconciler[*Page], options pageOptions) (
 // createPage is what a user does.
 func (m *modelled) createPage(name string) *unstructured.Unstructured {
 	m.Helper()
+	return m.createPageWith(name, "<html/>")
+}
+
+func (m *modelled) createPageWith(name, html string) *unstructured.Unstructured {
+	m.Helper()
 	return m.must(m.pages.Create(m.Context(), &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "samples.evenkeel.dev/v1", "kind": "WebPage",
-		"metadata": map[string]any{"namespace": "default", "name": name}, "spec": map[string]any{"html": "<html/>"},
+		"metadata": map[string]any{"namespace": "default", "name": name}, "spec": map[string]any{"html": html},
 	}}, metav1.CreateOptions{}))
 }
 

@@ -79,18 +79,14 @@ var _ = Describe("Own writes at their limits", func() {
 		r := &pages{}
 		r.configMaps.LabelSelector = "shown=yes"
 		done := make(chan struct{})
-		var ran atomic.Int32
-		r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
-			if ran.Add(1) > 1 {
-				return pageUpdate{}, nil
-			}
+		r.inFirstRun(func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
 			defer close(done)
 			_, err := framework.Apply(ctx, c, configMapOf(page, "one"), framework.OwnedByPrimary())
 			Expect(err).NotTo(HaveOccurred())
 			Expect(r.configMaps.Get(c)).To(BeNil())
 			Expect(r.configMaps.List(c)).To(BeEmpty())
 			return pageUpdate{}, nil
-		}
+		})
 		op, _ := operate(ns, r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)})
 		create(page)
 		Eventually(done).Should(BeClosed())

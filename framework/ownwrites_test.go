@@ -194,7 +194,6 @@ var _ = Describe("Own writes", func() {
 			type step struct{ old, new string }
 			var mu sync.Mutex
 			var steps []step
-			var ran atomic.Int32
 			r := &pages{}
 			r.configMaps.Filter = func(old, new *corev1.ConfigMap) bool {
 				mu.Lock()
@@ -204,10 +203,7 @@ var _ = Describe("Own writes", func() {
 				}
 				return true
 			}
-			r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
-				if ran.Add(1) > 1 {
-					return pageUpdate{}, nil
-				}
+			ran := r.inFirstRun(func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
 				foreign := func(now int) {
 					if now == at {
 						m := read(configMapOf(page, ""))
@@ -221,7 +217,7 @@ var _ = Describe("Own writes", func() {
 					foreign(i)
 				}
 				return pageUpdate{}, nil
-			}
+			})
 			op, stop := operate(ns, r, pageOptions{LabelSelector: "page=" + page.Name, Secondaries: framework.Secondaries(&r.configMaps)})
 			page.Labels = map[string]string{"page": page.Name}
 			create(page)
@@ -240,18 +236,14 @@ var _ = Describe("Own writes", func() {
 
 	It("O6 trigger if they were without precondition, and are readable at once", func() {
 		r := &pages{}
-		var ran atomic.Int32
-		r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
-			if ran.Add(1) > 1 {
-				return pageUpdate{}, nil
-			}
+		ran := r.inFirstRun(func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
 			_, err := framework.Apply(ctx, c, configMapOf(page, "one"), framework.OwnedByPrimary())
 			Expect(err).NotTo(HaveOccurred())
 			_, err = framework.Apply(ctx, c, configMapOf(page, "two"), framework.OwnedByPrimary(), framework.Unconditional())
 			Expect(err).NotTo(HaveOccurred())
 			Expect(r.configMaps.Get(c)).To(HaveField("Data", HaveKeyWithValue("data", "two")))
 			return pageUpdate{}, nil
-		}
+		})
 		operate(ns, r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)})
 		create(page)
 		Eventually(ran.Load).Should(BeEquivalentTo(2))
@@ -260,18 +252,14 @@ var _ = Describe("Own writes", func() {
 
 	It("trigger if the author asks for it, and not if they were dry runs", func() {
 		r := &pages{}
-		var ran atomic.Int32
-		r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
-			if ran.Add(1) > 1 {
-				return pageUpdate{}, nil
-			}
+		ran := r.inFirstRun(func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
 			answer, err := framework.Apply(ctx, c, configMapOf(page, "dry"), framework.OwnedByPrimary(), framework.DryRun())
 			Expect(err).NotTo(HaveOccurred())
 			Expect(answer.Data).To(HaveKeyWithValue("data", "dry"))
 			Expect(r.configMaps.Get(c)).To(BeNil())
 			_, err = framework.Create(ctx, c, configMapOf(page, "one"), framework.OwnedByPrimary(), framework.Unfiltered())
 			return pageUpdate{}, err
-		}
+		})
 		operate(ns, r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)})
 		create(page)
 		Eventually(ran.Load).Should(BeEquivalentTo(2))
@@ -281,11 +269,7 @@ var _ = Describe("Own writes", func() {
 	It("O7 are repeated without precondition at a conflict, for the same object only, and the foreign change triggers", func() {
 		late := newStall("configmaps")
 		r := &pages{}
-		var ran atomic.Int32
-		r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
-			if ran.Add(1) > 1 {
-				return pageUpdate{}, nil
-			}
+		ran := r.inFirstRun(func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
 			_, err := framework.Apply(ctx, c, configMapOf(page, "one"), framework.OwnedByPrimary())
 			Expect(err).NotTo(HaveOccurred())
 			change(configMapOf(page, ""), func(m *corev1.ConfigMap) { m.Data["theirs"] = "kept" })
@@ -293,7 +277,7 @@ var _ = Describe("Own writes", func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(r.configMaps.Get(c)).To(HaveField("Data", Equal(map[string]string{"data": "two", "theirs": "kept"})))
 			return pageUpdate{}, nil
-		}
+		})
 		op, _ := operate(ns, r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)}, func(config *restConfig) { config.Wrap(late.wrap) })
 		create(page)
 		Eventually(ran.Load).Should(BeEquivalentTo(2))
@@ -331,17 +315,13 @@ var _ = Describe("Own writes", func() {
 
 	It("O10 O13 trigger when they delete, and what they deleted is not read again", func() {
 		r := &pages{}
-		var ran atomic.Int32
-		r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
-			if ran.Add(1) > 1 {
-				return pageUpdate{}, nil
-			}
+		ran := r.inFirstRun(func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
 			created, err := framework.Create(ctx, c, configMapOf(page, "one"), framework.OwnedByPrimary())
 			Expect(err).NotTo(HaveOccurred())
 			Expect(framework.Delete(ctx, c, created)).To(Succeed())
 			Expect(r.configMaps.Get(c)).To(BeNil())
 			return pageUpdate{}, nil
-		}
+		})
 		op, _ := operate(ns, r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)})
 		create(page)
 		Eventually(ran.Load).Should(BeEquivalentTo(2))

@@ -73,8 +73,7 @@ func (w *writer) execute(ctx context.Context, q write) (Object, error) {
 	case q.options.dryRun:
 		return got.Object, nil
 	case got.GetDeletionTimestamp() != nil && isGone(got.Object):
-		w.wrote(q.resource.gvk)
-		w.cluster.acknowledgeGone(q.resource.gvk, got.Object)
+		w.acknowledgeGone(q.resource.gvk, got.Object)
 		return got.Object, w.readOtherVersions(ctx, q)
 	}
 	if err := w.take(q, got); err != nil {
@@ -102,8 +101,7 @@ func (w *writer) take(q write, got answer) error {
 	if w.page != nil && !q.options.unfiltered && (proof.Created || proof.Base != "") && w.cluster.comparable(gvk) {
 		w.page.Record(trc.Edge{UID: got.GetUID(), From: proof.Base, To: got.GetResourceVersion()})
 	}
-	w.wrote(gvk)
-	if err := w.cluster.acknowledge(gvk, got.Object, proof); err != nil {
+	if err := w.acknowledge(gvk, got.Object, proof); err != nil {
 		return err
 	}
 	if q.base != nil {
@@ -112,7 +110,19 @@ func (w *writer) take(q write, got answer) error {
 	return nil
 }
 
-// wrote notes that an answer about a kind was acknowledged.
+// acknowledge lays what the server said of an object over the caches of its kind.
+func (w *writer) acknowledge(gvk schema.GroupVersionKind, o Object, proof trc.Proof) error {
+	w.wrote(gvk)
+	return w.cluster.acknowledge(gvk, o, proof)
+}
+
+// acknowledgeGone takes the object out of the caches of its kind.
+func (w *writer) acknowledgeGone(gvk schema.GroupVersionKind, o Object) {
+	w.wrote(gvk)
+	w.cluster.acknowledgeGone(gvk, o)
+}
+
+// wrote notes that the caches of a kind are about to be told something.
 func (w *writer) wrote(gvk schema.GroupVersionKind) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -133,8 +143,7 @@ func (w *writer) deleted(ctx context.Context, q write, got answer, lost bool, er
 			err = nil
 		case readErr == nil && live.GetUID() != q.deletes.GetUID():
 			// That another has the name says more than the version that the author's had.
-			w.wrote(gvk)
-			return errors.Join(w.cluster.acknowledge(gvk, live, trc.Proof{}), w.readOtherVersions(ctx, q))
+			return errors.Join(w.acknowledge(gvk, live, trc.Proof{}), w.readOtherVersions(ctx, q))
 		case readErr == nil && q.options.ifUnchanged:
 			return w.refused(ctx, q, false, err)
 		}
@@ -147,12 +156,11 @@ func (w *writer) deleted(ctx context.Context, q write, got answer, lost bool, er
 	case q.options.dryRun:
 		return nil
 	}
-	w.wrote(gvk)
 	if got.Object == nil || isGone(got.Object) {
-		w.cluster.acknowledgeGone(gvk, q.deletes)
+		w.acknowledgeGone(gvk, q.deletes)
 		return w.readOtherVersions(ctx, q)
 	}
-	return errors.Join(w.cluster.acknowledge(gvk, got.Object, trc.Proof{}), w.readOtherVersions(ctx, q))
+	return errors.Join(w.acknowledge(gvk, got.Object, trc.Proof{}), w.readOtherVersions(ctx, q))
 }
 
 // refused follows a refusal that says that the caches are behind by a consistent read, so that the next

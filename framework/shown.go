@@ -135,9 +135,12 @@ func (c *cluster) sighted(r *resource, key trc.Key) Object {
 func (c *cluster) inOtherVersions(gvk schema.GroupVersionKind) []*resource {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	found := map[schema.GroupVersionKind]*resource{}
+	var found map[schema.GroupVersionKind]*resource // there mostly is none
 	for key, s := range c.stores {
 		if key.gvk != gvk && key.gvk.GroupKind() == gvk.GroupKind() {
+			if found == nil {
+				found = map[schema.GroupVersionKind]*resource{}
+			}
 			found[key.gvk] = s.resource.writes
 		}
 	}

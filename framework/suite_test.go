@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,6 +81,18 @@ type pages struct {
 
 func (r *pages) Reconcile(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
 	return r.reconcile(ctx, page, c)
+}
+
+// inFirstRun makes it do something in the first of its runs only, which are counted.
+func (r *pages) inFirstRun(f func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error)) (ran *atomic.Int32) {
+	ran = &atomic.Int32{}
+	r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+		if ran.Add(1) > 1 {
+			return pageUpdate{}, nil
+		}
+		return f(ctx, page, c)
+	}
+	return ran
 }
 
 // cleaningPages is one that is a Cleaner too.

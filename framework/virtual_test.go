@@ -11,16 +11,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
-	"github.com/evenkeel/evenkeel/internal/testenv"
-	webpagev1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
 // virtual is an operator of pages against a model of the API server, in a bubble of virtual time.
@@ -40,18 +36,13 @@ type virtual struct {
 func inVirtualTime(t *testing.T, r framework.Reconciler[*Page], options pageOptions, test func(v *virtual)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		kinds, err := apimodel.CustomResources(testenv.WebPageCRDs())
-		noError(t, err)
-		model, err := apimodel.New(apimodel.Options{Kinds: kinds})
-		noError(t, err)
-		virtualScheme := runtime.NewScheme()
-		noError(t, corev1.AddToScheme(virtualScheme))
-		noError(t, webpagev1.AddToScheme(virtualScheme))
+		model := newModel(t)
 		v := &virtual{t: t, model: model}
-		v.admin, err = client.New(model.Config(), client.Options{Scheme: virtualScheme})
+		var err error
+		v.admin, err = client.New(model.Config(), client.Options{Scheme: scheme})
 		noError(t, err)
 		model.Intercept(v.intercept)
-		v.op, err = framework.NewOperator(model.Config(), framework.OperatorOptions{Scheme: virtualScheme, Name: "virtual", Grace: -1})
+		v.op, err = framework.NewOperator(model.Config(), framework.OperatorOptions{Scheme: scheme, Name: "virtual", Grace: -1})
 		noError(t, err)
 		options.KeepRecords = 1000
 		noError(t, framework.Register(v.op, r, options))

@@ -21,6 +21,9 @@
 // Goroutines exist only for watches and end with them: with the request's context, the Close of its body, a
 // fault or the timeout. They block on channels and timers alone.
 //
+// client-go slows the errors of its watches down by a clock of the whole process: a package with more than one
+// bubble runs its tests by [RunTests].
+//
 // # What it does not do
 //
 //   - No controllers: owner references, namespaces and foreground deletion have no effect of their own.

@@ -122,7 +122,7 @@ var ofFramework = []mutant{
 		name:   "an own delete is not laid over the caches",
 		breaks: "O13: what we deleted is not read any more",
 		file:   "framework/sending.go",
-		old:    "		w.cluster.acknowledgeGone(gvk, q.deletes)\n",
+		old:    "		w.acknowledgeGone(gvk, q.deletes)\n",
 		new:    "		_ = gvk\n",
 		kills:  specs("G01 shows its own writes"),
 	},
