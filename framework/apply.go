@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -139,7 +138,13 @@ func (w *writer) sendApply(ctx context.Context, r *resource, key trc.Key, intent
 	if held == nil && !options.unconditional {
 		held = w.cluster.sighted(r, key)
 	}
-	stored, err := w.optimistically(ctx, r, key, intent, held, options)
+	q := write{verb: "apply", resource: r, key: key, options: options, applies: true}
+	var stored Object
+	if held == nil {
+		stored, err = w.sendEncoded(ctx, q, body)
+	} else {
+		stored, err = w.optimistically(ctx, q, intent, held)
+	}
 	if err == nil && !options.dryRun {
 		w.cluster.memo.remember(said, body, stored)
 		if w.cluster.shown(r, key) == nil {
@@ -153,19 +158,15 @@ func (w *writer) sendApply(ctx context.Context, r *resource, key trc.Key, intent
 // between. If that is not the present one, the apply, which is about its own fields only, is sent for
 // whatever version there is. Either way only for the very object: an apply without a UID would create one
 // that has vanished anew.
-func (w *writer) optimistically(ctx context.Context, r *resource, key trc.Key, intent map[string]any, held Object, options writeOptions) (Object, error) {
-	q := write{verb: "apply", resource: r, key: key, options: options, applies: true}
-	if held == nil {
-		return w.sendIntent(ctx, q, intent)
-	}
+func (w *writer) optimistically(ctx context.Context, q write, intent map[string]any, held Object) (Object, error) {
 	metadata := intent["metadata"].(map[string]any)
 	metadata["uid"], metadata["resourceVersion"] = string(held.GetUID()), held.GetResourceVersion()
-	q.base, q.optimistic = held, options.authorVersion == ""
+	q.base, q.optimistic = held, q.options.authorVersion == ""
 	stored, err := w.sendIntent(ctx, q, intent)
 	if err == nil || !q.optimistic || !isStale(err) {
 		return stored, err
 	}
-	if len(options.subresource) > 0 {
+	if len(q.options.subresource) > 0 {
 		return w.onLiveVersion(ctx, q, intent, err)
 	}
 	delete(metadata, "resourceVersion")
@@ -230,10 +231,12 @@ func (w *writer) sendIntent(ctx context.Context, q write, intent map[string]any)
 	if err != nil {
 		return nil, fmt.Errorf("framework: apply %s: %w", q.resource.describe(q.key), err)
 	}
-	force := !q.options.leaveToOthers
+	return w.sendEncoded(ctx, q, body)
+}
+
+func (w *writer) sendEncoded(ctx context.Context, q write, body []byte) (Object, error) {
 	q.send = func(ctx context.Context) (answer, error) {
-		return q.resource.patch(ctx, q.key, types.ApplyPatchType, body,
-			metav1.PatchOptions{FieldManager: q.options.fieldManager, Force: &force, DryRun: q.options.dryRunValue()}, q.options.subresource...)
+		return q.resource.patch(ctx, q.key, types.ApplyPatchType, body, q.options)
 	}
 	return w.execute(ctx, q)
 }

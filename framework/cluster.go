@@ -103,7 +103,7 @@ func (c *cluster) resourceIn(ctx context.Context, form form, gvk schema.GroupVer
 	if err != nil {
 		return nil, fmt.Errorf("framework: %s: %w; is its CustomResourceDefinition installed?", gvk, err)
 	}
-	r := &resource{gvk: gvk, form: form, name: served.Name, namespaced: served.Namespaced}
+	r := &resource{gvk: gvk, form: form, name: served.Name, namespaced: served.Namespaced, echoes: &echoes{}}
 	if err := c.constructors(r); err != nil {
 		return nil, err
 	}
@@ -170,7 +170,7 @@ func (c *cluster) clientFor(r *resource) (rest.Interface, error) {
 	case metadataForm:
 		config = metadata.ConfigFor(config)
 	default:
-		config.NegotiatedSerializer = directly{c.codecs.WithoutConversion(), r.gvk, r.newItem}
+		config.NegotiatedSerializer = newDirectly(c.codecs.WithoutConversion(), r.gvk, r.newItem, r.echoes)
 	}
 	// Built-in kinds have a protobuf form, which is cheaper for both sides.
 	if _, hasProtobuf := r.newItem().(runtime.ProtobufMarshaller); hasProtobuf && config.ContentType == "" {

@@ -3,6 +3,7 @@ package framework
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -18,27 +19,37 @@ import (
 // which the request has said already. Everything else, a Status above all, is left to the general one.
 type directly struct {
 	runtime.NegotiatedSerializer
-	gvk     schema.GroupVersionKind
-	newItem func() Object
+	gvk        schema.GroupVersionKind
+	newItem    func() Object
+	itemType   reflect.Type
+	beginnings [2][]byte
+	mediaTypes []runtime.SerializerInfo
+	echoes     *echoes
 }
 
-// DecoderToVersion wraps the decoder of objects.
-func (d directly) DecoderToVersion(decoder runtime.Decoder, version runtime.GroupVersioner) runtime.Decoder {
-	general := d.NegotiatedSerializer.DecoderToVersion(decoder, version)
-	group, kind := d.gvk.ToAPIVersionAndKind()
-	return itemDecoder{
-		Decoder: general, directly: d, itemType: reflect.TypeOf(d.newItem()),
+func newDirectly(general runtime.NegotiatedSerializer, gvk schema.GroupVersionKind, newItem func() Object, echoes *echoes) *directly {
+	version, kind := gvk.ToAPIVersionAndKind()
+	return &directly{
+		NegotiatedSerializer: general, gvk: gvk, newItem: newItem, itemType: reflect.TypeOf(newItem()),
+		mediaTypes: withEvents(general.SupportedMediaTypes()), echoes: echoes,
 		// The API server writes custom resources with sorted fields, and built-in kinds in the order of their Go types.
-		beginnings: [][]byte{
-			fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,`, group, kind),
-			fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,`, kind, group),
+		beginnings: [2][]byte{
+			fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,`, version, kind),
+			fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,`, kind, version),
 		},
 	}
 }
 
-// SupportedMediaTypes wraps the frames and events of watches.
-func (d directly) SupportedMediaTypes() []runtime.SerializerInfo {
-	types := d.NegotiatedSerializer.SupportedMediaTypes()
+// DecoderToVersion wraps the decoder of objects.
+func (d *directly) DecoderToVersion(decoder runtime.Decoder, version runtime.GroupVersioner) runtime.Decoder {
+	return itemDecoder{d.NegotiatedSerializer.DecoderToVersion(decoder, version), d}
+}
+
+// SupportedMediaTypes returns them with frames and events wrapped.
+func (d *directly) SupportedMediaTypes() []runtime.SerializerInfo { return d.mediaTypes }
+
+// withEvents wraps the frames and events of watches.
+func withEvents(types []runtime.SerializerInfo) []runtime.SerializerInfo {
 	direct := make([]runtime.SerializerInfo, len(types))
 	for i, info := range types {
 		if info.MediaType == runtime.ContentTypeJSON && info.StreamSerializer != nil {
@@ -53,9 +64,7 @@ func (d directly) SupportedMediaTypes() []runtime.SerializerInfo {
 
 type itemDecoder struct {
 	runtime.Decoder
-	directly
-	itemType   reflect.Type
-	beginnings [][]byte
+	*directly
 }
 
 // Decode decodes an object of the kind directly.
@@ -63,14 +72,43 @@ func (d itemDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into
 	if !d.isItem(data, into) {
 		return d.Decoder.Decode(data, defaults, into)
 	}
-	if into == nil {
-		into = d.newItem()
+	var o Object
+	var err error
+	if into == nil { // answers are decoded into an object, the events of watches are not
+		o, err = d.event(data)
+	} else {
+		o, err = d.answer(data, into.(Object))
 	}
-	if err := json.UnmarshalCaseSensitivePreserveInts(data, into); err != nil {
+	if err != nil {
 		return nil, &d.gvk, err
 	}
+	return o, &d.gvk, nil
+}
+
+func (d itemDecoder) answer(data []byte, into Object) (Object, error) {
+	err := decode(data, into)
+	if err == nil {
+		d.echoes.expect(data, into)
+	}
+	return into, err
+}
+
+func (d itemDecoder) event(data []byte) (Object, error) {
+	o := d.echoes.take(data)
+	if o == nil {
+		o = d.newItem()
+		if err := decode(data, o); err != nil {
+			return nil, err
+		}
+	}
+	d.echoes.passed(o.GetResourceVersion())
+	return o, nil
+}
+
+func decode(data []byte, into Object) error {
+	err := json.UnmarshalCaseSensitivePreserveInts(data, into)
 	into.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as typed objects have it
-	return into, &d.gvk, nil
+	return err
 }
 
 func (d itemDecoder) isItem(data []byte, into runtime.Object) bool {
@@ -120,13 +158,13 @@ func (lineFramer) NewFrameReader(r io.ReadCloser) io.ReadCloser {
 type lineReader struct {
 	source io.ReadCloser
 	lines  *bufio.Reader
-	rest   []byte // of a line that was longer than the caller's buffer
+	rest   []byte // of a line that was longer than the caller's buffer; of the reader's buffer, unless it is long itself
 }
 
 // Read returns a line, or io.ErrShortBuffer with as much of it as fits.
 func (l *lineReader) Read(into []byte) (int, error) {
 	for len(l.rest) == 0 {
-		line, err := l.lines.ReadBytes('\n')
+		line, err := l.line()
 		l.rest = bytes.TrimSpace(line)
 		switch {
 		case err == nil:
@@ -142,6 +180,17 @@ func (l *lineReader) Read(into []byte) (int, error) {
 		return n, io.ErrShortBuffer
 	}
 	return n, nil
+}
+
+// line returns the next line. It is valid until the next call.
+func (l *lineReader) line() ([]byte, error) {
+	line, err := l.lines.ReadSlice('\n')
+	if !errors.Is(err, bufio.ErrBufferFull) {
+		return line, err
+	}
+	beginning := bytes.Clone(line)
+	rest, err := l.lines.ReadBytes('\n')
+	return append(beginning, rest...), err
 }
 
 // Close ends the watch.

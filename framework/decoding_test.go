@@ -18,9 +18,10 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 )
 
-func serializers() (general, direct runtime.NegotiatedSerializer) {
-	general = serializer.NewCodecFactory(scheme).WithoutConversion()
-	return general, framework.Directly(general, pageKind, func() framework.Object { return &Page{} })
+func serializers() (general, direct runtime.NegotiatedSerializer, e *framework.Echoes) {
+	general, e = serializer.NewCodecFactory(scheme).WithoutConversion(), &framework.Echoes{}
+	e.Watch()
+	return general, framework.Directly(general, pageKind, func() framework.Object { return &Page{} }, e), e
 }
 
 // events reads a watch as client-go does, up to its end.
@@ -59,7 +60,7 @@ const (
 )
 
 func TestWatchesAreReadAsClientGoReadsThem(t *testing.T) {
-	general, direct := serializers()
+	general, direct, _ := serializers()
 	event := func(kind, object string) string { return `{"type":"` + kind + `","object":` + object + "}\n" }
 	long := strings.Replace(aPage, "<h1>", strings.Repeat("x", 100_000), 1)
 	for name, stream := range map[string]string{
@@ -90,8 +91,33 @@ func TestWatchesAreReadAsClientGoReadsThem(t *testing.T) {
 	}
 }
 
+// The answer to a write and its echo are the same bytes, but never the same object: the author may change the
+// answer, and what is in a cache must stay.
+func TestAnEchoIsTheAnswerInAnObjectOfItsOwn(t *testing.T) {
+	general, direct, expected := serializers()
+	info, _ := runtime.SerializerInfoForMediaType(direct.SupportedMediaTypes(), runtime.ContentTypeJSON)
+	decoder := direct.DecoderToVersion(info.Serializer, pageKind.GroupVersion())
+	var answer Page
+	if _, _, err := decoder.Decode([]byte(aPage+"\n"), nil, &answer); err != nil {
+		t.Fatal(err)
+	}
+	if bytes, _ := expected.Audit(); bytes != len(aPage) {
+		t.Errorf("%d bytes are expected", bytes)
+	}
+	answer.Annotations["a"], answer.Spec.HTML = "changed", "changed"
+	stream := strings.Repeat(`{"type":"MODIFIED","object":`+aPage+"}\n", 2)
+	want, _ := events(t, general, stream)
+	got, _ := events(t, direct, stream)
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	if bytes, _ := expected.Audit(); bytes != 0 {
+		t.Errorf("%d bytes are still expected", bytes)
+	}
+}
+
 func TestAnswersAreReadAsClientGoReadsThem(t *testing.T) {
-	general, direct := serializers()
+	general, direct, _ := serializers()
 	decode := func(s runtime.NegotiatedSerializer, data string, into runtime.Object) (runtime.Object, error) {
 		info, _ := runtime.SerializerInfoForMediaType(s.SupportedMediaTypes(), runtime.ContentTypeJSON)
 		o, _, err := s.DecoderToVersion(info.Serializer, pageKind.GroupVersion()).Decode([]byte(data), nil, into)

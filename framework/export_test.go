@@ -1,6 +1,9 @@
 package framework
 
 import (
+	"fmt"
+	"hash/maphash"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -53,8 +56,8 @@ func DropsWhileConfirmed(live Object, gone func(drop func())) int {
 }
 
 // Directly is the serializer for JSON of one typed kind.
-func Directly(general runtime.NegotiatedSerializer, gvk schema.GroupVersionKind, newItem func() Object) runtime.NegotiatedSerializer {
-	return directly{general, gvk, newItem}
+func Directly(general runtime.NegotiatedSerializer, gvk schema.GroupVersionKind, newItem func() Object, e *Echoes) runtime.NegotiatedSerializer {
+	return newDirectly(general, gvk, newItem, &e.echoes)
 }
 
 // Rewind does to an operator what a list does that is older than what its watch had delivered.
@@ -77,4 +80,34 @@ func Unresolved(op *Operator) (n int) {
 func (c *controller[P]) unresolvedWrites() (n int) {
 	c.unresolved.Range(func(_, left any) bool { n += len(left.(leftover).writes); return true })
 	return n
+}
+
+// Echoes is what is known of answers whose echo has not come.
+type Echoes struct{ echoes }
+
+// Watch begins to expect echoes.
+func (e *Echoes) Watch() { e.watched.Store(true) }
+
+// Expect takes in an answer.
+func (e *Echoes) Expect(text string, o Object) { e.expect([]byte(text), o) }
+
+// Take takes in an event, and returns its object if that is known.
+func (e *Echoes) Take(text string) Object { return e.take([]byte(text)) }
+
+// Passed takes in the version of an event.
+func (e *Echoes) Passed(version string) { e.passed(version) }
+
+// Audit returns how many bytes of answers are kept, and fails the invariant aloud.
+func (e *Echoes) Audit() (bytes int, err error) {
+	for at := e.inOrder.Front(); at != nil; at = at.Next() {
+		kept := at.Value.(echo)
+		bytes += len(kept.text)
+		if e.byHash[maphash.Bytes(echoSeed, kept.text)] != at {
+			return bytes, fmt.Errorf("%s is not to be found", kept.text)
+		}
+	}
+	if len(e.byHash) != e.inOrder.Len() || bytes != e.size || bytes > maxEchoBytes {
+		return bytes, fmt.Errorf("%d to be found, %d in order, %d bytes of %d", len(e.byHash), e.inOrder.Len(), e.size, bytes)
+	}
+	return bytes, nil
 }

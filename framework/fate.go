@@ -56,8 +56,10 @@ func attempt(ctx context.Context, q write) (answer, error) {
 	return q.send(ctx)
 }
 
+var errNoAnswer = fmt.Errorf("no answer after %v", requestTimeout)
+
 func withRequestTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, requestTimeout, fmt.Errorf("no answer after %v", requestTimeout))
+	return context.WithTimeoutCause(ctx, requestTimeout, errNoAnswer)
 }
 
 // unknownFate is a write that may or may not have been carried out, or still be.

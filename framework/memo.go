@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -154,11 +155,21 @@ func digestOf(content []byte) digest {
 // contentDigest is of what an apply could change: neither version nor managedFields, and the status only if
 // that is what is applied.
 func contentDigest(o Object, withStatus bool) (digest, bool) {
-	encoded, err := json.Marshal(bare(o, withStatus))
+	encoded, err := encode(bare(o, withStatus))
 	if err != nil {
 		return digest{}, false
 	}
 	return digestOf(encoded), true
+}
+
+// encode returns the same bytes for the same content: built-in kinds as protobuf, which is cheaper. Other types may
+// have inherited the protobuf form of a part.
+func encode(content any) ([]byte, error) {
+	compact, ok := content.(interface{ Marshal() ([]byte, error) })
+	if ok && strings.HasPrefix(reflect.TypeOf(content).Elem().PkgPath(), "k8s.io/api/") {
+		return compact.Marshal()
+	}
+	return json.Marshal(content)
 }
 
 // bare returns a shallow copy without version, managedFields and, unless asked for, status.

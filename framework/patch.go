@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/trc"
@@ -142,8 +141,7 @@ func (w *writer) sendMergePatch(ctx context.Context, r *resource, key trc.Key, f
 
 func (w *writer) sendPatch(ctx context.Context, q write, kind types.PatchType, body []byte) (Object, error) {
 	q.send = func(ctx context.Context) (answer, error) {
-		return q.resource.patch(ctx, q.key, kind, body,
-			metav1.PatchOptions{FieldManager: q.options.fieldManager, DryRun: q.options.dryRunValue()}, q.options.subresource...)
+		return q.resource.patch(ctx, q.key, kind, body, q.options)
 	}
 	return w.execute(ctx, q)
 }

@@ -19,11 +19,15 @@ const conflictTries = 5
 // addFinalizer puts the finalizer on and returns the primary as the server stored it. The patch
 // holds only for the version it was computed from, so that foreign finalizers are never lost.
 func (c *controller[P]) addFinalizer(ctx context.Context, w *writer, from trc.Object) (Object, error) {
-	current := Object(from)
+	current, options := Object(from), w.options(nil)
+	options.internal = true
 	for try := 1; ; try++ {
 		patch := finalizers(append(slices.Clone(current.GetFinalizers()), c.options.Finalizer))
-		stored, err := w.sendMergePatch(ctx, c.resource.writes, trc.KeyOf(current), current, patch, w.options(nil))
+		stored, err := w.sendMergePatch(ctx, c.resource.writes, trc.KeyOf(current), current, patch, options)
 		var met *conflict
+		if err == nil && formOf(stored) == c.resource.form {
+			return stored, nil
+		}
 		if err == nil {
 			return c.operator.cluster.convert(stored, c.resource.form, c.gvk)
 		}
@@ -115,7 +119,9 @@ func (c *controller[P]) carryOutByPatch(ctx context.Context, rc *Context[P], rea
 	delete(patch, "status")
 	send := func(patch map[string]any, options ...WriteOption) error {
 		held := rc.write.primary(c.resource, rc.key) // moves on with every write
-		_, err := rc.write.sendMergePatch(ctx, c.resource.writes, rc.key, held, patch, rc.write.options(options))
+		chosen := rc.write.options(options)
+		chosen.internal = true
+		_, err := rc.write.sendMergePatch(ctx, c.resource.writes, rc.key, held, patch, chosen)
 		return err
 	}
 	if control.resource && len(patch) > 0 {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -30,6 +31,7 @@ type resource struct {
 	// writes is the resource that writes go through: itself, or of metadata-only objects the whole ones, as
 	// an answer must serve all caches.
 	writes *resource
+	echoes *echoes
 }
 
 // form is how objects are represented.
@@ -88,8 +90,11 @@ func (l listWatch) List(ctx context.Context, options metav1.ListOptions) (runtim
 func (l listWatch) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	options.LabelSelector, options.FieldSelector = l.labels, l.fields
 	options.Watch = true
+	l.echoes.watched.Store(true)
+	// Of streamed lists the server compresses every later event by itself too: more work on both sides than it saves.
+	// Kubernetes' own controllers do without compression as well.
 	events, err := l.inForm(l.client.Get(), "").NamespaceIfScoped(l.namespace, l.namespace != "").Resource(l.name).
-		SpecificallyVersionedParams(&options, parameters, parametersVersion).Watch(ctx)
+		SetHeader("Accept-Encoding", "identity").SpecificallyVersionedParams(&options, parameters, parametersVersion).Watch(ctx)
 	if err != nil || l.form != metadataForm {
 		return events, err
 	}
@@ -135,21 +140,22 @@ func (r *resource) get(ctx context.Context, key trc.Key) (Object, error) {
 	return read.Object, nil
 }
 
-func (r *resource) create(ctx context.Context, o Object, options metav1.CreateOptions) (answer, error) {
-	return r.do(ctx, r.client.Post().NamespaceIfScoped(o.GetNamespace(), r.namespaced).Resource(r.name).
-		SpecificallyVersionedParams(&options, parameters, parametersVersion).Body(o))
+func (r *resource) create(ctx context.Context, o Object, options writeOptions) (answer, error) {
+	return r.do(ctx, options.on(r.client.Post()).NamespaceIfScoped(o.GetNamespace(), r.namespaced).Resource(r.name).Body(o))
 }
 
-func (r *resource) update(ctx context.Context, o Object, options metav1.UpdateOptions, subresource ...string) (answer, error) {
-	return r.do(ctx, r.client.Put().NamespaceIfScoped(o.GetNamespace(), r.namespaced).Resource(r.name).
-		Name(o.GetName()).SubResource(subresource...).
-		SpecificallyVersionedParams(&options, parameters, parametersVersion).Body(o))
+func (r *resource) update(ctx context.Context, o Object, options writeOptions) (answer, error) {
+	return r.do(ctx, options.on(r.client.Put()).NamespaceIfScoped(o.GetNamespace(), r.namespaced).Resource(r.name).
+		Name(o.GetName()).SubResource(options.subresource...).Body(o))
 }
 
-func (r *resource) patch(ctx context.Context, key trc.Key, kind types.PatchType, body []byte, options metav1.PatchOptions, subresource ...string) (answer, error) {
-	return r.do(ctx, r.client.Patch(kind).NamespaceIfScoped(key.Namespace, r.namespaced).Resource(r.name).
-		Name(key.Name).SubResource(subresource...).
-		SpecificallyVersionedParams(&options, parameters, parametersVersion).Body(body))
+func (r *resource) patch(ctx context.Context, key trc.Key, kind types.PatchType, body []byte, options writeOptions) (answer, error) {
+	request := options.on(r.client.Patch(kind))
+	if kind == types.ApplyPatchType {
+		request.Param("force", strconv.FormatBool(!options.leaveToOthers))
+	}
+	return r.do(ctx, request.NamespaceIfScoped(key.Namespace, r.namespaced).Resource(r.name).
+		Name(key.Name).SubResource(options.subresource...).Body(body))
 }
 
 // delete returns the object if the server answered with one, or none if it answered with a Status: then

@@ -63,7 +63,7 @@ func (c *controller[P]) resolve(ctx context.Context, rc *Context[P]) (resolved b
 		return false, nil
 	}
 	left := found.(leftover)
-	if left.of != rc.primary.GetUID() {
+	if left.of != rc.write.owner.GetUID() {
 		return false, nil // nobody waits for them any more
 	}
 	for len(left.writes) > 0 {
@@ -98,12 +98,12 @@ func (c *controller[P]) keep(key trc.Key, left leftover) {
 	}
 }
 
-// newContext makes the context of a run over the primary as it was read, which stays as it is: the
-// author gets a copy.
+// newContext makes the context of a run over the primary as it was read, which stays as it is. The author's
+// copy of it is made when it is known what the author gets to see.
 func (c *controller[P]) newContext(key trc.Key, read trc.Object, run scheduler.Run) *Context[P] {
 	values := append(c.logValues(key), "reconcileID", string(uuid.NewUUID()))
 	return &Context[P]{
-		controller: c, key: key, primary: copyOf[P](read), run: run,
+		controller: c, key: key, run: run,
 		logger: c.operator.logger.WithValues(values...),
 		write: &writer{
 			cluster: c.operator.cluster, fieldManager: c.options.FieldManager, mode: c.options.SecondaryWrites,
@@ -120,6 +120,7 @@ func (c *controller[P]) lifecycle(ctx context.Context, rc *Context[P], shared tr
 		if c.cleaner == nil || !c.hasFinalizer(shared) {
 			return scheduler.Result{}, nil
 		}
+		rc.primary = copyOf[P](shared)
 		return c.cleanup(ctx, rc)
 	}
 	read := shared
@@ -128,10 +129,10 @@ func (c *controller[P]) lifecycle(ctx context.Context, rc *Context[P], shared tr
 		if err != nil {
 			return scheduler.Result{}, err
 		}
-		read = withFinalizer
-		rc.primary, rc.write.owner = copyOf[P](withFinalizer), withFinalizer
+		read, rc.write.owner = withFinalizer, withFinalizer
 		rc.write.hold(withFinalizer)
 	}
+	rc.primary = copyOf[P](read)
 	return c.reconcileAuthor(ctx, rc, read)
 }
 

@@ -13,8 +13,11 @@ import (
 )
 
 // selects returns what tells whether an object is within the selectors of a watch, so that the answer to
-// a write is not shown where the watch would never show it.
+// a write is not shown where the watch would never show it. It is nil if there are none.
 func selects(label labels.Selector, field fields.Selector) func(trc.Object) bool {
+	if label.Empty() && field.Empty() {
+		return nil
+	}
 	return func(o trc.Object) bool {
 		return label.Matches(labels.Set(o.GetLabels())) && (field.Empty() || fieldsMatch(field, o))
 	}

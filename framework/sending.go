@@ -105,7 +105,7 @@ func (w *writer) take(q write, got answer) error {
 		return err
 	}
 	if q.base != nil {
-		w.follow(q.resource, q.key, q.base.GetResourceVersion(), got.Object)
+		w.follow(q, got.Object)
 	}
 	return nil
 }
@@ -347,16 +347,20 @@ func (w *writer) primary(r *resource, key trc.Key) Object {
 
 // follow takes the answer to a write of the primary as what the run holds, if the server carried it out
 // on the version that the run held before: nothing foreign lies in between then.
-func (w *writer) follow(r *resource, key trc.Key, from string, answer Object) {
-	held := w.primary(r, key)
-	if held == nil || held.GetResourceVersion() != from || held.GetUID() != answer.GetUID() {
+func (w *writer) follow(q write, answer Object) {
+	held := w.primary(q.resource, q.key)
+	if held == nil || held.GetResourceVersion() != q.base.GetResourceVersion() || held.GetUID() != answer.GetUID() {
 		return
+	}
+	if !q.options.internal { // the author may change it
+		answer = answer.DeepCopyObject().(Object)
 	}
 	w.hold(answer)
 }
 
+// hold takes an object that is not changed any more as what the run holds of the primary.
 func (w *writer) hold(primary Object) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.held = primary.DeepCopyObject().(Object) // the answer is the author's
+	w.held = primary
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 )
 
 // WriteMode is how desired state is sent.
@@ -48,6 +49,8 @@ type writeOptions struct {
 	matches       func(live, desired Object) bool
 	propagation   *metav1.DeletionPropagation
 	gracePeriod   *int64
+	// internal says that nobody but the framework, which changes no object, gets the answer.
+	internal bool
 	// authorVersion is the resourceVersion that the author put into an intent.
 	authorVersion string
 }
@@ -149,6 +152,17 @@ func (o *writeOptions) check(doing string, can ability) error {
 
 func (o *writeOptions) isStatus() bool {
 	return len(o.subresource) > 0 && o.subresource[0] == "status"
+}
+
+// on sets what of the options is a parameter of the request.
+func (o *writeOptions) on(request *rest.Request) *rest.Request {
+	if o.fieldManager != "" {
+		request.Param("fieldManager", o.fieldManager)
+	}
+	for _, value := range o.dryRunValue() {
+		request.Param("dryRun", value)
+	}
+	return request
 }
 
 func (o *writeOptions) dryRunValue() []string {

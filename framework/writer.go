@@ -213,7 +213,7 @@ func (w *writer) create(ctx context.Context, object Object, options writeOptions
 	}
 	object.SetResourceVersion("")
 	return w.execute(ctx, write{verb: "create", resource: r, key: key, options: options, creates: true, send: func(ctx context.Context) (answer, error) {
-		return r.create(ctx, object, metav1.CreateOptions{FieldManager: options.fieldManager, DryRun: options.dryRunValue()})
+		return r.create(ctx, object, options)
 	}})
 }
 
@@ -233,7 +233,7 @@ func (w *writer) update(ctx context.Context, object Object, options writeOptions
 		return nil, err
 	}
 	return w.execute(ctx, write{verb: "update", resource: r, key: key, options: options, base: base, send: func(ctx context.Context) (answer, error) {
-		return r.update(ctx, base, metav1.UpdateOptions{FieldManager: options.fieldManager, DryRun: options.dryRunValue()}, options.subresource...)
+		return r.update(ctx, base, options)
 	}})
 }
 

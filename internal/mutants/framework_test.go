@@ -127,6 +127,22 @@ var ofFramework = []mutant{
 		kills:  specs("G01 shows its own writes"),
 	},
 	{
+		name:   "an answer and its echo are one object",
+		breaks: "G17: objects in the cache are never changed by anyone",
+		file:   "framework/echoes.go",
+		old:    "echo{text, object.DeepCopyObject().(Object)}",
+		new:    "echo{text, object}",
+		kills:  []suite{{folder: "framework", run: "TestAnEchoIsTheAnswerInAnObjectOfItsOwn"}},
+	},
+	{
+		name:   "an echo is handed over to every watch",
+		breaks: "G17: objects in the cache are never changed by anyone, another cache among them",
+		file:   "framework/echoes.go",
+		old:    "		return e.remove(found)\n",
+		new:    "		return found.Value.(echo).object\n",
+		kills:  []suite{{folder: "framework", run: "TestEchoesAreTakenOnce"}},
+	},
+	{
 		name:   "an answer is laid over the first cache of its kind only",
 		breaks: "G01: every read begun after a write is at least as new",
 		file:   "framework/shown.go",

@@ -1,0 +1,86 @@
+package framework_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/evenkeel/evenkeel/framework"
+)
+
+// Whatever comes in whatever order: what is taken is what that very answer was decoded to, once; an echo that is
+// missed is one that another write of a later version has overtaken, or that had to make room.
+func TestEchoesModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var e framework.Echoes
+		e.Watch()
+		expected := map[string]string{} // the name by the text
+		sizes := rapid.SampledFrom([]int{10, 1000, 200_000, 900_000, 1_200_000})
+		texts := []string{"never answered"}
+		for step := range rapid.IntRange(1, 60).Draw(t, "steps") {
+			if rapid.Bool().Draw(t, "an answer") {
+				name := fmt.Sprint("page-", step)
+				text := name + strings.Repeat("x", sizes.Draw(t, "size"))
+				e.Expect(text+"\n", &Page{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: fmt.Sprint(step + 1)}})
+				expected[text] = name
+				texts = append(texts, text)
+			} else {
+				text := rapid.SampledFrom(texts).Draw(t, "event")
+				if o := e.Take(text); o != nil && o.GetName() != expected[text] {
+					t.Fatalf("got %s, want %q", o.GetName(), expected[text])
+				}
+				delete(expected, text)
+			}
+			if _, err := e.Audit(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func TestEchoesAreTakenOnce(t *testing.T) {
+	var e framework.Echoes
+	page := &Page{ObjectMeta: metav1.ObjectMeta{Name: "p", ResourceVersion: "7"}}
+	e.Expect("text", page)
+	if e.Take("text") != nil {
+		t.Error("something was kept that nobody watches")
+	}
+	e.Watch()
+	e.Expect("text", page)
+	page.Name = "changed"
+	first, second := e.Take("text"), e.Take("text")
+	if first == nil || first.GetName() != "p" || second != nil {
+		t.Errorf("taken: %v, %v", first, second)
+	}
+	e.Passed("7")
+	for _, late := range []string{"6", "7"} {
+		page.ResourceVersion = late
+		if e.Expect("late", page); e.Take("late") != nil {
+			t.Errorf("the echo of %s had come before", late)
+		}
+	}
+}
+
+func TestEchoesThatDoNotComeMakeRoom(t *testing.T) {
+	var e framework.Echoes
+	e.Watch()
+	var kept []int
+	for i := range 40 {
+		e.Expect(fmt.Sprint(i, strings.Repeat("x", 100_000)), &Page{})
+	}
+	for i := range 40 {
+		if e.Take(fmt.Sprint(i, strings.Repeat("x", 100_000))) != nil {
+			kept = append(kept, i)
+		}
+	}
+	if want := []int{30, 31, 32, 33, 34, 35, 36, 37, 38, 39}; !slices.Equal(kept, want) {
+		t.Errorf("kept %v, want %v", kept, want)
+	}
+	if bytes, err := e.Audit(); bytes != 0 || err != nil {
+		t.Errorf("%d bytes left, %v", bytes, err)
+	}
+}
