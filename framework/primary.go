@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -138,9 +140,10 @@ func (c *controller[P]) carryOutByPatch(ctx context.Context, rc *Context[P], rea
 // patchOf is the merge patch from the primary as it was read to what the author returned.
 func (c *controller[P]) patchOf(read trc.Object, returned Object, control UpdateControl[P]) (map[string]any, error) {
 	isCopy := returned.GetUID() != ""
-	if !control.resource {
-		// What is not written need not be compared.
-		read, returned = onlyStatus(read), onlyStatus(returned)
+	if isCopy && !control.resource {
+		if patch, ok, err := statusDifference(read, returned); ok {
+			return patch, err
+		}
 	}
 	if !isCopy {
 		intent, err := intentOf(c.gvk, returned)
@@ -165,15 +168,35 @@ func (c *controller[P]) patchOf(read trc.Object, returned Object, control Update
 	return difference(before, after), nil
 }
 
-// onlyStatus returns a shallow copy of a typed object with nothing but its status, and others as they are.
-func onlyStatus(o Object) Object {
-	status := reflect.ValueOf(o).Elem().FieldByName("Status")
-	if formOf(o) != typedForm || !status.IsValid() {
-		return o
+// statusDifference is the merge patch of the status alone: what is not written need not be compared. It is not
+// ok if the objects are not typed, or their status is no plain struct.
+func statusDifference(read, returned Object) (patch map[string]any, ok bool, err error) {
+	before, hadStatus := statusField(read)
+	after, hasStatus := statusField(returned)
+	if !hadStatus || !hasStatus {
+		return nil, false, nil
 	}
-	only := reflect.New(reflect.TypeOf(o).Elem())
-	only.Elem().FieldByName("Status").Set(status)
-	return only.Interface().(Object)
+	from, err := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
+	if err != nil {
+		return nil, true, err
+	}
+	to, err := runtime.DefaultUnstructuredConverter.ToUnstructured(after)
+	if err != nil {
+		return nil, true, err
+	}
+	return difference(map[string]any{"status": from}, map[string]any{"status": to}), true, nil
+}
+
+func statusField(o Object) (status any, ok bool) {
+	if formOf(o) != typedForm {
+		return nil, false
+	}
+	object := reflect.ValueOf(o).Elem()
+	field, ok := object.Type().FieldByName("Status")
+	if !ok || field.Type.Kind() != reflect.Struct || strings.Split(field.Tag.Get("json"), ",")[0] != "status" {
+		return nil, false
+	}
+	return object.FieldByIndex(field.Index).Addr().Interface(), true
 }
 
 func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], control UpdateControl[P]) error {
