@@ -157,6 +157,16 @@ func TestRoundsBeginWithAnotherContenderEach(t *testing.T) {
 			t.Errorf("round %d: %q, want %q", number, got, want)
 		}
 	}
+	s.names = essential
+	for number, want := range [][]string{
+		{essential[0], essential[1], essential[2], essential[3]},
+		{essential[1], essential[0], essential[3], essential[2]}, // backwards
+		{essential[2], essential[3], essential[0], essential[1]},
+	} {
+		if got := s.round(number); !slices.Equal(got, want) {
+			t.Errorf("round %d of the essential: %q, want %q", number, got, want)
+		}
+	}
 	if got := (scenario{names: []string{variation}}).round(1); !slices.Equal(got, []string{variation}) {
 		t.Errorf("without any that figures need: %q", got)
 	}

@@ -38,11 +38,11 @@ func compare(ctx context.Context) error {
 	isQuick := flag.Bool("quick", false, "100 objects, one round, a lag of 1 s: to see that it works; overrides other sizes")
 	flag.IntVar(&z.objects, "objects", 1000, "objects of the main comparison and of those under lag")
 	flag.IntVar(&z.many, "many", 5000, "objects of the large comparison; 0 for none")
-	flag.IntVar(&z.rounds, "rounds", 5, "rounds of the main comparison; the others have one each")
+	flag.IntVar(&z.rounds, "rounds", 9, "rounds of the main comparison; the large one has two, the others have one each")
 	lags := flag.String("lags", "1s,10s", "comma-separated `durations` by which watches lag; empty for none")
 	only := flag.String("only", "", "comma-separated `names` of contenders; default: all")
 	workers := flag.Int("workers", 16, "objects worked on at a time")
-	budget := flag.Duration("budget", 14*time.Minute, "when to stop and print what there is")
+	budget := flag.Duration("budget", 20*time.Minute, "when to stop and print what there is")
 	profile := flag.String("cpuprofile", "", "write a CPU profile of our contender in the first round to this `file`")
 	flag.Parse()
 	if flag.NArg() > 0 {

@@ -64,13 +64,14 @@ func planOf(z sizes) ([]scenario, error) {
 		plan = append(plan, scenario{fmt.Sprintf("watches lag by %v", lag), fmt.Sprintf("_lag%v", lag), z.objects, lag, 1, among(late)})
 	}
 	if z.many > 0 {
-		plan = append(plan, scenario{"", fmt.Sprintf("_%d", z.many), z.many, 0, 1, among(essential)})
+		plan = append(plan, scenario{"", fmt.Sprintf("_%d", z.many), z.many, 0, min(2, z.rounds), among(essential)})
 	}
 	return slices.DeleteFunc(plan, func(s scenario) bool { return len(s.names) == 0 }), nil
 }
 
 // round returns the contenders of a round, from 0: all of them in the first, in the others those that
-// figures need, if there are any. Each round begins with another.
+// figures need, if there are any. Each round begins with another, and every second one goes the other way round:
+// the server slows down as what it stores grows, which is to disturb all alike.
 func (s scenario) round(number int) []string {
 	names := s.names
 	if number > 0 {
@@ -80,7 +81,11 @@ func (s scenario) round(number int) []string {
 		names = s.names
 	}
 	first := number % len(names)
-	return slices.Concat(names[first:], names[:first])
+	names = slices.Concat(names[first:], names[:first])
+	if number%2 == 1 {
+		slices.Reverse(names[1:])
+	}
+	return names
 }
 
 func (s scenario) String() string {
