@@ -146,12 +146,23 @@ func (w *writer) sendApply(ctx context.Context, r *resource, key trc.Key, intent
 		stored, err = w.optimistically(ctx, q, intent, held)
 	}
 	if err == nil && !options.dryRun {
-		w.cluster.memo.remember(said, body, stored)
-		if w.cluster.shown(r, key) == nil {
-			w.cluster.memo.drop(r.gvk, key) // nobody will tell when it goes
-		}
+		w.remember(r, said, body, stored)
 	}
 	return stored, err
+}
+
+// remember keeps what the server stored in answer to an intent, for as long as a cache shows the object.
+func (w *writer) remember(r *resource, said memoKey, intent []byte, stored Object) {
+	live := w.cluster.shown(r, said.key)
+	if live != nil && live.GetResourceVersion() != stored.GetResourceVersion() {
+		live = stored.DeepCopyObject().(Object) // that one is the author's
+	}
+	if live != nil {
+		w.cluster.memo.remember(said, intent, live)
+	}
+	if w.cluster.shown(r, said.key) == nil {
+		w.cluster.memo.drop(r.gvk, said.key) // nobody will tell when it goes
+	}
 }
 
 // optimistically sends an intent for the version held, so that the server proves that nothing came in

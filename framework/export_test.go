@@ -42,16 +42,15 @@ func Lanes(op *Operator) int {
 	return len(op.cluster.lanes.lanes)
 }
 
-// DropsWhileConfirmed confirms a new version of an object that is gone before that is done, and returns how much
-// is remembered of it.
-func DropsWhileConfirmed(live Object, gone func(drop func())) int {
+// LeftOfConfirmed returns how much is remembered of an object after a newer version of it was confirmed, in the course
+// of which it may be dropped.
+func LeftOfConfirmed(known, newer Object, gone func(drop func())) int {
 	var m memo
 	gvk := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
-	said := memoKey{gvk: gvk, key: trc.KeyOf(live)}
-	m.remember(said, nil, live)
-	live.SetResourceVersion("newer")
-	gone(func() { m.drop(gvk, trc.KeyOf(live)) })
-	m.confirms(said, nil, live)
+	said := memoKey{gvk: gvk, key: trc.KeyOf(known)}
+	m.remember(said, nil, known)
+	gone(func() { m.drop(gvk, said.key) })
+	m.confirms(said, nil, newer)
 	return m.len()
 }
 

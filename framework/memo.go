@@ -2,16 +2,13 @@ package framework
 
 import (
 	"crypto/sha256"
-	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -43,48 +40,42 @@ type digest [16]byte
 
 // memory is kept per object and applier, of which there mostly is one: a slice, as a map is ten times as big.
 type memory struct {
-	by      applier
-	uid     types.UID
-	version string // at which it was confirmed last
-	intent  digest
-	live    digest // of the content at that version
+	by     applier
+	intent digest
+	live   Object // at which it was confirmed last; the cache's own as long as that shows it, and never changed
 }
 
-// confirms reports whether the intent is known to change nothing about live.
+// confirms reports whether the intent is known to change nothing about live, which is not changed any more.
 func (m *memo) confirms(said memoKey, intent []byte, live Object) bool {
 	known, ok := m.recall(said)
-	if !ok || known.uid != live.GetUID() || known.intent != digestOf(intent) {
+	if !ok || known.live.GetUID() != live.GetUID() || known.intent != digestOf(intent) {
 		return false
 	}
-	if known.version == live.GetResourceVersion() {
+	if known.live.GetResourceVersion() == live.GetResourceVersion() {
 		return true
 	}
-	content, ok := contentDigest(live, said.by.subresource != "")
-	if !ok || content != known.live {
+	withStatus := said.by.subresource != ""
+	if !reflect.DeepEqual(bare(known.live, withStatus), bare(live, withStatus)) {
 		return false
 	}
-	m.renew(said, known, live.GetResourceVersion())
+	m.renew(said, known, live)
 	return true
 }
 
-// renew notes that a memory holds at another version too, unless it was dropped or replaced meanwhile.
-func (m *memo) renew(said memoKey, known memory, version string) {
+// renew notes that a memory holds of a newer version too, unless it was dropped or replaced meanwhile.
+func (m *memo) renew(said memoKey, known memory, live Object) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	of := m.memories[said.gvk][said.key]
 	if i := indexBy(of, said.by); i >= 0 && of[i] == known {
-		of[i].version = version
+		of[i].live = live
 	}
 }
 
-// remember notes that the server stored live in answer to the intent.
+// remember notes that the server stored live, which is not changed any more, in answer to the intent.
 func (m *memo) remember(said memoKey, intent []byte, live Object) {
-	if live.GetDeletionTimestamp() != nil {
-		return
-	}
-	content, ok := contentDigest(live, said.by.subresource != "")
-	if ok {
-		m.set(said, memory{said.by, live.GetUID(), live.GetResourceVersion(), digestOf(intent), content})
+	if live.GetDeletionTimestamp() == nil {
+		m.set(said, memory{said.by, digestOf(intent), live})
 	}
 }
 
@@ -152,27 +143,8 @@ func digestOf(content []byte) digest {
 	return digest(sum[:16])
 }
 
-// contentDigest is of what an apply could change: neither version nor managedFields, and the status only if
-// that is what is applied.
-func contentDigest(o Object, withStatus bool) (digest, bool) {
-	encoded, err := encode(bare(o, withStatus))
-	if err != nil {
-		return digest{}, false
-	}
-	return digestOf(encoded), true
-}
-
-// encode returns the same bytes for the same content: built-in kinds as protobuf, which is cheaper. Other types may
-// have inherited the protobuf form of a part.
-func encode(content any) ([]byte, error) {
-	compact, ok := content.(interface{ Marshal() ([]byte, error) })
-	if ok && strings.HasPrefix(reflect.TypeOf(content).Elem().PkgPath(), "k8s.io/api/") {
-		return compact.Marshal()
-	}
-	return json.Marshal(content)
-}
-
-// bare returns a shallow copy without version, managedFields and, unless asked for, status.
+// bare returns a shallow copy of what an apply could change: no version, no managedFields, and the status only if that
+// is what is applied.
 func bare(o Object, withStatus bool) any {
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		content := maps.Clone(u.Object)

@@ -1,7 +1,6 @@
 package framework_test
 
 import (
-	"encoding/json"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -10,7 +9,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 )
 
-// vanishing is an object that something happens to while it is looked at.
+// vanishing is an object that something happens to while it is compared.
 type vanishing struct {
 	corev1.ConfigMap
 	Then *then
@@ -18,17 +17,23 @@ type vanishing struct {
 
 type then struct{ happens func() }
 
-// MarshalJSON lets it happen.
-func (t *then) MarshalJSON() ([]byte, error) {
-	if t.happens != nil {
-		t.happens()
+// SetResourceVersion lets it happen.
+func (v *vanishing) SetResourceVersion(version string) {
+	if v.Then.happens != nil {
+		v.Then.happens()
 	}
-	return json.Marshal(nil)
+	v.ResourceVersion = version
 }
 
 func TestG16NothingIsRememberedOfAnObjectThatGoesWhileItIsComparedWithAMemory(t *testing.T) {
-	live := &vanishing{ConfigMap: corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "1", ResourceVersion: "1"}}, Then: &then{}}
-	if left := framework.DropsWhileConfirmed(live, func(drop func()) { live.Then.happens = drop }); left != 0 {
+	at := func(version string, then *then) *vanishing {
+		return &vanishing{ConfigMap: corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "1", ResourceVersion: version}}, Then: then}
+	}
+	var goes then
+	if left := framework.LeftOfConfirmed(at("1", &goes), at("2", &goes), func(func()) {}); left != 1 {
+		t.Errorf("of one that stays, %d memories are left", left)
+	}
+	if left := framework.LeftOfConfirmed(at("1", &goes), at("2", &goes), func(drop func()) { goes.happens = drop }); left != 0 {
 		t.Errorf("%d memories are left", left)
 	}
 }
