@@ -72,18 +72,26 @@ func (e *echoes) take(event []byte) Object {
 	return nil
 }
 
-// passed notes that a watch has brought a version.
+// passed notes that a watch has brought a version, and drops the oldest echoes if it was theirs or a later one: they
+// are not to come any more. Where several watches share the kind, another may have brought it; then they are
+// decoded.
 func (e *echoes) passed(version string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.newest = version
+	for at := e.inOrder.Front(); at != nil && e.hasPassedLocked(at.Value.(echo).object.GetResourceVersion()); at = e.inOrder.Front() {
+		e.remove(at)
+	}
 }
 
 func (e *echoes) hasPassed(version string) bool {
 	e.mu.Lock()
-	newest := e.newest
-	e.mu.Unlock()
-	order, err := resourceversion.CompareResourceVersion(version, newest)
+	defer e.mu.Unlock()
+	return e.hasPassedLocked(version)
+}
+
+func (e *echoes) hasPassedLocked(version string) bool {
+	order, err := resourceversion.CompareResourceVersion(version, e.newest)
 	return err == nil && order <= 0
 }
 

@@ -65,6 +65,22 @@ func TestEchoesAreTakenOnce(t *testing.T) {
 	}
 }
 
+// A dry run, or the removal of the last finalizer, has no echo.
+func TestEchoesThatWillNotComeAreDroppedOnceTheirVersionHasPassed(t *testing.T) {
+	var e framework.Echoes
+	e.Watch()
+	for version := range 10 {
+		e.Expect(fmt.Sprint("page-", version), &Page{ObjectMeta: metav1.ObjectMeta{ResourceVersion: fmt.Sprint(version + 1)}})
+	}
+	e.Passed("7")
+	if bytes, err := e.Audit(); bytes != 3*len("page-0") || err != nil {
+		t.Errorf("%d bytes left, %v", bytes, err)
+	}
+	if e.Take("page-6") != nil || e.Take("page-7") == nil {
+		t.Error("the wrong ones are left")
+	}
+}
+
 func TestEchoesThatDoNotComeMakeRoom(t *testing.T) {
 	var e framework.Echoes
 	e.Watch()

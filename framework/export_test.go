@@ -110,3 +110,13 @@ func (e *Echoes) Audit() (bytes int, err error) {
 	}
 	return bytes, nil
 }
+
+// Cached returns the object as each cache shows it: the very one.
+func Cached(op *Operator, gvk schema.GroupVersionKind, key trc.Key) (all []Object) {
+	for _, s := range op.cluster.storesOf(gvk) {
+		if o := s.Get(key); o != nil {
+			all = append(all, o)
+		}
+	}
+	return all
+}
