@@ -104,9 +104,9 @@ func untilCancelled(ctx context.Context, _ string, _ scheduler.Run) scheduler.Re
 func TestG08APauseConsumesNoAttempt(t *testing.T) {
 	exact := retry.Policy{Initial: time.Minute, Factor: 2, Jitter: retry.NoJitter, MaxAttempts: 3}
 	bubble(t, "of a first run, nor of a retry", func(t *testing.T) {
-		var last scheduler.Run
+		runs := make(chan scheduler.Run, 10)
 		h := start(t, scheduler.Options[string]{Retry: exact}, func(ctx context.Context, _ string, r scheduler.Run) scheduler.Result {
-			last = r
+			runs <- r
 			select {
 			case <-ctx.Done():
 			case <-time.After(10 * time.Second):
@@ -121,8 +121,10 @@ func TestG08APauseConsumesNoAttempt(t *testing.T) {
 			time.Sleep(70 * time.Second)
 		}
 		h.expect(t, "0s a: manual by test", "5s a: manual by test", "1m15s a: retry 1", "1m20s a: retry 1")
-		synctest.Wait()
-		if last.Attempt != 1 || last.Waited != 5*time.Second {
+		for range 3 {
+			<-runs
+		}
+		if last := <-runs; last.Attempt != 1 || last.Waited != 5*time.Second {
 			t.Errorf("the retry is %+v, want it to be the first, 5s after it was due", last)
 		}
 		time.Sleep(60 * time.Second)
