@@ -57,7 +57,7 @@ type ControllerOptions[P Object] struct {
 	// SecondaryWrites is how [Apply] writes. Default: ByApply.
 	SecondaryWrites WriteMode
 
-	// Retry spaces failures of a primary. Default: see [retry.Policy].
+	// Retry spaces failures of a primary. Default: see [retry.Policy], with [Classify] to classify them.
 	Retry retry.Policy
 	// MaxInterval is the longest a primary goes without a run. Default 10 h, shortened by up to 10 %
 	// at random; scheduler.NoMaxInterval for none.
@@ -121,6 +121,9 @@ func (o *ControllerOptions[P]) setDefaults(gvk schema.GroupVersionKind) {
 			group = "evenkeel.dev"
 		}
 		o.Finalizer = group + "/" + o.Name + "-finalizer"
+	}
+	if o.Retry.Classify == nil {
+		o.Retry.Classify = Classify
 	}
 	if o.FieldManager == "" {
 		o.FieldManager = o.Name

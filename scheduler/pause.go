@@ -66,7 +66,7 @@ func (s *Scheduler[K]) Pause() error {
 func (s *Scheduler[K]) pause() *pause {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.core.paused = true
+	s.core.pause()
 	if s.term != nil {
 		s.term.over = true
 		s.term.cancel(ErrPaused)
@@ -93,7 +93,7 @@ func (s *Scheduler[K]) Resume() {
 	if s.started {
 		s.term = newTerm(s.runs)
 	}
-	s.work.Broadcast()
+	s.callLocked()
 }
 
 // endedLocked notes that the run of a key has ended.

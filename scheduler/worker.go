@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"time"
 
+	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
@@ -37,12 +37,17 @@ func (s *Scheduler[K]) take(life context.Context) (*keyState[K], Run, *term) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for !s.stopped && life.Err() == nil {
-		if state, run, ok := s.core.take(time.Now()); ok {
+		if state, run, ok := s.core.take(s.now()); ok {
 			s.begun++
 			s.active[state.key] = s.begun
+			s.armLocked()
+			s.callLocked()
 			return state, run, s.term
 		}
+		s.resting++
 		s.work.Wait()
+		s.resting--
+		s.waking = false
 	}
 	return nil, Run{}, nil
 }
@@ -68,60 +73,59 @@ var errExited = errors.New("scheduler: the run ended its goroutine (runtime.Goex
 
 // execute runs a key and ends its run, however that ended.
 func (s *Scheduler[K]) execute(term *term, state *keyState[K], run Run) {
-	started := time.Now()
-	result := Result{Err: errExited}
+	began := s.now()
+	e := end{Result: Result{Err: errExited}, began: began}
 	defer func() {
 		if value := recover(); value != nil {
-			result = Result{Err: NewPanicError(value)}
+			e.Result, e.verdict = Result{Err: NewPanicError(value)}, retry.Verdict{}
 		}
-		s.finish(term, state, run, result, started)
+		s.finish(term, state, run, e)
 	}()
-	result = s.run(term.ctx, state.key, run)
+	result := s.run(term.ctx, state.key, run)
+	if result.Err != nil {
+		e.verdict = s.options.Retry.Judge(result.Err)
+	}
+	e.Result = result
 }
 
 // finish decides the causes that arrived during the run, outside the lock, until none is undecided,
 // and then ends the run.
-func (s *Scheduler[K]) finish(term *term, state *keyState[K], run Run, result Result, started time.Time) {
-	duration := time.Since(started)
-	var kept []arrival
+func (s *Scheduler[K]) finish(term *term, state *keyState[K], run Run, e end) {
+	key, ended := state.key, s.now()
 	s.mu.Lock()
+	e.arrived = state.since
 	for s.options.Decide != nil && len(state.causes) > 0 {
-		undecided, forgot := state.collect(), state.forgot
+		undecided, forgot := state.batch, state.forgot
+		state.batch = batch{}
 		s.mu.Unlock()
-		kept = append(kept, s.needed(state.key, undecided)...)
+		undecided.keep(func(c timeline.Cause) bool { return s.options.Decide(key, c) })
+		e.kept.join(undecided)
 		s.mu.Lock()
 		if state.forgot > forgot {
-			kept = nil // they were about a resource that is gone
+			e.kept = batch{} // they were about a resource that is gone
 		}
 	}
 	if term.over {
-		result.cutOff, result.elapsed = &run, time.Since(started)
+		e.cutOff = &run
 	}
-	next := s.core.finish(time.Now(), state, result, kept)
-	s.endedLocked(state.key)
+	next := s.core.finish(s.now(), state, e)
+	s.endedLocked(key)
 	s.armLocked()
-	s.work.Signal()
+	s.callLocked()
 	s.mu.Unlock()
-	if result.Decided != nil {
-		result.Decided()
+	if e.Decided != nil {
+		e.Decided()
 	}
 	if s.options.Record != nil {
-		s.options.Record(state.key, record(run, result, started, duration, next))
+		r := record(run, e.Result)
+		r.Started, r.Duration, r.Next = time.Now().Add(-s.now().since(e.began)), ended.since(e.began), next
+		s.options.Record(key, r)
 	}
 }
 
-// needed are those of the causes that need a run.
-func (s *Scheduler[K]) needed(key K, causes []arrival) []arrival {
-	return slices.DeleteFunc(causes, func(c arrival) bool {
-		_, many := c.Cause.(timeline.Overflow)
-		return !many && !s.options.Decide(key, c.Cause)
-	})
-}
-
-func record(run Run, result Result, started time.Time, duration, next time.Duration) timeline.Record {
+func record(run Run, result Result) timeline.Record {
 	r := timeline.Record{
-		Causes: run.Causes, Waited: run.Waited, Started: started, Duration: duration,
-		Attempt: run.Attempt, Requests: result.Requests, Next: next,
+		Causes: run.Causes, Waited: run.Waited, Gate: run.Gate, Attempt: run.Attempt, Requests: result.Requests,
 	}
 	var panicked *PanicError
 	switch {
