@@ -18,6 +18,7 @@ type machine[K comparable] struct {
 	maxInterval time.Duration
 	limit       RateLimit
 	workers     int
+	jitter      func(time.Duration) time.Duration // of the max interval
 
 	keys      map[K]*keyState[K]
 	lanes     [laneCount]queue[K]
@@ -31,7 +32,8 @@ type machine[K comparable] struct {
 
 func newMachine[K comparable](o Options[K]) *machine[K] {
 	return &machine[K]{
-		policy: o.Retry, maxInterval: o.MaxInterval, limit: o.RateLimit, workers: o.Concurrency, keys: map[K]*keyState[K]{},
+		policy: o.Retry, maxInterval: o.MaxInterval, limit: o.RateLimit, workers: o.Concurrency, jitter: jittered,
+		keys: map[K]*keyState[K]{},
 	}
 }
 
@@ -223,7 +225,7 @@ func (m *machine[K]) restore(now instant, s *keyState[K], e end) {
 // settle applies the result of a run of a resource that is still there.
 func (m *machine[K]) settle(now instant, s *keyState[K], e end) {
 	if m.maxInterval > 0 {
-		s.interval = jittered(m.maxInterval)
+		s.interval = m.jitter(m.maxInterval)
 		s.slots[intervalSlot] = now.after(s.interval)
 	}
 	switch {
