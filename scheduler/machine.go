@@ -170,8 +170,9 @@ type end struct {
 	verdict retry.Verdict
 	kept    batch   // of the causes that arrived meanwhile, those that were found to need a run
 	arrived instant // when the first of the causes arrived
-	cutOff  *Run    // the run, if a pause cut it off
+	run     Run
 	began   instant
+	cutOff  bool // by a pause
 }
 
 // finish ends the run of s, and returns the time until the next run that is certain, 0 if none is.
@@ -185,7 +186,7 @@ func (m *machine[K]) finish(now instant, s *keyState[K], e end) time.Duration {
 	switch {
 	case e.Gone || s.forgot > 0:
 		m.drain(s)
-	case e.cutOff != nil:
+	case e.cutOff:
 		m.restore(now, s, e)
 	default:
 		m.settle(now, s, e)
@@ -209,8 +210,8 @@ func (m *machine[K]) tidy(s *keyState[K]) {
 // what the run asked for in time is kept.
 func (m *machine[K]) restore(now instant, s *keyState[K], e end) {
 	later := s.batch
-	s.batch, s.since = batch{}, e.began.after(-e.cutOff.Waited)
-	for _, c := range e.cutOff.Causes {
+	s.batch, s.since = batch{}, e.began.after(-e.run.Waited)
+	for _, c := range e.run.Causes {
 		s.add(c, false) // if it renewed, that was done
 	}
 	s.join(later)

@@ -73,13 +73,12 @@ var errExited = errors.New("scheduler: the run ended its goroutine (runtime.Goex
 
 // execute runs a key and ends its run, however that ended.
 func (s *Scheduler[K]) execute(term *term, state *keyState[K], run Run) {
-	began := s.now()
-	e := end{Result: Result{Err: errExited}, began: began}
+	e := end{Result: Result{Err: errExited}, run: run, began: s.now()}
 	defer func() {
 		if value := recover(); value != nil {
 			e.Result, e.verdict = Result{Err: NewPanicError(value)}, retry.Verdict{}
 		}
-		s.finish(term, state, run, e)
+		s.finish(term, state, e)
 	}()
 	result := s.run(term.ctx, state.key, run)
 	if result.Err != nil {
@@ -90,7 +89,7 @@ func (s *Scheduler[K]) execute(term *term, state *keyState[K], run Run) {
 
 // finish decides the causes that arrived during the run, outside the lock, until none is undecided,
 // and then ends the run.
-func (s *Scheduler[K]) finish(term *term, state *keyState[K], run Run, e end) {
+func (s *Scheduler[K]) finish(term *term, state *keyState[K], e end) {
 	key, ended := state.key, s.now()
 	s.mu.Lock()
 	e.arrived = state.since
@@ -105,9 +104,7 @@ func (s *Scheduler[K]) finish(term *term, state *keyState[K], run Run, e end) {
 			e.kept = batch{} // they were about a resource that is gone
 		}
 	}
-	if term.over {
-		e.cutOff = &run
-	}
+	e.cutOff = term.over
 	next := s.core.finish(s.now(), state, e)
 	s.endedLocked(key)
 	s.armLocked()
@@ -117,7 +114,7 @@ func (s *Scheduler[K]) finish(term *term, state *keyState[K], run Run, e end) {
 		e.Decided()
 	}
 	if s.options.Record != nil {
-		r := record(run, e.Result)
+		r := record(e.run, e.Result)
 		r.Started, r.Duration, r.Next = time.Now().Add(-s.now().since(e.began)), ended.since(e.began), next
 		s.options.Record(key, r)
 	}
