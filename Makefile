@@ -33,6 +33,7 @@ SOAK ?= 10m
 .PHONY: soak
 soak: sandbox ## Run the models longer, and for SOAK (default 10m) the freshness tests with fresh seeds.
 	go test -race -count=1 -timeout 0 -run "Model|Filter" ./trc -rapid.checks=2000 -filter.rounds=2000
+	SCHEDULER_ROUNDS=1000 go test -race -count=1 -timeout 0 -run Model ./scheduler
 	SOAK=$(SOAK) go test -race -count=1 -timeout 0 -v -run '^TestSoak$$' ./internal/freshnesstest
 
 .PHONY: vet

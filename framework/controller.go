@@ -63,7 +63,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 		return nil, err
 	}
 	c.scheduler, err = scheduler.New(c.reconcile, scheduler.Options[trc.Key]{
-		Concurrency: options.Concurrency, Retry: options.Retry, MaxInterval: options.MaxInterval,
+		Concurrency: options.Concurrency, Retry: options.Retry, MaxInterval: options.MaxInterval, RateLimit: options.RateLimit,
 		Grace: op.options.Grace, Record: c.record, Decide: c.needsRun,
 	})
 	if err != nil {

@@ -2,6 +2,7 @@ package framework_test
 
 import (
 	"context"
+	"reflect"
 	"testing"
 	"testing/synctest"
 
@@ -14,7 +15,6 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 	"github.com/evenkeel/evenkeel/internal/testenv"
-	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
@@ -60,7 +60,7 @@ func (m *modelled) operate(r framework.Reconciler[*Page], options pageOptions) (
 	if m.op, err = framework.NewOperator(m.model.Config(), framework.OperatorOptions{Scheme: scheme}); err != nil {
 		m.Fatal(err)
 	}
-	if options.Retry == (retry.Policy{}) {
+	if reflect.ValueOf(options.Retry).IsZero() {
 		options.Retry = slow
 	}
 	options.KeepRecords = 1000

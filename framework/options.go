@@ -14,6 +14,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/retry"
+	"github.com/evenkeel/evenkeel/scheduler"
 )
 
 // DefaultRunTimeout is the deadline of a run.
@@ -57,11 +58,13 @@ type ControllerOptions[P Object] struct {
 	// SecondaryWrites is how [Apply] writes. Default: ByApply.
 	SecondaryWrites WriteMode
 
-	// Retry spaces failures of a primary. Default: see [retry.Policy].
+	// Retry spaces failures of a primary. Default: see [retry.Policy], with [Classify] to classify them.
 	Retry retry.Policy
 	// MaxInterval is the longest a primary goes without a run. Default 10 h, shortened by up to 10 %
 	// at random; scheduler.NoMaxInterval for none.
 	MaxInterval time.Duration
+	// RateLimit bounds the runs of each primary by itself. Default: no bound.
+	RateLimit scheduler.RateLimit
 	// Concurrency bounds the runs at a time. Default max(8, 2×GOMAXPROCS).
 	Concurrency int
 	// RunTimeout is the deadline of a run, after which its ctx ends. Default 10 minutes.
@@ -121,6 +124,9 @@ func (o *ControllerOptions[P]) setDefaults(gvk schema.GroupVersionKind) {
 			group = "evenkeel.dev"
 		}
 		o.Finalizer = group + "/" + o.Name + "-finalizer"
+	}
+	if o.Retry.Classify == nil {
+		o.Retry.Classify = Classify
 	}
 	if o.FieldManager == "" {
 		o.FieldManager = o.Name

@@ -51,7 +51,6 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 		rc.logger.V(1).Info("conflict, running again", "conflict", result.Err.Error())
 		result.Err, result.Superseded = nil, true
 	}
-	result.Final = errors.Is(result.Err, ErrTooLarge)
 	return result
 }
 

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -178,7 +179,7 @@ func (w *writer) refused(ctx context.Context, q write, lost bool, refusal error)
 	exists := apierrors.IsAlreadyExists(refusal)
 	switch {
 	case isTooLarge(refusal):
-		return fmt.Errorf("framework: %s: %w: %w", q.describe(), ErrTooLarge, refusal)
+		return retry.Final(fmt.Errorf("framework: %s: %w: %w", q.describe(), ErrTooLarge, refusal))
 	case isFateUnknown(refusal):
 		return w.unknown(ctx, q, lost, err)
 	case errors.Is(refusal, errUndecodable): // it was carried out

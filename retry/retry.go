@@ -37,6 +37,11 @@ type Policy struct {
 	// MaxElapsed bounds the time from the first failure to the start of the last retry. 0 means no
 	// bound.
 	MaxElapsed time.Duration
+	// Steady is how many delays are Initial before the first is multiplied by Factor. Default 1.
+	Steady int
+	// Classify, if set, tells failures that deserve something else than a retry by this policy; see
+	// [Policy.Judge] for what it is asked about. Default: all are retried by the policy. It must be pure.
+	Classify func(error) Verdict
 }
 
 // NoRetry, given as [Policy.MaxAttempts], turns retries off.
@@ -45,11 +50,19 @@ const NoRetry = -1
 // Never is the policy of things that are not retried.
 func Never() Policy { return Policy{MaxAttempts: NoRetry} }
 
-// JOSDK is the default of the Java Operator SDK 5.5: five retries, the first after 2 s, each later
-// delay 1.5 times the one before, without jitter. The Java SDK waits 2 s twice; here the second
-// delay is already 3 s.
+// JOSDK is the default of the Java Operator SDK 5.5 (its GenericRetry): five retries, after 2 s, 2 s, 3 s,
+// 4.5 s and 6.75 s, without jitter.
 func JOSDK() Policy {
-	return Policy{Initial: 2 * time.Second, Factor: 1.5, Max: 15187 * time.Millisecond, Jitter: NoJitter, MaxAttempts: 5}
+	return Policy{
+		Initial: 2 * time.Second, Factor: 1.5, Max: 15187 * time.Millisecond, Jitter: NoJitter, MaxAttempts: 5, Steady: 2,
+	}
+}
+
+// ControllerRuntime is what controller-runtime's controllers do with a key that fails (client-go's
+// ItemExponentialFailureRateLimiter): the first retry after 5 ms, doubling up to 1000 s, without jitter or end.
+// The limit of 10 retries a second over all keys, which it has beside that, is not part of it.
+func ControllerRuntime() Policy {
+	return Policy{Initial: 5 * time.Millisecond, Factor: 2, Max: 1000 * time.Second, Jitter: NoJitter}
 }
 
 // Validate reports every field that makes no sense, joined into one error, or nil.
@@ -67,6 +80,7 @@ func (p Policy) Validate() error {
 	check(p.Jitter != NoJitter && (p.Jitter < 0 || p.Jitter > 1), "Jitter", p.Jitter, "must be between 0 and 1, or NoJitter")
 	check(p.MaxAttempts < NoRetry, "MaxAttempts", p.MaxAttempts, "must be a number of attempts, 0 for no bound, or NoRetry")
 	check(p.MaxElapsed < 0, "MaxElapsed", p.MaxElapsed, "must not be negative")
+	check(p.Steady < 0, "Steady", p.Steady, "must not be negative")
 	return errors.Join(errs...)
 }
 
@@ -111,6 +125,9 @@ func (p Policy) Next(s *State) (time.Duration, bool) {
 	}
 	if s.delays == nil {
 		s.delays = p.generator()
+	}
+	if s.delays.Multiplier = p.withDefaults().Factor; s.attempts+1 < p.Steady {
+		s.delays.Multiplier = 1
 	}
 	delay := s.delays.NextBackOff()
 	if delay == backoff.Stop {

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/client-go/util/workqueue"
+
 	"github.com/evenkeel/evenkeel/retry"
 )
 
@@ -57,10 +59,28 @@ func TestDelaysFollowTheFormula(t *testing.T) {
 			retry.Policy{Initial: time.Second, Factor: 1, Jitter: retry.NoJitter},
 			[]time.Duration{time.Second, time.Second, time.Second, time.Second},
 		},
+		"steady at first": {
+			retry.Policy{Initial: time.Second, Steady: 3, Jitter: retry.NoJitter},
+			[]time.Duration{time.Second, time.Second, time.Second, 2 * time.Second},
+		},
 		"none": {retry.Never(), nil},
 	} {
 		if got := delays(c.policy, 4); !slices.Equal(got, c.want) {
 			t.Errorf("%s: delays are %v, want %v", name, got, c.want)
+		}
+	}
+}
+
+func TestC95PresetsWaitAsTheOriginalsDo(t *testing.T) {
+	second := func(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+	want := []time.Duration{second(2), second(2), second(3), second(4.5), second(6.75)}
+	if got := delays(retry.JOSDK(), 10); !slices.Equal(got, want) {
+		t.Errorf("JOSDK: delays are %v, want %v", got, want)
+	}
+	theirs := workqueue.NewTypedItemExponentialFailureRateLimiter[string](5*time.Millisecond, 1000*time.Second)
+	for i, got := range delays(retry.ControllerRuntime(), 30) {
+		if want := theirs.When("a"); got != want {
+			t.Errorf("ControllerRuntime: delay %d is %v, want %v", i+1, got, want)
 		}
 	}
 }
@@ -114,14 +134,14 @@ func TestMaxElapsedCountsFromTheFirstFailure(t *testing.T) {
 }
 
 func TestValidateNamesEveryBadField(t *testing.T) {
-	bad := retry.Policy{Initial: -1, Factor: 0.5, Max: -5, Jitter: 2, MaxAttempts: -2, MaxElapsed: -1}
+	bad := retry.Policy{Initial: -1, Factor: 0.5, Max: -5, Jitter: 2, MaxAttempts: -2, MaxElapsed: -1, Steady: -3}
 	err := bad.Validate()
-	for _, want := range []string{"Initial -1ns", "Factor 0.5", "Max -5ns", "Jitter 2", "MaxAttempts -2", "MaxElapsed -1ns"} {
+	for _, want := range []string{"Initial -1ns", "Factor 0.5", "Max -5ns", "Jitter 2", "MaxAttempts -2", "MaxElapsed -1ns", "Steady -3"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %q does not name %q", err, want)
 		}
 	}
-	for _, good := range []retry.Policy{{}, retry.JOSDK(), retry.Never(), {Initial: time.Hour}} {
+	for _, good := range []retry.Policy{{}, retry.JOSDK(), retry.ControllerRuntime(), retry.Never(), {Initial: time.Hour}} {
 		if err := good.Validate(); err != nil {
 			t.Errorf("%+v is refused: %v", good, err)
 		}

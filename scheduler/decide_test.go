@@ -138,7 +138,7 @@ func TestG08ARenewalThatIsDecidedAwayRenewsNothing(t *testing.T) {
 func TestAFinalFailureIsNotRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, scheduler.Options[string]{MaxInterval: scheduler.NoMaxInterval}, func(context.Context, string, scheduler.Run) scheduler.Result {
-			return scheduler.Result{Err: errors.New("too large"), Final: true}
+			return scheduler.Result{Err: retry.Final(errors.New("too large"))}
 		})
 		h.Offer("a", event())
 		time.Sleep(time.Hour)

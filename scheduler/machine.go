@@ -1,76 +1,40 @@
 package scheduler
 
 import (
-	"container/heap"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
-// maxCauses bounds the causes kept one by one per key; further ones are counted.
-const maxCauses = 64
-
 // bulkTurn is how many live keys may be taken before one of the bulk lane gets its turn, so that a
 // busy live lane cannot starve the initial list.
 const bulkTurn = 8
-
-type phase uint8
-
-const (
-	idle phase = iota
-	queued
-	running
-)
-
-// keyState is what the machine remembers of a key. Invariants:
-//   - at most one of idle, queued, running; a queued key stands in exactly one lane once;
-//   - causes is non-empty while queued, and holds what arrived since the start while running;
-//   - retryAt is set exactly while the key backs off;
-//   - at is the earliest of the slots, and the key is in the timer heap iff it is non-zero.
-type keyState[K comparable] struct {
-	key    K
-	phase  phase
-	lane   Lane
-	forgot int  // how often the resource went away during the run
-	vain   int  // runs in a row that were superseded
-	early  bool // the back-off window's one early run is used up
-
-	causes   []arrival
-	overflow int
-	since    time.Time // when the first of causes arrived
-
-	retry retry.State
-	// One slot per reason to wake up; zero means none.
-	retryAt, calmAt, rescheduleAt, intervalAt time.Time
-	calm, rescheduleAfter, interval           time.Duration
-
-	at    time.Time // heap key
-	index int       // heap position, -1 outside
-
-	previous, next *keyState[K] // in the lane, while queued
-}
-
-// arrival is a cause that waits, with what its event said of the back-off.
-type arrival struct {
-	timeline.Cause
-	renews bool
-}
 
 // machine is the pure core: every method takes the time and returns or records what follows from it.
 type machine[K comparable] struct {
 	policy      retry.Policy
 	maxInterval time.Duration
-	keys        map[K]*keyState[K]
-	lanes       [laneCount]queue[K]
-	liveTaken   int
-	timers      timerHeap[K]
+	limit       RateLimit
+	workers     int
+	jitter      func(time.Duration) time.Duration // of the max interval
+
+	keys      map[K]*keyState[K]
+	lanes     [laneCount]queue[K]
+	liveTaken int
+	timers    timerHeap[K]
+	due       int    // the queued keys
+	busy      int    // the runs in flight
+	paused    bool   // nothing is taken; all else goes on
+	pauses    uint16 // how many there were
 }
 
-func newMachine[K comparable](policy retry.Policy, maxInterval time.Duration) *machine[K] {
-	return &machine[K]{policy: policy, maxInterval: maxInterval, keys: map[K]*keyState[K]{}}
+func newMachine[K comparable](o Options[K]) *machine[K] {
+	return &machine[K]{
+		policy: o.Retry, maxInterval: o.MaxInterval, limit: o.RateLimit, workers: o.Concurrency, jitter: jittered,
+		keys: map[K]*keyState[K]{},
+	}
 }
 
 func (m *machine[K]) state(key K) *keyState[K] {
@@ -83,9 +47,9 @@ func (m *machine[K]) state(key K) *keyState[K] {
 }
 
 // offer takes in an event. While the key runs it is only collected.
-func (m *machine[K]) offer(now time.Time, key K, e Event) {
+func (m *machine[K]) offer(now instant, key K, e Event) {
 	s := m.state(key)
-	s.add(now, arrival{e.Cause, e.Renews})
+	s.arrive(now, e.Cause, e.Renews)
 	switch s.phase {
 	case running:
 	case queued:
@@ -101,46 +65,68 @@ func (m *machine[K]) offer(now time.Time, key K, e Event) {
 // renew ends the back-off: what is wanted is not what failed.
 func (m *machine[K]) renew(s *keyState[K]) {
 	s.retry.Reset()
-	s.retryAt, s.calmAt, s.early = time.Time{}, time.Time{}, false
+	s.early = false
+	s.clear(retrySlot, calmSlot)
 	m.retime(s)
 }
 
-// wake decides whether an idle key with fresh causes is queued now or waits for its back-off.
+// wake decides whether an idle key with fresh causes is queued now or waits for a slot.
 func (m *machine[K]) wake(s *keyState[K], lane Lane) {
-	switch {
-	case s.renewed():
+	if s.renewed() {
 		m.renew(s)
-	case !s.calmAt.IsZero():
-		return // it is changed all the time: the causes wait for the pause to end
-	case s.retryAt.IsZero():
-	case s.early:
-		return // the causes wait for the retry
-	default:
-		s.early = true
 	}
-	m.enqueue(s, lane)
+	switch {
+	case s.isSet(holdSlot):
+		s.gate = timeline.Refusal
+	case m.limited(s):
+		s.gate = timeline.RateLimit
+	case s.isSet(calmSlot):
+		s.gate = timeline.Storm
+	case s.isSet(retrySlot) && s.early:
+		s.gate = timeline.BackOff
+	default:
+		s.early = s.isSet(retrySlot)
+		m.enqueue(s, lane)
+	}
+}
+
+// limited reports whether the key has used up the runs of its period.
+func (m *machine[K]) limited(s *keyState[K]) bool {
+	return s.isSet(limitSlot) && int(s.used) >= m.limit.Runs
 }
 
 func (m *machine[K]) enqueue(s *keyState[K], lane Lane) {
-	s.phase, s.lane = queued, lane
+	switch {
+	case m.paused:
+		s.gate = timeline.Pause
+	case s.gate == timeline.Open && m.busy+m.due >= m.workers:
+		s.gate = timeline.Workers
+	}
+	s.phase, s.lane, s.pauses = queued, lane, m.pauses
 	m.lanes[lane].push(s)
+	m.due++
 }
 
 // promote moves a queued key from the bulk lane to the live one when a live event arrives.
 func (m *machine[K]) promote(s *keyState[K], lane Lane) {
 	if s.lane == BulkLane && lane == LiveLane {
-		m.unqueue(s)
-		m.enqueue(s, LiveLane)
+		m.lanes[BulkLane].remove(s)
+		s.lane = LiveLane
+		m.lanes[LiveLane].push(s)
 	}
 }
 
-func (m *machine[K]) unqueue(s *keyState[K]) {
-	m.lanes[s.lane].remove(s)
-	s.phase = idle
+// pause begins a pause: nothing is taken until it ends.
+func (m *machine[K]) pause() {
+	m.paused = true
+	m.pauses++
 }
 
 // take starts the next due key, if there is one.
-func (m *machine[K]) take(now time.Time) (*keyState[K], Run, bool) {
+func (m *machine[K]) take(now instant) (*keyState[K], Run, bool) {
+	if m.paused {
+		return nil, Run{}, false
+	}
 	lane := LiveLane
 	if m.lanes[LiveLane].first == nil || (m.liveTaken >= bulkTurn && m.lanes[BulkLane].first != nil) {
 		lane = BulkLane
@@ -155,87 +141,161 @@ func (m *machine[K]) take(now time.Time) (*keyState[K], Run, bool) {
 		m.liveTaken = 0
 	}
 	m.lanes[lane].remove(s)
-	s.phase, s.forgot = running, 0
-	run := Run{Causes: s.collected(), Waited: now.Sub(s.since), Attempt: s.retry.Attempt()}
-	run.LastAttempt = m.policy.LastAttempt(&s.retry)
-	return s, run, true
+	return s, m.begin(now, s), true
 }
 
-// finish ends the run of s. Undecided causes were taken by the caller before; kept are those that
-// remain of them.
-func (m *machine[K]) finish(now time.Time, s *keyState[K], r Result, kept []arrival) time.Duration {
+func (m *machine[K]) begin(now instant, s *keyState[K]) Run {
+	m.due--
+	m.busy++
+	s.phase, s.forgot = running, 0
+	if m.limit.Runs > 0 {
+		if !s.isSet(limitSlot) {
+			s.slots[limitSlot], s.used = now.after(m.limit.Period), 0
+			m.retime(s)
+		}
+		s.used++
+	}
+	run := Run{Causes: s.told(), Waited: now.since(s.since), Gate: s.gate, Attempt: s.retry.Attempt()}
+	run.LastAttempt = m.policy.LastAttempt(&s.retry)
+	if s.pauses != m.pauses {
+		run.Gate = timeline.Pause
+	}
+	s.batch, s.gate = batch{}, timeline.Open
+	return run
+}
+
+// end is what the machine is told of the end of a run.
+type end struct {
+	Result
+	verdict retry.Verdict
+	kept    batch   // of the causes that arrived meanwhile, those that were found to need a run
+	arrived instant // when the first of the causes arrived
+	run     Run
+	began   instant
+	cutOff  bool // by a pause
+}
+
+// finish ends the run of s, and returns the time until the next run that is certain, 0 if none is.
+func (m *machine[K]) finish(now instant, s *keyState[K], e end) time.Duration {
+	m.busy--
 	s.phase = idle
-	since := s.since
-	for _, c := range kept {
-		s.add(since, c)
+	if late := s.batch; e.kept.waiting() {
+		s.batch, s.since = e.kept, e.arrived
+		s.join(late)
 	}
-	if r.Gone || s.forgot > 0 {
+	switch {
+	case e.Gone || s.forgot > 0:
 		m.drain(s)
-	} else {
-		m.settle(now, s, r)
+	case e.cutOff:
+		m.restore(now, s, e)
+	default:
+		m.settle(now, s, e)
 	}
-	if len(s.causes) > 0 {
+	if s.waiting() {
 		m.wake(s, LiveLane)
 	}
-	if s.phase == idle && s.at.IsZero() && len(s.causes) == 0 {
+	m.tidy(s)
+	return m.next(now, s)
+}
+
+// tidy forgets a key of which there is nothing to remember.
+func (m *machine[K]) tidy(s *keyState[K]) {
+	if s.empty() {
 		delete(m.keys, s.key)
 	}
-	return s.wait(now)
+}
+
+// restore makes it as if a run that a pause cut off had never begun: its causes stand before those that
+// arrived since, attempts, back-off and rate limit are as they were, and an early run is still to be had. Only
+// what the run asked for in time is kept.
+func (m *machine[K]) restore(now instant, s *keyState[K], e end) {
+	later := s.batch
+	s.batch, s.since = batch{}, e.began.after(-e.run.Waited)
+	for _, c := range e.run.Causes {
+		s.add(c, false) // if it renewed, that was done
+	}
+	s.join(later)
+	s.early, s.gate = false, timeline.Pause
+	if s.isSet(limitSlot) {
+		s.used--
+	}
+	m.reschedule(now, s, e.RescheduleAfter)
+	m.retime(s)
 }
 
 // settle applies the result of a run of a resource that is still there.
-func (m *machine[K]) settle(now time.Time, s *keyState[K], r Result) {
-	s.intervalAt = time.Time{}
+func (m *machine[K]) settle(now instant, s *keyState[K], e end) {
 	if m.maxInterval > 0 {
-		s.interval = jittered(m.maxInterval)
-		s.intervalAt = now.Add(s.interval)
+		s.interval = m.jitter(m.maxInterval)
+		s.slots[intervalSlot] = now.after(s.interval)
 	}
 	switch {
-	case r.Err != nil && r.Final:
-		s.retryAt, s.early = time.Time{}, false
-	case r.Err != nil:
-		m.backOff(now, s)
-	case r.Superseded:
-		m.repeat(now, s)
+	case e.Err != nil:
+		m.fail(now, s, e.verdict)
+	case e.Superseded:
+		m.repeat(now, s, 0)
 	default:
 		s.retry.Reset()
-		s.retryAt, s.early = time.Time{}, false
+		s.clear(retrySlot)
+		s.early, s.vain = false, 0
 	}
-	if !r.Superseded {
-		s.vain = 0
-	}
-	if r.RescheduleAfter > 0 {
-		s.rescheduleAfter = r.RescheduleAfter
-		s.rescheduleAt = now.Add(r.RescheduleAfter)
-	}
-	if r.RescheduleNow {
-		s.add(now, arrival{Cause: timeline.Timer{}})
+	m.reschedule(now, s, e.RescheduleAfter)
+	if e.RescheduleNow {
+		s.arrive(now, timeline.Timer{}, false)
 	}
 	m.retime(s)
 }
 
-// repeat brings a superseded key back: at once the first time, as the world has changed; then after
-// 10 ms, doubling up to 1 s, as something may be changing it all the time. That the change is an event, too,
-// does not shorten the pause: or each of our requests would follow on one of theirs.
-func (m *machine[K]) repeat(now time.Time, s *keyState[K]) {
-	if s.vain == 0 {
-		s.add(now, arrival{Cause: timeline.Timer{}})
-	} else {
-		s.calm = min(time.Second, 10*time.Millisecond<<min(s.vain-1, 7))
-		s.calmAt = now.Add(s.calm)
+// fail schedules what follows a failure.
+func (m *machine[K]) fail(now instant, s *keyState[K], v retry.Verdict) {
+	switch v.Class {
+	case retry.Soon:
+		m.repeat(now, s, v.NotBefore)
+	case retry.NotAgain:
+		s.clear(retrySlot)
+		s.early, s.vain = false, 0
+		return
+	default:
+		s.vain = 0
+		m.backOff(now, s, v.NotBefore)
 	}
-	s.vain++
+	if v.NotBefore > 0 {
+		s.slots[holdSlot] = now.after(v.NotBefore)
+	}
+}
+
+// repeat brings a key back whose run came to nothing: at once the first time, as the world has changed; then
+// after 10 ms, doubling up to 1 s, as something may be changing it all the time. That the change is an event,
+// too, does not shorten the pause: or each of our requests would follow on one of theirs.
+func (m *machine[K]) repeat(now instant, s *keyState[K], notBefore time.Duration) {
+	s.calm = notBefore
+	if s.vain > 0 {
+		s.calm = max(notBefore, min(time.Second, 10*time.Millisecond<<min(s.vain-1, 7)))
+	}
+	s.vain = min(s.vain+1, 100)
+	if s.calm == 0 {
+		s.arrive(now, timeline.Timer{}, false)
+		return
+	}
+	s.slots[calmSlot] = now.after(s.calm)
 }
 
 // backOff schedules the retry of a failed run. A window that is still open means that the run was
 // an early one: it consumed no attempt and leaves the window as it is.
-func (m *machine[K]) backOff(now time.Time, s *keyState[K]) {
-	if !s.retryAt.IsZero() {
+func (m *machine[K]) backOff(now instant, s *keyState[K], notBefore time.Duration) {
+	if s.isSet(retrySlot) {
 		return
 	}
 	s.early = false
 	if delay, again := m.policy.Next(&s.retry); again {
-		s.retryAt = now.Add(delay)
+		s.slots[retrySlot] = now.after(max(delay, notBefore))
+	}
+}
+
+func (m *machine[K]) reschedule(now instant, s *keyState[K], after time.Duration) {
+	if after > 0 {
+		s.rescheduleAfter = after
+		s.slots[rescheduleSlot] = now.after(after)
 	}
 }
 
@@ -246,145 +306,30 @@ func (m *machine[K]) forget(key K) {
 	if s == nil {
 		return
 	}
-	s.causes, s.overflow = nil, 0
-	switch s.phase {
-	case running:
+	s.batch = batch{}
+	if s.phase == running {
 		s.forgot++
-	case queued:
-		m.unqueue(s)
-		fallthrough
-	case idle:
-		m.drain(s)
-		delete(m.keys, key)
+		return
 	}
+	if s.phase == queued {
+		m.lanes[s.lane].remove(s)
+		m.due--
+		s.phase = idle
+	}
+	m.drain(s)
+	m.tidy(s)
 }
 
 // drain clears everything a past incarnation left: attempts and timers.
 func (m *machine[K]) drain(s *keyState[K]) {
 	s.retry.Reset()
-	s.forgot, s.vain, s.early = 0, 0, false
-	s.retryAt, s.calmAt, s.rescheduleAt, s.intervalAt = time.Time{}, time.Time{}, time.Time{}, time.Time{}
+	s.forgot, s.vain, s.early, s.gate = 0, 0, false, timeline.Open
+	s.slots = [slotCount]instant{}
 	m.retime(s)
-}
-
-// fire queues every key whose earliest slot has come.
-func (m *machine[K]) fire(now time.Time) {
-	for len(m.timers) > 0 && !m.timers[0].at.After(now) {
-		s := m.timers[0]
-		due := func(at *time.Time) bool {
-			if at.IsZero() || at.After(now) {
-				return false
-			}
-			*at = time.Time{}
-			return true
-		}
-		if due(&s.retryAt) {
-			s.early = false
-			// A run in flight when its window ends is the retry: it started no earlier than it had to.
-			if s.phase != running {
-				s.add(now, arrival{Cause: timeline.Retry{Attempt: s.retry.Attempt()}})
-			}
-		}
-		if due(&s.calmAt) {
-			s.add(now, arrival{Cause: timeline.Timer{After: s.calm}})
-		}
-		if due(&s.rescheduleAt) {
-			s.add(now, arrival{Cause: timeline.Timer{After: s.rescheduleAfter}})
-		}
-		if due(&s.intervalAt) {
-			s.add(now, arrival{Cause: timeline.MaxInterval{Interval: s.interval}})
-		}
-		m.retime(s)
-		if s.phase == idle {
-			m.wake(s, LiveLane)
-		}
-	}
-}
-
-// wakeAt is the time of the earliest timer, or false if there is none.
-func (m *machine[K]) wakeAt() (time.Time, bool) {
-	if len(m.timers) == 0 {
-		return time.Time{}, false
-	}
-	return m.timers[0].at, true
-}
-
-// retime brings the heap in line with the slots of s.
-func (m *machine[K]) retime(s *keyState[K]) {
-	s.at = earliest(s.retryAt, s.calmAt, s.rescheduleAt, s.intervalAt)
-	switch {
-	case s.at.IsZero() && s.index >= 0:
-		heap.Remove(&m.timers, s.index)
-	case s.at.IsZero():
-	case s.index >= 0:
-		heap.Fix(&m.timers, s.index)
-	default:
-		heap.Push(&m.timers, s)
-	}
-}
-
-func (s *keyState[K]) add(now time.Time, c arrival) {
-	if len(s.causes) == 0 {
-		s.since = now
-	}
-	if len(s.causes) >= maxCauses {
-		if many, ok := c.Cause.(timeline.Overflow); ok { // survived the decision
-			s.overflow += many.Count
-		} else {
-			s.overflow++
-		}
-		last := &s.causes[maxCauses-1]
-		last.renews = last.renews || c.renews
-		return
-	}
-	s.causes = append(s.causes, c)
-}
-
-// renewed reports whether one of the causes that wait renews the key.
-func (s *keyState[K]) renewed() bool {
-	return slices.ContainsFunc(s.causes, func(c arrival) bool { return c.renews })
-}
-
-// collect hands over the causes gathered so far.
-func (s *keyState[K]) collect() []arrival {
-	causes := s.causes
-	if s.overflow > 0 {
-		causes = append(causes, arrival{Cause: timeline.Overflow{Count: s.overflow}})
-	}
-	s.causes, s.overflow = nil, 0
-	return causes
-}
-
-// collected is collect for the record.
-func (s *keyState[K]) collected() []timeline.Cause {
-	collected := s.collect()
-	causes := make([]timeline.Cause, len(collected))
-	for i, c := range collected {
-		causes[i] = c.Cause
-	}
-	return causes
-}
-
-// wait is the time until the key's earliest timer, 0 if it has none.
-func (s *keyState[K]) wait(now time.Time) time.Duration {
-	if s.at.IsZero() {
-		return 0
-	}
-	return max(0, s.at.Sub(now))
 }
 
 // jittered shortens d by up to 10 %, so that keys created together do not all come back together
 // and none comes later than promised.
 func jittered(d time.Duration) time.Duration {
 	return d - time.Duration(rand.Int64N(int64(d)/10+1))
-}
-
-func earliest(times ...time.Time) time.Time {
-	var first time.Time
-	for _, t := range times {
-		if !t.IsZero() && (first.IsZero() || t.Before(first)) {
-			first = t
-		}
-	}
-	return first
 }

@@ -40,6 +40,8 @@ type Run struct {
 	Causes []timeline.Cause
 	// Waited is the time since the first of them arrived.
 	Waited time.Duration
+	// Gate is what held the key back last.
+	Gate timeline.Gate
 	// Attempt is the number of retries granted since the last success, 0 for none.
 	Attempt int
 	// LastAttempt is true if the policy grants no retry should this run fail.
@@ -48,7 +50,10 @@ type Run struct {
 
 // Result is what a run leaves.
 type Result struct {
-	// Err is the failure, nil for success.
+	// Err is the failure, nil for success. [retry.Policy.Judge] says what follows it: a retry by the policy;
+	// a run soon (at once the first time, after up to 1 s when that goes on, in any case not before the
+	// verdict's time), which is no attempt; or none, until an event or the max interval brings a run. A time
+	// before which no run is to be holds back everything, a renewal, too.
 	Err error
 	// RescheduleAfter asks for a run at the latest after that time; 0 asks for none.
 	RescheduleAfter time.Duration
@@ -61,9 +66,6 @@ type Result struct {
 	Superseded bool
 	// Gone says that the resource no longer exists: the key's state is dropped.
 	Gone bool
-	// Final says that the failure Err is one that no retry mends: none follows, until an event or the max
-	// interval brings a run.
-	Final bool
 	// Decided, if set, is called once the causes that arrived during the run have been decided.
 	Decided func()
 	// Requests are the write requests of the run, for the record.
@@ -95,6 +97,8 @@ type Options[K comparable] struct {
 	// MaxInterval is the longest a key goes without a run, shortened by up to 10 % at random.
 	// Default 10 h; NoMaxInterval for none.
 	MaxInterval time.Duration
+	// RateLimit bounds the runs of each key by itself. Default: no bound.
+	RateLimit RateLimit
 	// Grace is how long running functions may go on after the context of Run ended, before theirs is
 	// cancelled. Default 10 s; negative for none.
 	Grace time.Duration
@@ -106,19 +110,48 @@ type Options[K comparable] struct {
 	Record func(key K, record timeline.Record)
 }
 
+// RateLimit allows each key a number of runs per period. The zero value is no limit.
+//
+// A period begins with the first run of the key after the last one. In it, a key that has had its runs waits
+// until its end, whatever makes it due: a retry, a timer and an event that renews it, too (which ends the back-off
+// all the same), as the limit protects what the runs use. What waits runs once then. A resource that goes
+// takes its period with it.
+type RateLimit struct {
+	// Runs is how many begin in a period.
+	Runs int
+	// Period is its length.
+	Period time.Duration
+}
+
+func (l RateLimit) validate() error {
+	if l == (RateLimit{}) || (l.Runs > 0 && l.Period > 0) {
+		return nil
+	}
+	return fmt.Errorf("scheduler: RateLimit %d runs per %v: both must be positive, or both 0 for no limit", l.Runs, l.Period)
+}
+
 // Scheduler runs a function for keys that are due. Create it with [New].
 type Scheduler[K comparable] struct {
 	run     Func[K]
 	options Options[K]
 
+	zero time.Time // what instants count from
+
 	mu      sync.Mutex // guards everything below; a leaf
 	work    sync.Cond  // signalled when a key may be due or the scheduler stops
+	resting int        // the workers that wait for work
+	waking  bool       // one of them has been signalled and has not come yet
 	core    *machine[K]
 	timer   *time.Timer
+	armed   instant // what the timer is set to, zero if it is not
 	started bool
 	stopped bool
-	ended   uint64 // the number of runs that have ended
-	active  map[K]struct{}
+	begun   uint64          // the number of runs that have begun
+	ended   uint64          // the number of runs that have ended
+	active  map[K]uint64    // the runs in flight, by key: which of those begun
+	term    *term           // from the start until a pause, and from each resumption
+	waiting []*pause        // calls of Pause that wait for runs to end
+	runs    context.Context // ends all runs; from the start of Run
 }
 
 // New returns a scheduler for run, or an error naming every option that makes no sense. It accepts
@@ -134,29 +167,31 @@ func New[K comparable](run Func[K], options Options[K]) (*Scheduler[K], error) {
 	if options.MaxInterval < NoMaxInterval {
 		errs = append(errs, fmt.Errorf("scheduler: MaxInterval %v: must be positive, 0 for the default, or NoMaxInterval", options.MaxInterval))
 	}
-	if err := options.Retry.Validate(); err != nil {
-		errs = append(errs, err)
-	}
+	errs = append(errs, options.RateLimit.validate(), options.Retry.Validate())
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
-	if options.Concurrency == 0 {
-		options.Concurrency = max(8, 2*runtime.GOMAXPROCS(0))
-	}
-	if options.MaxInterval == 0 {
-		options.MaxInterval = DefaultMaxInterval
-	}
-	if options.Grace == 0 {
-		options.Grace = DefaultGrace
-	}
+	options.setDefaults()
 	s := &Scheduler[K]{
-		run: run, options: options,
-		core:   newMachine[K](options.Retry, options.MaxInterval),
-		active: map[K]struct{}{},
+		run: run, options: options, zero: time.Now().Add(-1), core: newMachine(options), active: map[K]uint64{},
 	}
 	s.work.L = &s.mu
 	return s, nil
 }
+
+func (o *Options[K]) setDefaults() {
+	if o.Concurrency == 0 {
+		o.Concurrency = max(8, 2*runtime.GOMAXPROCS(0))
+	}
+	if o.MaxInterval == 0 {
+		o.MaxInterval = DefaultMaxInterval
+	}
+	if o.Grace == 0 {
+		o.Grace = DefaultGrace
+	}
+}
+
+func (s *Scheduler[K]) now() instant { return instant(time.Since(s.zero)) }
 
 // Offer makes key due because of e. Events offered before [Scheduler.Run] run after its start;
 // events offered after its end are dropped.
@@ -168,9 +203,9 @@ func (s *Scheduler[K]) Offer(key K, e Event) {
 	if s.stopped {
 		return
 	}
-	s.core.offer(time.Now(), key, e)
+	s.core.offer(s.now(), key, e)
 	s.armLocked()
-	s.work.Signal()
+	s.callLocked()
 }
 
 // decideAndLock asks whether a cause needs a run, and returns with the lock if it does. A run that ended
@@ -206,7 +241,7 @@ func (s *Scheduler[K]) Imminent(key K) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state := s.core.keys[key]
-	return state != nil && len(state.causes) > 0
+	return state != nil && state.waiting()
 }
 
 // Len returns the number of keys that the scheduler keeps state for: queued, running, backing off
@@ -215,102 +250,4 @@ func (s *Scheduler[K]) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.core.keys)
-}
-
-// Run works until ctx ends, then stops: no run starts any more, runs in flight may finish within
-// the grace period, are cancelled then, and Run returns when they have returned. It returns nil, or
-// an error naming the keys whose runs ignored their cancellation for 10 s. A scheduler runs once.
-func (s *Scheduler[K]) Run(ctx context.Context) error {
-	if err := s.start(); err != nil {
-		return err
-	}
-	// Runs outlive ctx by the grace period, so they only inherit its values.
-	runCtx, cancelRuns := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancelRuns()
-	var workers sync.WaitGroup
-	for range s.options.Concurrency {
-		workers.Go(func() { s.worker(ctx, runCtx, &workers) })
-	}
-	<-ctx.Done()
-	s.stop()
-
-	ended := make(chan struct{})
-	go func() { workers.Wait(); close(ended) }()
-	if s.options.Grace > 0 && within(ended, s.options.Grace) {
-		return nil
-	}
-	cancelRuns()
-	if within(ended, cancelGrace) {
-		return nil
-	}
-	return s.stuckError()
-}
-
-func (s *Scheduler[K]) start() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.started {
-		return errors.New("scheduler: Run was called before")
-	}
-	s.started = true
-	s.armLocked()
-	return nil
-}
-
-func (s *Scheduler[K]) stop() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.stopped = true
-	if s.timer != nil {
-		s.timer.Stop()
-	}
-	s.work.Broadcast()
-}
-
-func (s *Scheduler[K]) stuckError() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.active) == 0 {
-		return nil
-	}
-	keys := make([]K, 0, len(s.active))
-	for key := range s.active {
-		keys = append(keys, key)
-	}
-	return fmt.Errorf("scheduler: %d runs ignored their cancellation: %v", len(keys), keys)
-}
-
-func within(done <-chan struct{}, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-done:
-		return true
-	case <-timer.C:
-		return false
-	}
-}
-
-// armLocked sets the one timer to the machine's earliest.
-func (s *Scheduler[K]) armLocked() {
-	at, ok := s.core.wakeAt()
-	if !ok || !s.started || s.stopped {
-		return
-	}
-	if s.timer == nil {
-		s.timer = time.AfterFunc(time.Until(at), s.tick)
-		return
-	}
-	s.timer.Reset(time.Until(at))
-}
-
-func (s *Scheduler[K]) tick() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopped {
-		return
-	}
-	s.core.fire(time.Now())
-	s.armLocked()
-	s.work.Broadcast()
 }

@@ -359,8 +359,8 @@ func expectOverflowCounted(t *testing.T, options scheduler.Options[string]) {
 }
 
 func TestNewNamesEveryBadOption(t *testing.T) {
-	_, err := scheduler.New[string](nil, scheduler.Options[string]{Concurrency: -3, MaxInterval: -5, Retry: retry.Policy{Factor: 0.1}})
-	for _, want := range []string{"no run function", "Concurrency -3", "MaxInterval -5ns", "Factor 0.1"} {
+	_, err := scheduler.New[string](nil, scheduler.Options[string]{Concurrency: -3, MaxInterval: -5, Retry: retry.Policy{Factor: 0.1}, RateLimit: scheduler.RateLimit{Runs: 3}})
+	for _, want := range []string{"no run function", "Concurrency -3", "MaxInterval -5ns", "Factor 0.1", "RateLimit 3 runs per 0s"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %q does not name %q", err, want)
 		}

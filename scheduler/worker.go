@@ -5,45 +5,51 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"slices"
 	"sync"
 	"time"
 
+	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
 // worker runs due keys until the scheduler stops. A run that ends its goroutine (runtime.Goexit, as
 // testing's FailNow does) takes the worker with it: another one takes its place.
-func (s *Scheduler[K]) worker(life, ctx context.Context, workers *sync.WaitGroup) {
+func (s *Scheduler[K]) worker(life context.Context, workers *sync.WaitGroup) {
 	stopped := false
 	defer func() {
 		if !stopped {
-			workers.Go(func() { s.worker(life, ctx, workers) })
+			workers.Go(func() { s.worker(life, workers) })
 		}
 	}()
 	for {
-		state, run, ok := s.take(life)
-		if !ok {
+		state, run, term := s.take(life)
+		if term == nil {
 			stopped = true
 			return
 		}
-		s.execute(ctx, state, run)
+		s.execute(term, state, run)
 	}
 }
 
-// take waits for a due key; it returns false once the scheduler stops, or is about to because the
+// take waits for a due key; it returns no term once the scheduler stops, or is about to because the
 // context of its Run has ended.
-func (s *Scheduler[K]) take(life context.Context) (*keyState[K], Run, bool) {
+func (s *Scheduler[K]) take(life context.Context) (*keyState[K], Run, *term) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for !s.stopped && life.Err() == nil {
-		if state, run, ok := s.core.take(time.Now()); ok {
-			s.active[state.key] = struct{}{}
-			return state, run, true
+		if state, run, ok := s.core.take(s.now()); ok {
+			s.begun++
+			s.active[state.key] = s.begun
+			s.armLocked()
+			s.callLocked()
+			return state, run, s.term
 		}
+		s.resting++
 		s.work.Wait()
+		s.resting--
+		s.waking = false
 	}
-	return nil, Run{}, false
+	return nil, Run{}, nil
 }
 
 // PanicError is the failure of a run that panicked.
@@ -66,59 +72,57 @@ func NewPanicError(value any) *PanicError {
 var errExited = errors.New("scheduler: the run ended its goroutine (runtime.Goexit)")
 
 // execute runs a key and ends its run, however that ended.
-func (s *Scheduler[K]) execute(ctx context.Context, state *keyState[K], run Run) {
-	started := time.Now()
-	result := Result{Err: errExited}
+func (s *Scheduler[K]) execute(term *term, state *keyState[K], run Run) {
+	e := end{Result: Result{Err: errExited}, run: run, began: s.now()}
 	defer func() {
 		if value := recover(); value != nil {
-			result = Result{Err: NewPanicError(value)}
+			e.Result, e.verdict = Result{Err: NewPanicError(value)}, retry.Verdict{}
 		}
-		s.finish(state, run, result, started)
+		s.finish(term, state, e)
 	}()
-	result = s.run(ctx, state.key, run)
+	result := s.run(term.ctx, state.key, run)
+	if result.Err != nil {
+		e.verdict = s.options.Retry.Judge(result.Err)
+	}
+	e.Result = result
 }
 
 // finish decides the causes that arrived during the run, outside the lock, until none is undecided,
 // and then ends the run.
-func (s *Scheduler[K]) finish(state *keyState[K], run Run, result Result, started time.Time) {
-	duration := time.Since(started)
-	var kept []arrival
+func (s *Scheduler[K]) finish(term *term, state *keyState[K], e end) {
+	key, ended := state.key, s.now()
 	s.mu.Lock()
+	e.arrived = state.since
 	for s.options.Decide != nil && len(state.causes) > 0 {
-		undecided, forgot := state.collect(), state.forgot
+		undecided, forgot := state.batch, state.forgot
+		state.batch = batch{}
 		s.mu.Unlock()
-		kept = append(kept, s.needed(state.key, undecided)...)
+		undecided.keep(func(c timeline.Cause) bool { return s.options.Decide(key, c) })
+		e.kept.join(undecided)
 		s.mu.Lock()
 		if state.forgot > forgot {
-			kept = nil // they were about a resource that is gone
+			e.kept = batch{} // they were about a resource that is gone
 		}
 	}
-	next := s.core.finish(time.Now(), state, result, kept)
-	delete(s.active, state.key)
-	s.ended++
+	e.cutOff = term.over
+	next := s.core.finish(s.now(), state, e)
+	s.endedLocked(key)
 	s.armLocked()
-	s.work.Signal()
+	s.callLocked()
 	s.mu.Unlock()
-	if result.Decided != nil {
-		result.Decided()
+	if e.Decided != nil {
+		e.Decided()
 	}
 	if s.options.Record != nil {
-		s.options.Record(state.key, record(run, result, started, duration, next))
+		r := record(e.run, e.Result)
+		r.Started, r.Duration, r.Next = time.Now().Add(-s.now().since(e.began)), ended.since(e.began), next
+		s.options.Record(key, r)
 	}
 }
 
-// needed are those of the causes that need a run.
-func (s *Scheduler[K]) needed(key K, causes []arrival) []arrival {
-	return slices.DeleteFunc(causes, func(c arrival) bool {
-		_, many := c.Cause.(timeline.Overflow)
-		return !many && !s.options.Decide(key, c.Cause)
-	})
-}
-
-func record(run Run, result Result, started time.Time, duration, next time.Duration) timeline.Record {
+func record(run Run, result Result) timeline.Record {
 	r := timeline.Record{
-		Causes: run.Causes, Waited: run.Waited, Started: started, Duration: duration,
-		Attempt: run.Attempt, Requests: result.Requests, Next: next,
+		Causes: run.Causes, Waited: run.Waited, Gate: run.Gate, Attempt: run.Attempt, Requests: result.Requests,
 	}
 	var panicked *PanicError
 	switch {

@@ -56,9 +56,9 @@ type Resource struct {
 	Entered bool
 }
 
-// Timer is a reschedule that the last run asked for.
+// Timer is a further run that the last one asked for: a reschedule, or because it came to nothing.
 type Timer struct {
-	// After is what it asked for.
+	// After is what it asked for, or got.
 	After time.Duration
 }
 

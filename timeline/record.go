@@ -46,6 +46,8 @@ type Record struct {
 	// Waited is the time from the first of the causes to the start of the run; it includes gates
 	// such as back-off.
 	Waited time.Duration
+	// Gate is what held it back last; Workers only if nothing else did.
+	Gate Gate
 	// Started is the wall-clock time of the start, Duration how long the run took.
 	Started  time.Time
 	Duration time.Duration

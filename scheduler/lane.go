@@ -27,28 +27,3 @@ func (q *queue[K]) remove(s *keyState[K]) {
 	}
 	s.previous, s.next = nil, nil
 }
-
-// timerHeap orders keys by their earliest slot; it implements heap.Interface.
-type timerHeap[K comparable] []*keyState[K]
-
-func (h timerHeap[K]) Len() int           { return len(h) }
-func (h timerHeap[K]) Less(i, j int) bool { return h[i].at.Before(h[j].at) }
-func (h timerHeap[K]) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
-}
-
-func (h *timerHeap[K]) Push(x any) {
-	s := x.(*keyState[K])
-	s.index = len(*h)
-	*h = append(*h, s)
-}
-
-func (h *timerHeap[K]) Pop() any {
-	last := len(*h) - 1
-	s := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	s.index = -1
-	return s
-}

@@ -1,0 +1,174 @@
+package scheduler
+
+import (
+	"math"
+	"time"
+
+	"github.com/evenkeel/evenkeel/retry"
+	"github.com/evenkeel/evenkeel/timeline"
+)
+
+// maxCauses bounds the causes kept one by one per key, each with a bit in a uint64; further ones are counted.
+const maxCauses = 64
+
+// instant is a moment: nanoseconds of the monotonic clock since shortly before the scheduler was made. Zero
+// is none. A third of a time.Time, of which a key has many.
+type instant int64
+
+// after is the moment d later, at most the last there is.
+func (i instant) after(d time.Duration) instant {
+	if later := i + instant(d); later >= i || d < 0 {
+		return later
+	}
+	return math.MaxInt64
+}
+
+func (i instant) since(earlier instant) time.Duration { return time.Duration(i - earlier) }
+
+type phase uint8
+
+const (
+	idle phase = iota
+	queued
+	running
+)
+
+// slot is a time that a key waits for. Each has its own, so that none overwrites another.
+type slot uint8
+
+const (
+	// These bring a run when they come.
+	retrySlot      slot = iota // the back-off ends; set exactly while the key backs off
+	calmSlot                   // the repeat of a run that came to nothing
+	rescheduleSlot             // what a run asked for
+	intervalSlot               // the max interval
+	runSlots
+
+	// These end what held runs back.
+	holdSlot  = runSlots     // what refused a run said when to come again
+	limitSlot = runSlots + 1 // the period of the rate limit
+	slotCount = runSlots + 2
+)
+
+// keyState is what the machine remembers of a key. Invariants:
+//   - it is idle, queued or running; a queued key stands in exactly one lane once;
+//   - it has causes while queued, and those that arrived since its start while running; an idle key that has
+//     some waits for a slot;
+//   - early only while backing off;
+//   - at is the earliest of the slots, and the key is in the timer heap iff it is not zero.
+type keyState[K comparable] struct {
+	key            K
+	previous, next *keyState[K] // in the lane, while queued
+
+	batch         // what waits
+	since instant // when the first of it arrived
+
+	retry           retry.State
+	slots           [slotCount]instant
+	calm            time.Duration // what calmSlot was set to
+	rescheduleAfter time.Duration // what rescheduleSlot was set to
+	interval        time.Duration // what intervalSlot was set to
+
+	at    instant // heap key
+	index int32   // heap position, -1 outside
+
+	used   uint32 // runs in this period of the rate limit
+	forgot uint16 // how often the resource went away during the run
+	pauses uint16 // of the machine when it was queued
+	vain   uint8  // runs in a row that came to nothing
+	early  bool   // the back-off window's one early run is used up
+	phase  phase
+	lane   Lane
+	gate   timeline.Gate
+}
+
+func (s *keyState[K]) isSet(at slot) bool { return s.slots[at] != 0 }
+
+func (s *keyState[K]) clear(slots ...slot) {
+	for _, at := range slots {
+		s.slots[at] = 0
+	}
+}
+
+// empty reports whether nothing is left to remember.
+func (s *keyState[K]) empty() bool {
+	return s.phase == idle && s.at == 0 && !s.waiting()
+}
+
+// arrive takes in a cause.
+func (s *keyState[K]) arrive(now instant, c timeline.Cause, renews bool) {
+	if !s.waiting() {
+		s.since = now
+	}
+	s.add(c, renews)
+}
+
+// earliest is the earliest of some slots that are set, or zero.
+func earliest(slots []instant) instant {
+	var first instant
+	for _, at := range slots {
+		if at != 0 && (first == 0 || at < first) {
+			first = at
+		}
+	}
+	return first
+}
+
+// batch is causes that wait, in the order of their arrival. The zero value is none.
+type batch struct {
+	causes []timeline.Cause
+	renews uint64 // bit i says that causes[i] renews
+	more   int32  // how many there are beyond maxCauses
+	// moreRenew says that one of those renews.
+	moreRenew bool
+}
+
+func (b *batch) waiting() bool { return len(b.causes) > 0 || b.more > 0 }
+
+// renewed reports whether one of the causes renews the key.
+func (b *batch) renewed() bool { return b.renews != 0 || b.moreRenew }
+
+func (b *batch) add(c timeline.Cause, renews bool) {
+	if many, ok := c.(timeline.Overflow); ok {
+		b.more += int32(many.Count)
+		b.moreRenew = b.moreRenew || renews
+		return
+	}
+	if len(b.causes) == maxCauses {
+		b.more++
+		b.moreRenew = b.moreRenew || renews
+		return
+	}
+	if renews {
+		b.renews |= 1 << len(b.causes)
+	}
+	b.causes = append(b.causes, c)
+}
+
+// join adds other causes behind these.
+func (b *batch) join(other batch) {
+	for i, c := range other.causes {
+		b.add(c, other.renews>>i&1 != 0)
+	}
+	b.more += other.more
+	b.moreRenew = b.moreRenew || other.moreRenew
+}
+
+// keep drops the causes that are not needed. Those that were only counted stay: they cannot be asked about.
+func (b *batch) keep(needed func(timeline.Cause) bool) {
+	all, renews := b.causes, b.renews
+	b.causes, b.renews = nil, 0
+	for i, c := range all {
+		if needed(c) {
+			b.add(c, renews>>i&1 != 0)
+		}
+	}
+}
+
+// told is the causes as a run is told of them.
+func (b *batch) told() []timeline.Cause {
+	if b.more > 0 {
+		return append(b.causes, timeline.Overflow{Count: int(b.more)})
+	}
+	return b.causes
+}

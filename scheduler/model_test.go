@@ -1,0 +1,445 @@
+package scheduler_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/evenkeel/evenkeel/retry"
+	"github.com/evenkeel/evenkeel/scheduler"
+	"github.com/evenkeel/evenkeel/timeline"
+)
+
+// rounds times 100 histories of 30 steps on average; SCHEDULER_ROUNDS for another number.
+func rounds(t *testing.T) int {
+	if text := os.Getenv("SCHEDULER_ROUNDS"); text != "" {
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatalf("SCHEDULER_ROUNDS %q: %v", text, err)
+		}
+		return n
+	}
+	if raceEnabled {
+		return 35
+	}
+	return 100
+}
+
+// TestModel_G06_G07_G08_G16 plays random histories in virtual time and compares the scheduler after every step
+// with a naive oracle: every run begins exactly when it is due, told what it is to be told, no other does, and
+// state is kept for no other key.
+func TestModel_G06_G07_G08_G16(t *testing.T) {
+	steps, runs := 0, 0
+	for range rounds(t) {
+		rapid.Check(t, func(r *rapid.T) {
+			var failure any
+			synctest.Test(t, func(t *testing.T) {
+				// A failure of rapid's is a panic, which must not leave the bubble by itself.
+				defer func() { failure = recover() }()
+				took, began := randomHistory(r)
+				steps, runs = steps+took, runs+began
+			})
+			if failure != nil {
+				panic(failure)
+			}
+		})
+	}
+	t.Logf("%d steps, %d runs", steps, runs)
+	if runs < steps/10 {
+		t.Errorf("only %d runs in %d steps: the histories show little", runs, steps)
+	}
+}
+
+// world is a scheduler beside its oracle.
+type world struct {
+	*scheduler.Scheduler[string]
+	oracle  *oracle
+	stop    context.CancelFunc
+	stopped chan error
+	pauses  []*modelPause
+	runs    int // that have begun
+
+	mu       sync.Mutex
+	inFlight map[string]chan scheduler.Result
+	started  []started
+	double   string // a key that ran twice at a time
+}
+
+// started is a run that the scheduler began.
+type started struct {
+	key string
+	at  time.Time
+	run scheduler.Run
+}
+
+// modelPause is a call of Pause that has not returned.
+type modelPause struct {
+	at       time.Time
+	runs     []string // that it waits for
+	returned chan error
+}
+
+var (
+	names   = []string{"a", "b", "c", stubborn}
+	errBusy = errors.New("busy")
+)
+
+// stubborn is a key whose runs ignore their cancellation.
+const stubborn = "stubborn"
+
+func randomHistory(t *rapid.T) (steps, runs int) {
+	w := newWorld(t)
+	defer w.release()
+	sleep := func(t *rapid.T) {
+		w.sleep(t, rapid.SampledFrom([]time.Duration{time.Millisecond, 30 * time.Millisecond, time.Second, 5 * time.Second, time.Minute, time.Hour}).Draw(t, "sleep"))
+	}
+	action := func(f func(*rapid.T)) func(*rapid.T) {
+		return func(t *rapid.T) {
+			steps++
+			w.sleep(t, time.Microsecond) // so that no two keys ever wait for the same moment
+			f(t)
+			w.compare(t)
+		}
+	}
+	t.Repeat(map[string]func(*rapid.T){
+		"offer": action(w.offer), "offerAgain": action(w.offer), "flood": action(w.flood),
+		"end": action(w.end), "endAgain": action(w.end), "endOnceMore": action(w.end),
+		"forget": action(w.forget), "pause": action(w.pause), "resume": action(w.resume), "resumeAgain": action(w.resume),
+		"sleep": action(sleep), "sleepAgain": action(sleep),
+	})
+	w.close(t)
+	return steps, w.runs
+}
+
+func newWorld(t *rapid.T) *world {
+	policy := retry.Policy{
+		Initial: time.Second, Factor: 2, Max: 8 * time.Second, Jitter: retry.NoJitter,
+		MaxAttempts: rapid.SampledFrom([]int{0, 2, retry.NoRetry}).Draw(t, "attempts"),
+		Classify: func(err error) retry.Verdict {
+			if errors.Is(err, errBusy) {
+				return retry.Verdict{NotBefore: 4300 * time.Millisecond}
+			}
+			return retry.Verdict{}
+		},
+	}
+	o := &oracle{
+		now: time.Now(), policy: policy, keys: map[string]*modelKey{},
+		maxInterval: rapid.SampledFrom([]time.Duration{scheduler.NoMaxInterval, time.Hour}).Draw(t, "interval"),
+		limit:       rapid.SampledFrom([]scheduler.RateLimit{{}, {Runs: 2, Period: 7003 * time.Millisecond}}).Draw(t, "limit"),
+		workers:     rapid.IntRange(1, 3).Draw(t, "workers"),
+	}
+	w := &world{oracle: o, inFlight: map[string]chan scheduler.Result{}, stopped: make(chan error, 1)}
+	s, err := scheduler.New(w.run, scheduler.Options[string]{
+		Concurrency: o.workers, Retry: policy, MaxInterval: o.maxInterval, RateLimit: o.limit, Grace: -1,
+		Decide: func(_ string, c timeline.Cause) bool { return c != own },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.ExactIntervals()
+	w.Scheduler = s
+	ctx, stop := context.WithCancel(context.Background())
+	w.stop = stop
+	if rapid.Bool().Draw(t, "pausedAtFirst") {
+		w.pause(t)
+	}
+	go func() { w.stopped <- s.Run(ctx) }()
+	return w
+}
+
+// run is what the scheduler runs: it lasts until it is told to end, or cancelled.
+func (w *world) run(ctx context.Context, key string, r scheduler.Run) scheduler.Result {
+	end := make(chan scheduler.Result, 1)
+	w.mu.Lock()
+	if w.inFlight[key] != nil {
+		w.double = key
+	}
+	w.inFlight[key] = end
+	w.started = append(w.started, started{key, time.Now(), r})
+	w.mu.Unlock()
+	defer func() {
+		w.mu.Lock()
+		delete(w.inFlight, key)
+		w.mu.Unlock()
+	}()
+	cancelled := ctx.Done()
+	if key == stubborn {
+		cancelled = nil
+	}
+	select {
+	case result := <-end:
+		if result.Err == errPanic {
+			panic(result.Err)
+		}
+		return result
+	case <-cancelled:
+		return whenCancelled(key)
+	}
+}
+
+// whenCancelled is how runs end that are cancelled: some fail, some do not care.
+func whenCancelled(key string) scheduler.Result {
+	switch key {
+	case "a":
+		return scheduler.Result{Err: context.Canceled}
+	case "b":
+		return scheduler.Result{RescheduleAfter: 90 * time.Second}
+	}
+	return scheduler.Result{Superseded: true}
+}
+
+var errPanic = errors.New("panic")
+
+func (w *world) offer(t *rapid.T) {
+	e := rapid.SampledFrom([]scheduler.Event{
+		event(), event(), renewal(), {Cause: timeline.Manual{By: "bulk"}, Lane: scheduler.BulkLane}, {Cause: own, Renews: true},
+	}).Draw(t, "event")
+	w.offerThat(rapid.SampledFrom(names).Draw(t, "key"), e)
+}
+
+func (w *world) offerThat(key string, e scheduler.Event) {
+	w.Offer(key, e)
+	if e.Cause != own {
+		w.oracle.offer(key, e)
+	}
+}
+
+func (w *world) flood(t *rapid.T) {
+	key := rapid.SampledFrom(names).Draw(t, "key")
+	if k := w.oracle.keys[key]; k == nil || !k.running {
+		t.Skip("a flood shows most while its key runs")
+	}
+	for range rapid.IntRange(60, 70).Draw(t, "events") {
+		w.offerThat(key, event())
+	}
+	w.offerThat(key, renewal())
+}
+
+func (w *world) forget(t *rapid.T) {
+	key := rapid.SampledFrom(names).Draw(t, "key")
+	w.Forget(key)
+	w.oracle.forget(key)
+}
+
+func (w *world) running() []string {
+	var running []string
+	for _, key := range names {
+		if k := w.oracle.keys[key]; k != nil && k.running {
+			running = append(running, key)
+		}
+	}
+	return running
+}
+
+func (w *world) end(t *rapid.T) {
+	running := w.running()
+	if len(running) == 0 {
+		t.Skip("nothing runs")
+	}
+	key := rapid.SampledFrom(running).Draw(t, "key")
+	r := rapid.SampledFrom([]scheduler.Result{
+		{},
+		{},
+		{Superseded: true},
+		{Gone: true},
+		{Err: errBroken},
+		{Err: errBroken},
+		{Err: errPanic},
+		{Err: errBusy},
+		{Err: retry.Final(errBroken)},
+		{Err: retry.After(errBroken, 0)},
+		{Err: retry.After(errBroken, 700*time.Millisecond)},
+		{Err: retry.After(errBroken, 2500*time.Millisecond)},
+	}).Draw(t, "result")
+	if r.Err != errPanic {
+		r.RescheduleAfter = rapid.SampledFrom([]time.Duration{0, 0, 0, 1500 * time.Millisecond, 20 * time.Second}).Draw(t, "after")
+		r.RescheduleNow = rapid.IntRange(0, 5).Draw(t, "now") == 0
+	}
+	w.endThat(key, r)
+}
+
+func (w *world) endThat(key string, r scheduler.Result) {
+	w.mu.Lock()
+	w.inFlight[key] <- r
+	w.mu.Unlock()
+	synctest.Wait()
+	w.oracle.end(w.oracle.keys[key], r)
+}
+
+func (w *world) pause(*rapid.T) {
+	p := &modelPause{at: w.oracle.now, runs: w.running(), returned: make(chan error, 1)}
+	go func() { p.returned <- w.Pause() }()
+	synctest.Wait()
+	w.pauses = append(w.pauses, p)
+	w.oracle.paused = true
+	for _, key := range p.runs {
+		k := w.oracle.keys[key]
+		if k.cutOff = true; key != stubborn {
+			w.oracle.end(k, whenCancelled(key))
+		}
+	}
+}
+
+func (w *world) resume(*rapid.T) {
+	w.Resume()
+	w.oracle.paused = false
+}
+
+// sleep lets time pass, from one moment at which something is due to the next.
+func (w *world) sleep(t *rapid.T, d time.Duration) {
+	target := w.oracle.now.Add(d)
+	for {
+		at, ok := w.oracle.next()
+		for _, p := range w.pauses {
+			if end := p.at.Add(10 * time.Second); !ok || end.Before(at) {
+				at, ok = end, true
+			}
+		}
+		if !ok || at.After(target) || w.oracle.stopped {
+			at = target
+		}
+		time.Sleep(time.Until(at))
+		w.oracle.advance(at)
+		w.compare(t)
+		if at.Equal(target) {
+			return
+		}
+	}
+}
+
+// compare takes in what has begun and returned, and compares.
+func (w *world) compare(t *rapid.T) {
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.double != "" {
+		t.Fatalf("G06: %s runs twice at a time", w.double)
+	}
+	for _, s := range w.started {
+		w.begun(t, s)
+	}
+	for _, s := range w.started {
+		w.fair(t, s.key)
+	}
+	w.started = nil
+	o := w.oracle
+	due := o.count(func(k *modelKey) bool { return k.queued })
+	busy := o.count(func(k *modelKey) bool { return k.running })
+	if due > 0 && busy < o.workers && !o.paused && !o.stopped {
+		t.Fatalf("G07: %d keys are due, %d of %d workers are busy", due, busy, o.workers)
+	}
+	if want, got := o.tidy(), w.Len(); got != want && !o.stopped {
+		t.Fatalf("G16: state for %d keys is kept, want %d", got, want)
+	}
+	w.pauses = slices.DeleteFunc(w.pauses, func(p *modelPause) bool { return w.over(t, p) })
+}
+
+// begun compares a run that has begun with what the oracle says of it.
+func (w *world) begun(t *rapid.T, s started) {
+	if !s.at.Equal(w.oracle.now) {
+		t.Fatalf("%s began %v early", s.key, w.oracle.now.Sub(s.at))
+	}
+	if why := w.oracle.mayBegin(s.key); why != "" {
+		t.Fatalf("%s began, but %s", s.key, why)
+	}
+	w.runs++
+	k := w.oracle.keys[s.key]
+	causes, want := w.oracle.begin(k)
+	var got []string
+	for _, c := range s.run.Causes {
+		got = append(got, c.String())
+	}
+	if len(causes) <= 64 { // the order of what comes at one moment is nobody's business
+		slices.Sort(causes)
+		slices.Sort(got)
+	}
+	if len(got) != len(causes) || got[len(got)-1] != causes[len(causes)-1] || (len(got) <= 64 && !slices.Equal(got, causes)) {
+		t.Fatalf("%s began because of\n\t%q\nwant\n\t%q", s.key, got, causes)
+	}
+	if s.run.Waited != want.Waited || s.run.Attempt != want.Attempt || s.run.LastAttempt != want.LastAttempt {
+		t.Fatalf("G08: %s began as %+v, want %+v", s.key, s.run, want)
+	}
+}
+
+// fair checks that a key that began overtook none of its lane.
+func (w *world) fair(t *rapid.T, key string) {
+	k := w.oracle.keys[key]
+	for name, other := range w.oracle.keys {
+		if other.queued && other.lane == k.lane && other.queuedAt.Before(k.queuedAt) {
+			t.Fatalf("%s overtook %s", key, name)
+		}
+	}
+}
+
+// over checks whether a call of Pause has returned what it must, when it must.
+func (w *world) over(t *rapid.T, p *modelPause) bool {
+	p.runs = slices.DeleteFunc(p.runs, func(key string) bool {
+		k := w.oracle.keys[key]
+		return k == nil || !k.running || !k.cutOff
+	})
+	late := w.oracle.now.Sub(p.at) >= 10*time.Second
+	select {
+	case err := <-p.returned:
+		switch {
+		case len(p.runs) == 0 && err == nil:
+		case late && err != nil && strings.Contains(err.Error(), fmt.Sprint(p.runs)):
+		default:
+			t.Fatalf("Pause returned %v after %v; still in flight: %v", err, w.oracle.now.Sub(p.at), p.runs)
+		}
+		return true
+	default:
+		if late || len(p.runs) == 0 {
+			t.Fatalf("Pause has not returned after %v; still in flight: %v", w.oracle.now.Sub(p.at), p.runs)
+		}
+		return false
+	}
+}
+
+// close stops the scheduler at whatever moment it is, and sees that nothing begins any more.
+func (w *world) close(t *rapid.T) {
+	w.stop()
+	w.oracle.stopped = true
+	synctest.Wait()
+	for _, key := range w.running() {
+		if key == stubborn {
+			w.endThat(key, scheduler.Result{})
+		}
+		w.oracle.keys[key].running = false
+	}
+	synctest.Wait()
+	select {
+	case err := <-w.stopped:
+		if err != nil {
+			t.Fatalf("Run returned %v", err)
+		}
+	default:
+		t.Fatal("Run has not returned, though nothing is in flight")
+	}
+	w.offer(t)
+	w.resume(t)
+	w.sleep(t, 24*time.Hour)
+}
+
+// release lets everything end, so that the bubble can.
+func (w *world) release() {
+	w.stop()
+	synctest.Wait()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, end := range w.inFlight {
+		select {
+		case end <- scheduler.Result{}:
+		default:
+		}
+	}
+}

@@ -1,0 +1,318 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/evenkeel/evenkeel/retry"
+	"github.com/evenkeel/evenkeel/scheduler"
+	"github.com/evenkeel/evenkeel/timeline"
+)
+
+// oracle is what the doc comments promise, in the plainest form: it knows all keys, looks through all of them
+// at every moment, and has neither queue, heap nor goroutine. A zero time is none.
+type oracle struct {
+	now         time.Time
+	policy      retry.Policy // without jitter
+	maxInterval time.Duration
+	limit       scheduler.RateLimit
+	workers     int
+	paused      bool
+	stopped     bool
+	keys        map[string]*modelKey
+}
+
+type modelKey struct {
+	running, queued bool
+	lane            scheduler.Lane
+	queuedAt        time.Time
+
+	causes  []string
+	renewed bool
+	since   time.Time
+
+	attempts             int // the retries granted
+	retryAt              time.Time
+	early                bool
+	calmAt               time.Time
+	calm                 time.Duration
+	inVain               int
+	rescheduleAt         time.Time
+	reschedule           time.Duration
+	intervalAt           time.Time
+	notBefore, periodEnd time.Time
+	runs                 int // of the period
+
+	// Of the run in flight.
+	cutOff, forgotten bool
+	old               []string
+	oldSince          time.Time
+}
+
+func (o *oracle) key(name string) *modelKey {
+	k := o.keys[name]
+	if k == nil {
+		k = &modelKey{}
+		o.keys[name] = k
+	}
+	return k
+}
+
+func (o *oracle) add(k *modelKey, cause timeline.Cause) {
+	if len(k.causes) == 0 {
+		k.since = o.now
+	}
+	k.causes = append(k.causes, cause.String())
+}
+
+func (o *oracle) offer(name string, e scheduler.Event) {
+	if o.stopped {
+		return
+	}
+	k := o.key(name)
+	o.add(k, e.Cause)
+	if e.Renews {
+		k.renewed = true
+	}
+	if k.running {
+		return
+	}
+	if k.queued {
+		o.renew(k)
+		if k.lane == scheduler.BulkLane && e.Lane == scheduler.LiveLane {
+			k.lane, k.queuedAt = scheduler.LiveLane, o.now
+		}
+		return
+	}
+	o.consider(k, e.Lane)
+}
+
+// renew: an event that renews resets the attempts and ends the back-off.
+func (o *oracle) renew(k *modelKey) {
+	if k.renewed {
+		k.attempts, k.early = 0, false
+		k.retryAt, k.calmAt = time.Time{}, time.Time{}
+	}
+}
+
+// consider queues an idle key that has causes, unless something holds it back.
+func (o *oracle) consider(k *modelKey, lane scheduler.Lane) {
+	if len(k.causes) == 0 || k.running || k.queued {
+		return
+	}
+	o.renew(k)
+	limited := !k.periodEnd.IsZero() && k.runs >= o.limit.Runs
+	if !k.notBefore.IsZero() || limited || !k.calmAt.IsZero() || (!k.retryAt.IsZero() && k.early) {
+		return
+	}
+	k.early = !k.retryAt.IsZero()
+	k.queued, k.lane, k.queuedAt = true, lane, o.now
+}
+
+// begin is what a run that begins now is told.
+func (o *oracle) begin(k *modelKey) (causes []string, run scheduler.Run) {
+	k.queued, k.running, k.cutOff, k.forgotten = false, true, false, false
+	if o.limit.Runs > 0 {
+		if k.periodEnd.IsZero() {
+			k.periodEnd, k.runs = o.now.Add(o.limit.Period), 0
+		}
+		k.runs++
+	}
+	k.old, k.oldSince = k.causes, k.since
+	k.causes, k.renewed = nil, false
+	last := o.policy.MaxAttempts == retry.NoRetry || (o.policy.MaxAttempts > 0 && k.attempts >= o.policy.MaxAttempts)
+	return told(k.old), scheduler.Run{Waited: o.now.Sub(k.oldSince), Attempt: k.attempts, LastAttempt: last}
+}
+
+// told is 64 causes and the number of the others.
+func told(causes []string) []string {
+	if len(causes) > 64 {
+		return append(slices.Clone(causes[:64]), timeline.Overflow{Count: len(causes) - 64}.String())
+	}
+	return causes
+}
+
+// end ends the run of a key. Of a panic it is told as of an error.
+func (o *oracle) end(k *modelKey, r scheduler.Result) {
+	k.running = false
+	switch {
+	case r.Gone || k.forgotten:
+		*k = modelKey{causes: k.causes, renewed: k.renewed, since: k.since}
+	case k.cutOff:
+		k.causes = append(k.old, k.causes...)
+		k.since, k.early = k.oldSince, false
+		if !k.periodEnd.IsZero() {
+			k.runs--
+		}
+		o.schedule(k, r.RescheduleAfter)
+	default:
+		o.settle(k, r)
+	}
+	o.consider(k, scheduler.LiveLane)
+}
+
+func (o *oracle) schedule(k *modelKey, after time.Duration) {
+	if after > 0 {
+		k.reschedule, k.rescheduleAt = after, o.now.Add(after)
+	}
+}
+
+func (o *oracle) settle(k *modelKey, r scheduler.Result) {
+	if o.maxInterval > 0 {
+		k.intervalAt = o.now.Add(o.maxInterval)
+	}
+	verdict := o.policy.Judge(r.Err)
+	switch {
+	case r.Err != nil && verdict.Class == retry.NotAgain:
+		k.retryAt, k.early, k.inVain = time.Time{}, false, 0
+	case r.Err != nil && verdict.Class == retry.ByPolicy:
+		k.inVain = 0
+		o.failed(k, verdict.NotBefore)
+	case r.Err != nil || r.Superseded:
+		o.inVain(k, verdict.NotBefore)
+	default:
+		k.attempts, k.retryAt, k.early, k.inVain = 0, time.Time{}, false, 0
+	}
+	if verdict.NotBefore > 0 {
+		k.notBefore = o.now.Add(verdict.NotBefore)
+	}
+	o.schedule(k, r.RescheduleAfter)
+	if r.RescheduleNow {
+		o.add(k, timeline.Timer{})
+	}
+}
+
+// failed grants a retry: Initial, doubled for each attempt up to Max, unless the run was an early one.
+func (o *oracle) failed(k *modelKey, notBefore time.Duration) {
+	if !k.retryAt.IsZero() {
+		return
+	}
+	k.early = false
+	if p := o.policy; p.MaxAttempts == 0 || k.attempts < p.MaxAttempts {
+		delay := p.Initial
+		for range k.attempts {
+			delay = min(p.Max, 2*delay)
+		}
+		k.attempts++
+		k.retryAt = o.now.Add(max(delay, notBefore))
+	}
+}
+
+// inVain: at once, then after 10 ms, doubling up to 1 s.
+func (o *oracle) inVain(k *modelKey, notBefore time.Duration) {
+	pause := time.Duration(0)
+	if k.inVain > 0 {
+		pause = 10 * time.Millisecond
+		for range k.inVain - 1 {
+			pause = min(time.Second, 2*pause)
+		}
+	}
+	k.inVain++
+	if pause = max(pause, notBefore); pause == 0 {
+		o.add(k, timeline.Timer{})
+		return
+	}
+	k.calm, k.calmAt = pause, o.now.Add(pause)
+}
+
+func (o *oracle) forget(name string) {
+	k := o.keys[name]
+	switch {
+	case k == nil:
+	case k.running:
+		k.causes, k.renewed, k.forgotten = nil, false, true
+	default:
+		delete(o.keys, name)
+	}
+}
+
+// times are all that a key waits for.
+func (k *modelKey) times() []time.Time {
+	return slices.DeleteFunc([]time.Time{k.retryAt, k.calmAt, k.rescheduleAt, k.intervalAt, k.notBefore, k.periodEnd}, time.Time.IsZero)
+}
+
+// next is the earliest moment at which something is due, or false.
+func (o *oracle) next() (first time.Time, ok bool) {
+	for _, k := range o.keys {
+		for _, at := range k.times() {
+			if first.IsZero() || at.Before(first) {
+				first = at
+			}
+		}
+	}
+	return first, !first.IsZero()
+}
+
+// advance takes in what is due at a moment that is no later than the next.
+func (o *oracle) advance(to time.Time) {
+	o.now = to
+	if o.stopped {
+		return
+	}
+	for _, k := range o.keys {
+		come := func(at *time.Time) bool {
+			if at.IsZero() || at.After(to) {
+				return false
+			}
+			*at = time.Time{}
+			return true
+		}
+		come(&k.notBefore)
+		come(&k.periodEnd)
+		if come(&k.retryAt) {
+			k.early = false
+			if !k.running {
+				o.add(k, timeline.Retry{Attempt: k.attempts})
+			}
+		}
+		if come(&k.calmAt) {
+			o.add(k, timeline.Timer{After: k.calm})
+		}
+		if come(&k.rescheduleAt) {
+			o.add(k, timeline.Timer{After: k.reschedule})
+		}
+		if come(&k.intervalAt) {
+			o.add(k, timeline.MaxInterval{Interval: o.maxInterval})
+		}
+		o.consider(k, scheduler.LiveLane)
+	}
+}
+
+// tidy forgets what nothing is left of, and returns the number of keys that are remembered.
+func (o *oracle) tidy() int {
+	for name, k := range o.keys {
+		if !k.running && !k.queued && len(k.causes) == 0 && len(k.times()) == 0 {
+			delete(o.keys, name)
+		}
+	}
+	return len(o.keys)
+}
+
+// count counts keys.
+func (o *oracle) count(which func(*modelKey) bool) (n int) {
+	for _, k := range o.keys {
+		if which(k) {
+			n++
+		}
+	}
+	return n
+}
+
+// mayBegin says why a key must not begin before all others, or nothing.
+func (o *oracle) mayBegin(name string) string {
+	k := o.keys[name]
+	switch {
+	case o.stopped:
+		return "the scheduler has stopped"
+	case o.paused:
+		return "there is a pause"
+	case k == nil || (!k.queued && !k.running):
+		return "it is not due"
+	case k.running:
+		return "it runs already"
+	case o.count(func(k *modelKey) bool { return k.running }) >= o.workers:
+		return fmt.Sprintf("%d others run already", o.workers)
+	}
+	return ""
+}

@@ -1,0 +1,114 @@
+package scheduler
+
+import (
+	"container/heap"
+	"time"
+
+	"github.com/evenkeel/evenkeel/timeline"
+)
+
+// fire takes in every slot that has come, and queues the keys whose turn it is.
+func (m *machine[K]) fire(now instant) {
+	for len(m.timers) > 0 && m.timers[0].at <= now {
+		s := m.timers[0]
+		for at := range s.slots {
+			if s.slots[at] != 0 && s.slots[at] <= now {
+				s.slots[at] = 0
+				m.come(now, s, slot(at))
+			}
+		}
+		m.retime(s)
+		if s.phase == idle && s.waiting() {
+			m.wake(s, LiveLane)
+		}
+		m.tidy(s)
+	}
+}
+
+// come is what follows when a slot has come.
+func (m *machine[K]) come(now instant, s *keyState[K], at slot) {
+	switch at {
+	case retrySlot:
+		s.early = false
+		// A run in flight when its window ends is the retry: it started no earlier than it had to.
+		if s.phase != running {
+			s.arrive(now, timeline.Retry{Attempt: s.retry.Attempt()}, false)
+		}
+	case calmSlot:
+		s.arrive(now, timeline.Timer{After: s.calm}, false)
+	case rescheduleSlot:
+		s.arrive(now, timeline.Timer{After: s.rescheduleAfter}, false)
+	case intervalSlot:
+		s.arrive(now, timeline.MaxInterval{Interval: s.interval}, false)
+	}
+}
+
+// wakeAt is the time of the earliest slot of all keys, or zero.
+func (m *machine[K]) wakeAt() instant {
+	if len(m.timers) == 0 {
+		return 0
+	}
+	return m.timers[0].at
+}
+
+// next is the time until the next run of a key that is certain, 0 if none is or it is now.
+func (m *machine[K]) next(now instant, s *keyState[K]) time.Duration {
+	if s.phase != idle {
+		return 0
+	}
+	at, held := earliest(s.slots[:runSlots]), s.slots[holdSlot]
+	if m.limited(s) {
+		held = max(held, s.slots[limitSlot])
+	}
+	if s.waiting() && held != 0 {
+		at = held
+	}
+	if at == 0 {
+		return 0
+	}
+	return max(0, max(at, held).since(now))
+}
+
+// retime brings the heap in line with the slots of s.
+func (m *machine[K]) retime(s *keyState[K]) {
+	at := earliest(s.slots[:])
+	if at == s.at {
+		return
+	}
+	s.at = at
+	switch {
+	case at == 0:
+		heap.Remove(&m.timers, int(s.index))
+	case s.index >= 0:
+		heap.Fix(&m.timers, int(s.index))
+	default:
+		heap.Push(&m.timers, s)
+	}
+}
+
+// timerHeap orders keys by their earliest slot; it implements heap.Interface.
+type timerHeap[K comparable] []*keyState[K]
+
+func (h timerHeap[K]) Len() int           { return len(h) }
+func (h timerHeap[K]) Less(i, j int) bool { return h[i].at < h[j].at }
+func (h timerHeap[K]) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].index, h[j].index = int32(i), int32(j)
+}
+
+// Push is called by the heap package alone.
+func (h *timerHeap[K]) Push(x any) {
+	s := x.(*keyState[K])
+	s.index = int32(len(*h))
+	*h = append(*h, s)
+}
+
+// Pop is called by the heap package alone.
+func (h *timerHeap[K]) Pop() any {
+	last := len(*h) - 1
+	s := (*h)[last]
+	(*h)[last] = nil
+	*h = (*h)[:last]
+	s.index = -1
+	return s
+}
