@@ -48,6 +48,9 @@ type OperatorOptions struct {
 	// Grace is how long runs in flight may go on when the operator stops, before their ctx ends.
 	// Default 10 s; negative for none.
 	Grace time.Duration
+	// LeaderElection is how one of several instances is chosen to work. Default: by a Lease of the operator's
+	// name if the process runs in a cluster, not at all elsewhere.
+	LeaderElection LeaderElection
 }
 
 // Operator runs controllers against one API server. Set it up with [NewOperator] and [Register], then
@@ -56,6 +59,8 @@ type Operator struct {
 	options OperatorOptions
 	cluster *cluster
 	logger  logr.Logger
+	// election is nil if there is none.
+	election *election
 
 	mu          sync.Mutex // guards everything below; a leaf
 	controllers []runner
@@ -76,6 +81,9 @@ type runner interface {
 	custom() []eventsource.Source
 	// run works until ctx ends.
 	run(ctx context.Context) error
+	// pause ends the runs in flight and holds all back until resume.
+	pause() error
+	resume()
 	records() []timeline.Record
 	queued() int
 }
@@ -94,14 +102,16 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	if options.SyncTimeout < 0 {
 		errs = append(errs, fmt.Errorf("framework: OperatorOptions: SyncTimeout %v: must not be negative", options.SyncTimeout))
 	}
+	if options.Name == "" {
+		options.Name = DefaultOperatorName
+	}
+	options.LeaderElection = options.LeaderElection.resolved(options.Name, inferNamespace(serviceAccountNamespace))
+	errs = append(errs, options.LeaderElection.validate())
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	if options.Scheme == nil {
 		options.Scheme = runtime.NewScheme()
-	}
-	if options.Name == "" {
-		options.Name = DefaultOperatorName
 	}
 	if options.SyncTimeout == 0 {
 		options.SyncTimeout = DefaultSyncTimeout
@@ -128,7 +138,11 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	if err != nil {
 		return nil, err
 	}
-	return &Operator{options: options, cluster: cluster, logger: options.Logger}, nil
+	op := &Operator{options: options, cluster: cluster, logger: options.Logger}
+	if options.LeaderElection.Mode == Always {
+		op.election, err = newElection(cluster, options.LeaderElection, options.Logger)
+	}
+	return op, err
 }
 
 // Register adds a controller for primaries of type P. It makes no request. It returns an error that
@@ -180,6 +194,9 @@ func (op *Operator) Run(ctx context.Context) error {
 	defer stores.Wait()
 	defer stopBackground()
 
+	if err := op.checkElection(ctx); err != nil {
+		return err
+	}
 	for _, c := range controllers {
 		defer c.end()
 		if err := c.prepare(ctx); err != nil && ctx.Err() == nil {
@@ -201,7 +218,16 @@ func (op *Operator) Run(ctx context.Context) error {
 	defer op.setReady(false)
 	op.logger.Info("started", "controllers", len(controllers))
 
+	err = op.work(ctx, background, controllers)
+	op.logger.Info("stopped")
+	return err
+}
+
+// work runs the controllers until ctx ends, or one of them or the election fails. The election goes on
+// until nothing is written any more.
+func (op *Operator) work(ctx, background context.Context, controllers []runner) error {
 	group, groupCtx := errgroup.WithContext(ctx)
+	elected := op.elect(background, groupCtx, controllers)
 	for _, c := range controllers {
 		group.Go(func() error {
 			if err := c.run(groupCtx); err != nil {
@@ -210,9 +236,9 @@ func (op *Operator) Run(ctx context.Context) error {
 			return nil
 		})
 	}
-	err = group.Wait()
-	op.logger.Info("stopped")
-	return err
+	err := group.Wait()
+	op.cluster.flying.end()
+	return errors.Join(err, elected())
 }
 
 func (op *Operator) start() ([]runner, error) {
