@@ -50,6 +50,14 @@ func (h *harness) expect(t *testing.T, want ...string) {
 
 func start(t *testing.T, options scheduler.Options[string], run scheduler.Func[string]) *harness {
 	t.Helper()
+	h := prepare(t, options, run)
+	h.run(t)
+	return h
+}
+
+// prepare is start without the start.
+func prepare(t *testing.T, options scheduler.Options[string], run scheduler.Func[string]) *harness {
+	t.Helper()
 	h := &harness{start: time.Now()}
 	s, err := scheduler.New(func(ctx context.Context, key string, r scheduler.Run) scheduler.Result {
 		causes := make([]string, len(r.Causes))
@@ -63,12 +71,15 @@ func start(t *testing.T, options scheduler.Options[string], run scheduler.Func[s
 		t.Fatal(err)
 	}
 	h.Scheduler = s
+	return h
+}
+
+func (h *harness) run(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- s.Run(ctx) }()
+	go func() { done <- h.Run(ctx) }()
 	h.stop = sync.OnceValue(func() error { cancel(); return <-done })
 	t.Cleanup(func() { _ = h.stop() })
-	return h
 }
 
 func succeed(context.Context, string, scheduler.Run) scheduler.Result { return scheduler.Result{} }

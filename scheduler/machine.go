@@ -67,6 +67,7 @@ type machine[K comparable] struct {
 	lanes       [laneCount]queue[K]
 	liveTaken   int
 	timers      timerHeap[K]
+	paused      bool // nothing is taken; all else goes on
 }
 
 func newMachine[K comparable](policy retry.Policy, maxInterval time.Duration) *machine[K] {
@@ -141,6 +142,9 @@ func (m *machine[K]) unqueue(s *keyState[K]) {
 
 // take starts the next due key, if there is one.
 func (m *machine[K]) take(now time.Time) (*keyState[K], Run, bool) {
+	if m.paused {
+		return nil, Run{}, false
+	}
 	lane := LiveLane
 	if m.lanes[LiveLane].first == nil || (m.liveTaken >= bulkTurn && m.lanes[BulkLane].first != nil) {
 		lane = BulkLane
@@ -169,9 +173,12 @@ func (m *machine[K]) finish(now time.Time, s *keyState[K], r Result, kept []arri
 	for _, c := range kept {
 		s.add(since, c)
 	}
-	if r.Gone || s.forgot > 0 {
+	switch {
+	case r.Gone || s.forgot > 0:
 		m.drain(s)
-	} else {
+	case r.cutOff != nil:
+		m.restore(now, s, r)
+	default:
 		m.settle(now, s, r)
 	}
 	if len(s.causes) > 0 {
@@ -181,6 +188,23 @@ func (m *machine[K]) finish(now time.Time, s *keyState[K], r Result, kept []arri
 		delete(m.keys, s.key)
 	}
 	return s.wait(now)
+}
+
+// restore makes it as if a run that a pause cut off had never begun: its causes stand before those that
+// arrived since, attempts and back-off are as they were, and an early run is still to be had. Only what the
+// run asked for in time is kept.
+func (m *machine[K]) restore(now time.Time, s *keyState[K], r Result) {
+	later := s.collect()
+	since := now.Add(-r.elapsed - r.cutOff.Waited)
+	for _, c := range r.cutOff.Causes {
+		s.add(since, arrival{Cause: c})
+	}
+	for _, c := range later {
+		s.add(since, c)
+	}
+	s.early = false
+	m.reschedule(now, s, r.RescheduleAfter)
+	m.retime(s)
 }
 
 // settle applies the result of a run of a resource that is still there.
@@ -204,14 +228,18 @@ func (m *machine[K]) settle(now time.Time, s *keyState[K], r Result) {
 	if !r.Superseded {
 		s.vain = 0
 	}
-	if r.RescheduleAfter > 0 {
-		s.rescheduleAfter = r.RescheduleAfter
-		s.rescheduleAt = now.Add(r.RescheduleAfter)
-	}
+	m.reschedule(now, s, r.RescheduleAfter)
 	if r.RescheduleNow {
 		s.add(now, arrival{Cause: timeline.Timer{}})
 	}
 	m.retime(s)
+}
+
+func (m *machine[K]) reschedule(now time.Time, s *keyState[K], after time.Duration) {
+	if after > 0 {
+		s.rescheduleAfter = after
+		s.rescheduleAt = now.Add(after)
+	}
 }
 
 // repeat brings a superseded key back: at once the first time, as the world has changed; then after

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -68,6 +70,9 @@ type Result struct {
 	Decided func()
 	// Requests are the write requests of the run, for the record.
 	Requests []string
+
+	cutOff  *Run          // the run, if a pause cut it off
+	elapsed time.Duration // how long it took
 }
 
 // Func is the function that is run for a due key. It is never called twice at a time for one key.
@@ -117,8 +122,12 @@ type Scheduler[K comparable] struct {
 	timer   *time.Timer
 	started bool
 	stopped bool
-	ended   uint64 // the number of runs that have ended
-	active  map[K]struct{}
+	begun   uint64          // the number of runs that have begun
+	ended   uint64          // the number of runs that have ended
+	active  map[K]uint64    // the runs in flight, by key: which of those begun
+	term    *term           // from the start until a pause, and from each resumption
+	waiting []*pause        // calls of Pause that wait for runs to end
+	runs    context.Context // ends all runs; from the start of Run
 }
 
 // New returns a scheduler for run, or an error naming every option that makes no sense. It accepts
@@ -152,7 +161,7 @@ func New[K comparable](run Func[K], options Options[K]) (*Scheduler[K], error) {
 	s := &Scheduler[K]{
 		run: run, options: options,
 		core:   newMachine[K](options.Retry, options.MaxInterval),
-		active: map[K]struct{}{},
+		active: map[K]uint64{},
 	}
 	s.work.L = &s.mu
 	return s, nil
@@ -221,15 +230,15 @@ func (s *Scheduler[K]) Len() int {
 // the grace period, are cancelled then, and Run returns when they have returned. It returns nil, or
 // an error naming the keys whose runs ignored their cancellation for 10 s. A scheduler runs once.
 func (s *Scheduler[K]) Run(ctx context.Context) error {
-	if err := s.start(); err != nil {
+	// Runs outlive ctx by the grace period, so they only inherit its values.
+	runs, cancelRuns := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancelRuns()
+	if err := s.start(runs); err != nil {
 		return err
 	}
-	// Runs outlive ctx by the grace period, so they only inherit its values.
-	runCtx, cancelRuns := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancelRuns()
 	var workers sync.WaitGroup
 	for range s.options.Concurrency {
-		workers.Go(func() { s.worker(ctx, runCtx, &workers) })
+		workers.Go(func() { s.worker(ctx, &workers) })
 	}
 	<-ctx.Done()
 	s.stop()
@@ -246,13 +255,16 @@ func (s *Scheduler[K]) Run(ctx context.Context) error {
 	return s.stuckError()
 }
 
-func (s *Scheduler[K]) start() error {
+func (s *Scheduler[K]) start(runs context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.started {
 		return errors.New("scheduler: Run was called before")
 	}
-	s.started = true
+	s.started, s.runs = true, runs
+	if !s.core.paused {
+		s.term = newTerm(runs)
+	}
 	s.armLocked()
 	return nil
 }
@@ -273,10 +285,10 @@ func (s *Scheduler[K]) stuckError() error {
 	if len(s.active) == 0 {
 		return nil
 	}
-	keys := make([]K, 0, len(s.active))
-	for key := range s.active {
-		keys = append(keys, key)
-	}
+	return stuck(slices.Collect(maps.Keys(s.active)))
+}
+
+func stuck[K comparable](keys []K) error {
 	return fmt.Errorf("scheduler: %d runs ignored their cancellation: %v", len(keys), keys)
 }
 

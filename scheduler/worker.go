@@ -14,36 +14,37 @@ import (
 
 // worker runs due keys until the scheduler stops. A run that ends its goroutine (runtime.Goexit, as
 // testing's FailNow does) takes the worker with it: another one takes its place.
-func (s *Scheduler[K]) worker(life, ctx context.Context, workers *sync.WaitGroup) {
+func (s *Scheduler[K]) worker(life context.Context, workers *sync.WaitGroup) {
 	stopped := false
 	defer func() {
 		if !stopped {
-			workers.Go(func() { s.worker(life, ctx, workers) })
+			workers.Go(func() { s.worker(life, workers) })
 		}
 	}()
 	for {
-		state, run, ok := s.take(life)
-		if !ok {
+		state, run, term := s.take(life)
+		if term == nil {
 			stopped = true
 			return
 		}
-		s.execute(ctx, state, run)
+		s.execute(term, state, run)
 	}
 }
 
-// take waits for a due key; it returns false once the scheduler stops, or is about to because the
+// take waits for a due key; it returns no term once the scheduler stops, or is about to because the
 // context of its Run has ended.
-func (s *Scheduler[K]) take(life context.Context) (*keyState[K], Run, bool) {
+func (s *Scheduler[K]) take(life context.Context) (*keyState[K], Run, *term) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for !s.stopped && life.Err() == nil {
 		if state, run, ok := s.core.take(time.Now()); ok {
-			s.active[state.key] = struct{}{}
-			return state, run, true
+			s.begun++
+			s.active[state.key] = s.begun
+			return state, run, s.term
 		}
 		s.work.Wait()
 	}
-	return nil, Run{}, false
+	return nil, Run{}, nil
 }
 
 // PanicError is the failure of a run that panicked.
@@ -66,21 +67,21 @@ func NewPanicError(value any) *PanicError {
 var errExited = errors.New("scheduler: the run ended its goroutine (runtime.Goexit)")
 
 // execute runs a key and ends its run, however that ended.
-func (s *Scheduler[K]) execute(ctx context.Context, state *keyState[K], run Run) {
+func (s *Scheduler[K]) execute(term *term, state *keyState[K], run Run) {
 	started := time.Now()
 	result := Result{Err: errExited}
 	defer func() {
 		if value := recover(); value != nil {
 			result = Result{Err: NewPanicError(value)}
 		}
-		s.finish(state, run, result, started)
+		s.finish(term, state, run, result, started)
 	}()
-	result = s.run(ctx, state.key, run)
+	result = s.run(term.ctx, state.key, run)
 }
 
 // finish decides the causes that arrived during the run, outside the lock, until none is undecided,
 // and then ends the run.
-func (s *Scheduler[K]) finish(state *keyState[K], run Run, result Result, started time.Time) {
+func (s *Scheduler[K]) finish(term *term, state *keyState[K], run Run, result Result, started time.Time) {
 	duration := time.Since(started)
 	var kept []arrival
 	s.mu.Lock()
@@ -93,9 +94,11 @@ func (s *Scheduler[K]) finish(state *keyState[K], run Run, result Result, starte
 			kept = nil // they were about a resource that is gone
 		}
 	}
+	if term.over {
+		result.cutOff, result.elapsed = &run, time.Since(started)
+	}
 	next := s.core.finish(time.Now(), state, result, kept)
-	delete(s.active, state.key)
-	s.ended++
+	s.endedLocked(state.key)
 	s.armLocked()
 	s.work.Signal()
 	s.mu.Unlock()

@@ -125,8 +125,8 @@ var ofScheduler = []mutant{
 		name:   "a panic takes the process down",
 		breaks: "G15: a panic is a failure of its key alone",
 		file:   "scheduler/worker.go",
-		old:    "		if value := recover(); value != nil {\n			result = Result{Err: NewPanicError(value)}\n		}\n		s.finish(state, run, result, started)\n",
-		new:    "		s.finish(state, run, result, started)\n",
+		old:    "		if value := recover(); value != nil {\n			result = Result{Err: NewPanicError(value)}\n		}\n		s.finish(term, state, run, result, started)\n",
+		new:    "		s.finish(term, state, run, result, started)\n",
 		kills:  []suite{{folder: "scheduler", run: "TestG15Panic"}},
 	},
 }
