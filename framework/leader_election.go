@@ -50,6 +50,7 @@ func newElection(c *cluster, o LeaderElection, logger logr.Logger) (*election, e
 	if err != nil {
 		return nil, fmt.Errorf("framework: leader election: %w", err)
 	}
+	c.office.contested = true
 	return &election{
 		options: o, office: &c.office, client: leases,
 		logger: logger.WithValues("lease", o.Namespace+"/"+o.Name, "identity", o.Identity),
@@ -75,10 +76,10 @@ func (e *election) run(ctx context.Context) error {
 
 // stand waits for the lease, and leads while it is held.
 func (e *election) stand(ctx context.Context) error {
-	t := newTerm()
-	defer t.stop()
 	ctx, resign := context.WithCancel(ctx)
 	defer resign()
+	t := &term{over: resign}
+	defer t.stop()
 	led := make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock:          &timedLock{Interface: e.lock(), election: e, term: t},
@@ -87,7 +88,7 @@ func (e *election) stand(ctx context.Context) error {
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(leading context.Context) {
 				defer close(led)
-				e.lead(leading, t, resign)
+				e.lead(leading, t)
 			},
 			OnStoppedLeading: func() {},
 			OnNewLeader:      func(identity string) { e.logger.Info("the lease has a holder", "holder", identity) },
@@ -104,15 +105,11 @@ func (e *election) stand(ctx context.Context) error {
 }
 
 // lead is one term: runs start and may write until the lease is lost, given up, or its deadline has passed.
-func (e *election) lead(leading context.Context, t *term, resign func()) {
+func (e *election) lead(leading context.Context, t *term) {
 	e.office.enter(t)
 	e.logger.Info("leading")
 	e.begin(leading)
-	select {
-	case <-leading.Done():
-	case <-t.over:
-		resign()
-	}
+	<-leading.Done()
 	e.office.leave(t)
 	e.finish()
 	e.logger.Info("standing by")
@@ -157,9 +154,13 @@ func (e *election) lastErr() error {
 	return e.err
 }
 
-// answered notes the answer to a request about the lease. That others were faster is none.
+// answered notes the answer to a request about the lease. That others were faster is no failure; what this
+// instance broke off itself tells nothing.
 func (e *election) answered(err error) {
-	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		err = nil
 	}
 	e.mu.Lock()

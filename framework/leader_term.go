@@ -47,21 +47,36 @@ func (o *office) may() bool {
 	return t != nil && t.lasts()
 }
 
+// inOffice lets a write take off in the term that its run began in; outside of runs in whichever there is.
+func (w *writer) inOffice(ctx context.Context) (_ context.Context, done func(), ok bool) {
+	if !w.cluster.office.contested {
+		return ctx, func() {}, true
+	}
+	t := w.term
+	if w.page == nil {
+		t = w.cluster.office.current()
+	}
+	return t.board(ctx)
+}
+
+// deposed tells whether the term in which the run began has ended.
+func (w *writer) deposed() bool {
+	return w.cluster.office.contested && (w.term == nil || !w.term.lasts())
+}
+
 // term is one time in office, from getting the lease to losing it.
 //
 // It ends by the clock: a renewal carries it to a deadline that lies before the one at which others may
 // take over. The clock goes on while the process is stopped.
 type term struct {
-	flying flight        // the writes of the term
-	over   chan struct{} // closed at the deadline
+	flying flight // the writes of the term
+	over   func() // called at the deadline
 
 	mu      sync.Mutex // guards below; a leaf
 	until   time.Time  // zero before the lease is held
 	expired bool
 	timer   *time.Timer
 }
-
-func newTerm() *term { return &term{over: make(chan struct{})} }
 
 // extend moves the deadline, unless that has passed: then the term has ended, whatever came since.
 func (t *term) extend(until time.Time) {
@@ -89,8 +104,8 @@ func (t *term) expire() {
 		return
 	}
 	t.expired = true
-	close(t.over)
 	t.mu.Unlock()
+	t.over()
 	t.flying.end()
 }
 

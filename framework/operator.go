@@ -226,8 +226,10 @@ func (op *Operator) Run(ctx context.Context) error {
 // work runs the controllers until ctx ends, or one of them or the election fails. The election goes on
 // until nothing is written any more.
 func (op *Operator) work(ctx, background context.Context, controllers []runner) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	resign := op.elect(background, stop, controllers)
 	group, groupCtx := errgroup.WithContext(ctx)
-	elected := op.elect(background, groupCtx, controllers)
 	for _, c := range controllers {
 		group.Go(func() error {
 			if err := c.run(groupCtx); err != nil {
@@ -238,7 +240,7 @@ func (op *Operator) work(ctx, background context.Context, controllers []runner) 
 	}
 	err := group.Wait()
 	op.cluster.flying.end()
-	return errors.Join(err, elected())
+	return errors.Join(err, resign())
 }
 
 func (op *Operator) start() ([]runner, error) {
@@ -290,14 +292,21 @@ func (op *Operator) setReady(ready bool) {
 	op.ready = ready
 }
 
-// Ready returns nil while the operator works: it is running, its caches are filled, and no watch and
-// no source is failing. Otherwise the error names what is not well. It suits a readiness probe.
+// Ready returns nil while the operator works or could at once: it is running, its caches are filled, and no
+// watch, no source and no request for the lease is failing. An instance that stands by is ready, or a
+// rolling update would wait for it in vain; [Operator.Leading] tells them apart. Otherwise the error names what
+// is not well. It suits a readiness probe.
 func (op *Operator) Ready() error {
 	op.mu.Lock()
 	ready, controllers := op.ready, slices.Clone(op.controllers)
 	op.mu.Unlock()
 	if !ready {
 		return errors.New("framework: the operator is not running, or its caches are not filled yet")
+	}
+	if op.election != nil {
+		if err := op.election.lastErr(); err != nil {
+			return fmt.Errorf("framework: leader election: %s: %w", op.election.describe(), err)
+		}
 	}
 	for _, s := range op.cluster.allStores() {
 		if err := s.Err(); err != nil {
@@ -316,7 +325,8 @@ func (op *Operator) Ready() error {
 
 // Writer returns what writes go through that are made outside of any run, by whatever goroutine, as the
 // field manager given (empty: the operator's name). What they are answered with is readable at once like
-// every write, and they trigger like the changes of anybody else. They fail once [Operator.Run] has returned.
+// every write, and they trigger like the changes of anybody else. They fail once [Operator.Run] has returned,
+// and with [ErrStandby] before this instance leads and while it stands by.
 func (op *Operator) Writer(fieldManager string) Writes {
 	if fieldManager == "" {
 		fieldManager = op.options.Name
