@@ -38,7 +38,7 @@ func (o *office) current() *term {
 	return o.term
 }
 
-// may tells whether writes may be sent now.
+// may tells whether writes may be sent now. It is asked before every single request.
 func (o *office) may() bool {
 	if !o.contested {
 		return true
@@ -56,7 +56,10 @@ func (w *writer) inOffice(ctx context.Context) (_ context.Context, done func(), 
 	if w.page == nil {
 		t = w.cluster.office.current()
 	}
-	return t.board(ctx)
+	if t == nil {
+		return nil, nil, false
+	}
+	return t.flying.board(ctx)
 }
 
 // deposed tells whether the term in which the run began has ended.
@@ -131,12 +134,4 @@ func (t *term) lasts() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return !t.expired && time.Now().Before(t.until)
-}
-
-// board lets a write take off while the term lasts; see [flight.board].
-func (t *term) board(ctx context.Context) (_ context.Context, done func(), ok bool) {
-	if t == nil || !t.lasts() {
-		return nil, nil, false
-	}
-	return t.flying.board(ctx)
 }

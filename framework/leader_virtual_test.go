@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
@@ -241,11 +242,12 @@ func TestG06WhoLosesTheLeaseStandsByAndLeadsAgain(t *testing.T) {
 func TestG06ARunInFlightIsCutOffWithTheLeaseAndComesAgain(t *testing.T) {
 	withReplicas(t, func(r *replicas) {
 		var cut, late error
+		var ended time.Time
 		runs := 0
 		a := r.start("a", &pages{reconcile: func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
 			if runs++; runs == 1 {
 				<-ctx.Done()
-				cut = context.Cause(ctx)
+				cut, ended = context.Cause(ctx), time.Now()
 				_, late = framework.Apply(context.WithoutCancel(ctx), c, configMapOf(page, "late"))
 				return pageUpdate{}, late
 			}
@@ -258,7 +260,11 @@ func TestG06ARunInFlightIsCutOffWithTheLeaseAndComesAgain(t *testing.T) {
 		r.create(newPage("default", "p"))
 		r.pass(time.Second)
 		r.disturb(unreachable("a"))
+		lost := time.Now()
 		r.pass(12 * time.Second)
+		if took := ended.Sub(lost); took > 10*time.Second {
+			r.Errorf("cut off after %v, by the elector and not by the clock", took)
+		}
 		if cut == nil || !errors.Is(late, framework.ErrStandby) {
 			r.Fatalf("cut off by %v; its write: %v", cut, late)
 		}
@@ -310,6 +316,82 @@ func TestG06ARunOfAnEarlierTermCannotWrite(t *testing.T) {
 	})
 }
 
+// What became of a write is found out in the next term without repeating it: others may have undone it since.
+func TestG06WritesOfUnknownFateAreNotRepeatedInALaterTerm(t *testing.T) {
+	withReplicas(t, func(r *replicas) {
+		runs := 0
+		a := r.start("a", &pages{reconcile: func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+			if runs++; runs > 1 {
+				return pageUpdate{}, nil
+			}
+			r.disturb(func(instance string, request apimodel.Request) apimodel.Fault {
+				lost := unreachable("a")(instance, request)
+				if instance == "a" && request.Resource == "configmaps" {
+					return apimodel.Fault{Lose: true}
+				}
+				return lost
+			})
+			_, err := framework.Create(ctx, c, configMapOf(page, "a's"))
+			return pageUpdate{}, err
+		}})
+		b := r.start("b", &pages{reconcile: func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+			found, err := framework.Live[*corev1.ConfigMap](ctx, c, page.Namespace, page.Name)
+			if err != nil {
+				return pageUpdate{}, client.IgnoreNotFound(err)
+			}
+			return pageUpdate{}, framework.Delete(ctx, c, found)
+		}})
+		r.create(newPage("default", "p"))
+		r.pass(30 * time.Second)
+		r.lead("b", b)
+		r.disturb(nil)
+		noError(r.T, b.stop())
+		r.pass(10 * time.Second)
+		r.lead("a", a)
+		if left := framework.Unresolved(a.Operator); left > 0 || runs < 2 {
+			r.Errorf("%d unresolved writes after %d runs", left, runs)
+		}
+		if found := r.model.Objects("configmaps"); len(found) > 0 {
+			r.Errorf("created anew by %s", r.wrote("p"))
+		}
+		noError(r.T, a.stop())
+	})
+}
+
+// After a pause of the process timers are late; what counts is the clock.
+func TestG06TheDeadlineHoldsThoughItsTimerIsLate(t *testing.T) {
+	withReplicas(t, func(r *replicas) {
+		a := r.start("a", copies())
+		lost := time.Now() // it was renewed last just before
+		var latest time.Duration
+		r.disturb(func(instance string, request apimodel.Request) apimodel.Fault {
+			if request.Resource == "configmaps" && request.Verb != "get" {
+				latest = time.Since(lost)
+			}
+			return unreachable("a")(instance, request)
+		})
+		framework.StopTimerOfTerm(a.Operator)
+		r.pass(5 * time.Second)
+		write := func() error {
+			_, err := framework.Apply(r.Context(), a.Writer(""), configMapOf(newPage("default", "p"), "x"))
+			return err
+		}
+		repeated := make(chan error)
+		go func() { repeated <- write() }()
+		r.pass(6 * time.Second)
+		if err := write(); !errors.Is(err, framework.ErrStandby) {
+			r.Errorf("a write begun after the deadline: %v", err)
+		}
+		if err := <-repeated; err == nil || latest < 5*time.Second || latest > 10*time.Second {
+			r.Errorf("a write begun before the deadline: %v, last sent after %v", err, latest)
+		}
+		r.disturb(nil)
+		r.pass(time.Minute)
+		r.lead("a", a)
+		noError(r.T, a.stop())
+	})
+}
+
 func TestG19TheLeaseIsRenewedThroughTheGracePeriodAndReleasedAfterTheLastWrite(t *testing.T) {
 	withReplicas(t, func(r *replicas) {
 		slow := &pages{reconcile: func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
@@ -334,7 +416,7 @@ func TestG19TheLeaseIsRenewedThroughTheGracePeriodAndReleasedAfterTheLastWrite(t
 
 // Whatever happens to the requests of three instances, nobody writes without the lease, and somebody does write.
 func TestG06NobodyWritesWithoutTheLeaseWhateverTheNetworkDoes(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			withReplicas(t, func(r *replicas) { r.randomWeather(seed) })
 		})
@@ -348,7 +430,7 @@ func (r *replicas) randomWeather(seed uint64) {
 	}
 	r.create(newPage("default", "p"))
 	w := newWeather(seed, "a", "b", "c")
-	for step := range 60 {
+	for step := range 40 {
 		w.change()
 		r.disturb(w.fault)
 		r.touch("p", fmt.Sprint("v", step))
