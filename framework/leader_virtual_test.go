@@ -68,6 +68,11 @@ func (r *replicas) disturb(decide func(instance string, r apimodel.Request) apim
 // start starts an instance.
 func (r *replicas) start(name string, reconciler framework.Reconciler[*Page], change ...func(*framework.OperatorOptions)) *replica {
 	r.Helper()
+	return r.startWith(name, reconciler, pageOptions{}, change...)
+}
+
+func (r *replicas) startWith(name string, reconciler framework.Reconciler[*Page], controller pageOptions, change ...func(*framework.OperatorOptions)) *replica {
+	r.Helper()
 	options := framework.OperatorOptions{
 		Scheme: scheme, Name: name, Grace: -1,
 		LeaderElection: framework.LeaderElection{Mode: framework.Always, Namespace: "default", Name: "pages", Identity: name},
@@ -75,9 +80,10 @@ func (r *replicas) start(name string, reconciler framework.Reconciler[*Page], ch
 	for _, f := range change {
 		f(&options)
 	}
+	controller.KeepRecords, controller.FieldManager = 100, "pages"
 	op, err := framework.NewOperator(r.model.Config(), options)
 	noError(r.T, err)
-	noError(r.T, framework.Register(op, reconciler, pageOptions{KeepRecords: 100, FieldManager: "pages"}))
+	noError(r.T, framework.Register(op, reconciler, controller))
 	running, cancel := context.WithCancel(r.Context())
 	done := make(chan error, 1)
 	go func() { done <- op.Run(running) }()
@@ -389,6 +395,57 @@ func TestG06TheDeadlineHoldsThoughItsTimerIsLate(t *testing.T) {
 		r.pass(time.Minute)
 		r.lead("a", a)
 		noError(r.T, a.stop())
+	})
+}
+
+// The watches of who takes over may be behind what the leader before wrote last.
+func TestG01WhoTakesOverReadsWhatTheLeaderBeforeWrote(t *testing.T) {
+	withReplicas(t, func(r *replicas) {
+		for _, name := range []string{"changed", "deleted"} {
+			r.create(configMapOf(newPage("default", name), "old"))
+		}
+		seen := make(chan string, 10)
+		instance := func(name string, reconcile func(context.Context, *pageContext, func(string) *corev1.ConfigMap) error) *replica {
+			pages := &pages{}
+			pages.reconcile = func(ctx context.Context, _ *Page, c *pageContext) (pageUpdate, error) {
+				return pageUpdate{}, reconcile(ctx, c, func(name string) *corev1.ConfigMap {
+					found, err := pages.configMaps.GetNamed(c, "default", name)
+					noError(r.T, err)
+					return found
+				})
+			}
+			return r.startWith(name, pages, pageOptions{Secondaries: framework.Secondaries(&pages.configMaps)})
+		}
+		a := instance("a", func(ctx context.Context, c *pageContext, get func(string) *corev1.ConfigMap) error {
+			_, err := framework.Apply(ctx, c, configMapOf(newPage("default", "created"), "new"))
+			noError(r.T, err)
+			_, err = framework.Apply(ctx, c, configMapOf(newPage("default", "changed"), "new"))
+			noError(r.T, err)
+			return framework.Delete(ctx, c, get("deleted"))
+		})
+		b := instance("b", func(_ context.Context, _ *pageContext, get func(string) *corev1.ConfigMap) error {
+			for _, name := range []string{"created", "changed", "deleted"} {
+				if found := get(name); found != nil {
+					seen <- name + " " + found.Data["data"]
+				}
+			}
+			return nil
+		})
+		r.model.Lag("configmaps", time.Hour)
+		r.create(newPage("default", "p"))
+		r.pass(time.Second)
+		noError(r.T, a.stop())
+		r.pass(5 * time.Second)
+		r.lead("b", b)
+		noError(r.T, b.stop())
+		close(seen)
+		var all []string
+		for one := range seen {
+			all = append(all, one)
+		}
+		if got := strings.Join(all, ", "); got != "created new, changed new" {
+			r.Errorf("the first run of b saw: %s", got)
+		}
 	})
 }
 
