@@ -34,6 +34,7 @@ type cluster struct {
 	disco  *discovery.DiscoveryClient
 	logger logr.Logger
 	flying flight // the writes of all runs
+	office office // whether they may be sent
 	ledger *trc.Ledger
 	memo   memo
 	lanes  lanes

@@ -220,6 +220,8 @@ func (c *controller[P]) end() {
 }
 
 func (c *controller[P]) run(ctx context.Context) error { return c.scheduler.Run(ctx) }
+func (c *controller[P]) pause() error                  { return c.scheduler.Pause() }
+func (c *controller[P]) resume()                       { c.scheduler.Resume() }
 
 // sink is where the sources of a controller offer; eventsource and scheduler meet here and know
 // nothing of each other.

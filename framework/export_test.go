@@ -120,3 +120,12 @@ func Cached(op *Operator, gvk schema.GroupVersionKind, key trc.Key) (all []Objec
 	}
 	return all
 }
+
+// StopTimerOfTerm has the timer of the term in office come late, as after a pause of the process.
+func StopTimerOfTerm(op *Operator) { op.cluster.office.current().timer.Stop() }
+
+// ResolvedElection is what the options of a leader election come to, or what is wrong with them.
+func ResolvedElection(o LeaderElection, operator, file string) (LeaderElection, error) {
+	o = o.resolved(operator, inferNamespace(file))
+	return o, o.validate()
+}

@@ -29,8 +29,10 @@ var fatePauses = retry.Policy{Initial: 20 * time.Millisecond, Max: 2 * time.Seco
 func (w *writer) definite(ctx context.Context, q write) (got answer, lost bool, err error) {
 	var failures retry.State
 	for {
-		w.noteRequest(q)
-		got, err = attempt(ctx, q)
+		if got, err = (answer{}), error(ErrStandby); w.cluster.office.may() {
+			w.noteRequest(q)
+			got, err = attempt(ctx, q)
+		}
 		switch {
 		case err == nil || q.once, !lost && !isFateUnknown(err), lost && isAnswer(err), hasFailed(err):
 			return got, lost, err
@@ -79,7 +81,7 @@ func isAnswer(err error) bool {
 // isFateUnknown tells the errors after which nobody knows whether the write was carried out: the
 // connection broke after the request had begun, or the server failed on it.
 func isFateUnknown(err error) bool {
-	if err == nil || isAnswer(err) || isDial(err) || errors.Is(err, ErrRunEnded) {
+	if err == nil || isAnswer(err) || isDial(err) || errors.Is(err, ErrRunEnded) || errors.Is(err, ErrStandby) {
 		return false
 	}
 	var status apierrors.APIStatus

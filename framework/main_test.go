@@ -7,4 +7,9 @@ import (
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 )
 
-func TestMain(m *testing.M) { os.Exit(apimodel.RunTests(m)) }
+func TestMain(m *testing.M) {
+	if given := os.Getenv(instanceVariable); given != "" {
+		os.Exit(beInstance(given))
+	}
+	os.Exit(apimodel.RunTests(m))
+}

@@ -48,6 +48,9 @@ type OperatorOptions struct {
 	// Grace is how long runs in flight may go on when the operator stops, before their ctx ends.
 	// Default 10 s; negative for none.
 	Grace time.Duration
+	// LeaderElection is how one of several instances is chosen to work. Default: by a Lease of the operator's
+	// name if the process runs in a cluster, not at all elsewhere.
+	LeaderElection LeaderElection
 }
 
 // Operator runs controllers against one API server. Set it up with [NewOperator] and [Register], then
@@ -56,6 +59,8 @@ type Operator struct {
 	options OperatorOptions
 	cluster *cluster
 	logger  logr.Logger
+	// election is nil if there is none.
+	election *election
 
 	mu          sync.Mutex // guards everything below; a leaf
 	controllers []runner
@@ -76,6 +81,9 @@ type runner interface {
 	custom() []eventsource.Source
 	// run works until ctx ends.
 	run(ctx context.Context) error
+	// pause ends the runs in flight and holds all back until resume.
+	pause() error
+	resume()
 	records() []timeline.Record
 	queued() int
 }
@@ -94,14 +102,16 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	if options.SyncTimeout < 0 {
 		errs = append(errs, fmt.Errorf("framework: OperatorOptions: SyncTimeout %v: must not be negative", options.SyncTimeout))
 	}
+	if options.Name == "" {
+		options.Name = DefaultOperatorName
+	}
+	options.LeaderElection = options.LeaderElection.resolved(options.Name, inferNamespace(serviceAccountNamespace))
+	errs = append(errs, options.LeaderElection.validate())
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
 	if options.Scheme == nil {
 		options.Scheme = runtime.NewScheme()
-	}
-	if options.Name == "" {
-		options.Name = DefaultOperatorName
 	}
 	if options.SyncTimeout == 0 {
 		options.SyncTimeout = DefaultSyncTimeout
@@ -128,7 +138,11 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	if err != nil {
 		return nil, err
 	}
-	return &Operator{options: options, cluster: cluster, logger: options.Logger}, nil
+	op := &Operator{options: options, cluster: cluster, logger: options.Logger}
+	if options.LeaderElection.Mode == Always {
+		op.election, err = newElection(cluster, options.LeaderElection, options.Logger)
+	}
+	return op, err
 }
 
 // Register adds a controller for primaries of type P. It makes no request. It returns an error that
@@ -180,6 +194,9 @@ func (op *Operator) Run(ctx context.Context) error {
 	defer stores.Wait()
 	defer stopBackground()
 
+	if err := op.checkElection(ctx); err != nil {
+		return err
+	}
 	for _, c := range controllers {
 		defer c.end()
 		if err := c.prepare(ctx); err != nil && ctx.Err() == nil {
@@ -201,6 +218,17 @@ func (op *Operator) Run(ctx context.Context) error {
 	defer op.setReady(false)
 	op.logger.Info("started", "controllers", len(controllers))
 
+	err = op.work(ctx, background, controllers)
+	op.logger.Info("stopped")
+	return err
+}
+
+// work runs the controllers until ctx ends, or one of them or the election fails. The election goes on
+// until nothing is written any more.
+func (op *Operator) work(ctx, background context.Context, controllers []runner) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	resign := op.elect(background, stop, controllers)
 	group, groupCtx := errgroup.WithContext(ctx)
 	for _, c := range controllers {
 		group.Go(func() error {
@@ -210,9 +238,9 @@ func (op *Operator) Run(ctx context.Context) error {
 			return nil
 		})
 	}
-	err = group.Wait()
-	op.logger.Info("stopped")
-	return err
+	err := group.Wait()
+	op.cluster.flying.end()
+	return errors.Join(err, resign())
 }
 
 func (op *Operator) start() ([]runner, error) {
@@ -264,14 +292,21 @@ func (op *Operator) setReady(ready bool) {
 	op.ready = ready
 }
 
-// Ready returns nil while the operator works: it is running, its caches are filled, and no watch and
-// no source is failing. Otherwise the error names what is not well. It suits a readiness probe.
+// Ready returns nil while the operator works or could at once: it is running, its caches are filled, and no
+// watch, no source and no request for the lease is failing. An instance that stands by is ready, or a
+// rolling update would wait for it in vain; [Operator.Leading] tells them apart. Otherwise the error names what
+// is not well. It suits a readiness probe.
 func (op *Operator) Ready() error {
 	op.mu.Lock()
 	ready, controllers := op.ready, slices.Clone(op.controllers)
 	op.mu.Unlock()
 	if !ready {
 		return errors.New("framework: the operator is not running, or its caches are not filled yet")
+	}
+	if op.election != nil {
+		if err := op.election.lastErr(); err != nil {
+			return fmt.Errorf("framework: leader election: %s: %w", op.election.describe(), err)
+		}
 	}
 	for _, s := range op.cluster.allStores() {
 		if err := s.Err(); err != nil {
@@ -290,7 +325,8 @@ func (op *Operator) Ready() error {
 
 // Writer returns what writes go through that are made outside of any run, by whatever goroutine, as the
 // field manager given (empty: the operator's name). What they are answered with is readable at once like
-// every write, and they trigger like the changes of anybody else. They fail once [Operator.Run] has returned.
+// every write, and they trigger like the changes of anybody else. They fail once [Operator.Run] has returned,
+// and with [ErrStandby] before this instance leads and while it stands by.
 func (op *Operator) Writer(fieldManager string) Writes {
 	if fieldManager == "" {
 		fieldManager = op.options.Name

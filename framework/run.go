@@ -51,6 +51,10 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 		rc.logger.V(1).Info("conflict, running again", "conflict", result.Err.Error())
 		result.Err, result.Superseded = nil, true
 	}
+	if rc.write.deposed() && result.Err != nil {
+		// Nobody may act on this any more; should the lease come back, the run does, too.
+		result.Err, result.Superseded = nil, true
+	}
 	return result
 }
 
@@ -66,6 +70,9 @@ func (c *controller[P]) resolve(ctx context.Context, rc *Context[P]) (resolved b
 		return false, nil // nobody waits for them any more
 	}
 	for len(left.writes) > 0 {
+		// What another leader may have undone since must not be repeated. It is no longer on its way: a lease is
+		// longer than that.
+		left.writes[0].creates = left.writes[0].creates && left.in == rc.write.term
 		if err := rc.write.resolve(ctx, left.writes[0]); err != nil {
 			c.keep(rc.key, left)
 			return false, err
@@ -78,13 +85,14 @@ func (c *controller[P]) resolve(ctx context.Context, rc *Context[P]) (resolved b
 // leftover is the writes of unknown fate that runs of one incarnation of a primary left.
 type leftover struct {
 	of     types.UID
+	in     *term // the time in office of the run
 	writes []write
 }
 
 // leave keeps what the run could not learn the fate of for the next one.
 func (c *controller[P]) leave(key trc.Key, w *writer) {
 	if len(w.unresolved) > 0 {
-		c.keep(key, leftover{w.owner.GetUID(), w.unresolved})
+		c.keep(key, leftover{w.owner.GetUID(), w.term, w.unresolved})
 	}
 }
 
@@ -108,6 +116,7 @@ func (c *controller[P]) newContext(key trc.Key, read trc.Object, run scheduler.R
 			cluster: c.operator.cluster, fieldManager: c.options.FieldManager, mode: c.options.SecondaryWrites,
 			owner: read, ownerGVK: c.gvk, held: read,
 			page: c.operator.cluster.ledger.Open(c.ledgerWriter(key)),
+			term: c.operator.cluster.office.current(),
 		},
 	}
 }

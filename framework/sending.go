@@ -257,19 +257,25 @@ func (w *writer) readOneBack(ctx context.Context, q write) (seen, error) {
 	return seen{Object: live}, w.cluster.acknowledge(gvk, live, trc.Proof{})
 }
 
-// begin refuses a write once the run has ended. The context of its requests ends with the run, and with
-// the operator.
+// begin refuses a write once the run has ended, and while another instance leads. The context of its requests
+// ends with the run, the term in office and the operator.
 func (w *writer) begin(ctx context.Context) (_ context.Context, done func(), err error) {
 	ctx, down, ok := w.cluster.flying.board(ctx)
 	if !ok {
 		return nil, nil, ErrRunEnded
 	}
+	ctx, downOfTerm, ok := w.inOffice(ctx)
+	if !ok {
+		down()
+		return nil, nil, ErrStandby
+	}
 	ctx, downOfRun, ok := w.flying.board(ctx)
 	if !ok {
+		downOfTerm()
 		down()
 		return nil, nil, ErrRunEnded
 	}
-	return ctx, func() { downOfRun(); down() }, nil
+	return ctx, func() { downOfRun(); downOfTerm(); down() }, nil
 }
 
 // end closes the writer and returns the requests it sent. None of them is under way any more.

@@ -43,6 +43,8 @@ type writer struct {
 	ownerGVK schema.GroupVersionKind
 	// page takes the proven writes of the run; nil outside of one.
 	page *trc.Page
+	// term is the time in office in which the run began, nil if there is no election.
+	term *term
 
 	flying flight // the requests of the run
 

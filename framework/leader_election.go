@@ -1,0 +1,204 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
+)
+
+// releaseTries bounds how often a lease is released again after a conflict with a renewal that was broken off.
+const releaseTries = 3
+
+// election is the part that this instance takes in the election of a leader.
+type election struct {
+	options LeaderElection
+	office  *office
+	logger  logr.Logger
+	client  coordination.LeasesGetter
+	// begin lets runs start; finish ends those in flight and lets none start.
+	begin  func(ctx context.Context)
+	finish func()
+
+	mu  sync.Mutex // guards below; a leaf
+	err error      // of the last request about the lease
+}
+
+// leaseConfig returns the client configuration for leases, and a client over the same connections: a renewal
+// does not wait behind the limits of other requests, and one without an answer leaves time for another.
+func leaseConfig(config *rest.Config, client *http.Client, o LeaderElection) (*rest.Config, *http.Client) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.RateLimiter = -1, nil
+	own := *client
+	own.Timeout = o.RenewDeadline / 2
+	return config, &own
+}
+
+func newElection(c *cluster, o LeaderElection, logger logr.Logger) (*election, error) {
+	config, client := leaseConfig(c.config, c.http, o)
+	leases, err := coordination.NewForConfigAndClient(config, client)
+	if err != nil {
+		return nil, fmt.Errorf("framework: leader election: %w", err)
+	}
+	c.office.contested = true
+	return &election{
+		options: o, office: &c.office, client: leases,
+		logger: logger.WithValues("lease", o.Namespace+"/"+o.Name, "identity", o.Identity),
+	}, nil
+}
+
+func (e *election) describe() string {
+	return fmt.Sprintf("lease %q in namespace %q", e.options.Name, e.options.Namespace)
+}
+
+// run takes part until ctx ends, which must be after the last write: then it releases the lease.
+func (e *election) run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		if err := e.stand(ctx); err != nil {
+			return err
+		}
+	}
+	if err := e.release(context.WithoutCancel(ctx)); err != nil {
+		e.logger.Info("the lease was not released, others wait until it has run out", "error", err.Error())
+	}
+	return nil
+}
+
+// stand waits for the lease, and leads while it is held.
+func (e *election) stand(ctx context.Context) error {
+	ctx, resign := context.WithCancel(ctx)
+	defer resign()
+	t := &term{over: resign}
+	defer t.stop()
+	led := make(chan struct{})
+	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
+		Lock:          &timedLock{Interface: e.lock(), election: e, term: t},
+		LeaseDuration: e.options.LeaseDuration, RenewDeadline: e.options.RenewDeadline, RetryPeriod: e.options.RetryPeriod,
+		Name: e.options.Name,
+		Callbacks: leaderelection.LeaderCallbacks{
+			OnStartedLeading: func(leading context.Context) {
+				defer close(led)
+				e.lead(leading, t)
+			},
+			OnStoppedLeading: func() {},
+			OnNewLeader:      func(identity string) { e.logger.Info("the lease has a holder", "holder", identity) },
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("framework: leader election: %w", err)
+	}
+	elector.Run(ctx)
+	if t.began() { // the elector does not wait for what it has started
+		<-led
+	}
+	return nil
+}
+
+// lead is one term: runs start and may write until the lease is lost, given up, or its deadline has passed.
+func (e *election) lead(leading context.Context, t *term) {
+	e.office.enter(t)
+	e.logger.Info("leading")
+	e.begin(leading)
+	<-leading.Done()
+	e.office.leave(t)
+	e.finish()
+	e.logger.Info("standing by")
+}
+
+func (e *election) lock() resourcelock.Interface {
+	return &resourcelock.LeaseLock{
+		LeaseMeta:  metav1.ObjectMeta{Namespace: e.options.Namespace, Name: e.options.Name},
+		Client:     e.client,
+		LockConfig: resourcelock.ResourceLockConfig{Identity: e.options.Identity},
+	}
+}
+
+// release gives the lease up at once, if this instance holds it. A renewal that was broken off may still be
+// carried out: the conflict is met again.
+func (e *election) release(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, e.options.RenewDeadline)
+	defer cancel()
+	lock := e.lock()
+	for try := 1; ; try++ {
+		held, _, err := lock.Get(ctx)
+		if apierrors.IsNotFound(err) || (err == nil && held.HolderIdentity != e.options.Identity) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		now := metav1.NewTime(time.Now())
+		err = lock.Update(ctx, resourcelock.LeaderElectionRecord{
+			LeaseDurationSeconds: 1, AcquireTime: now, RenewTime: now, LeaderTransitions: held.LeaderTransitions,
+		})
+		if !apierrors.IsConflict(err) || try == releaseTries {
+			return err
+		}
+	}
+}
+
+// lastErr is what is wrong with the lease, nil if nothing is.
+func (e *election) lastErr() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.err
+}
+
+// answered notes the answer to a request about the lease. That others were faster is no failure; what this
+// instance broke off itself tells nothing.
+func (e *election) answered(err error) {
+	if errors.Is(err, context.Canceled) {
+		return
+	}
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
+		err = nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.err = err
+}
+
+// timedLock is a lock that carries a term on with every renewal, counted from the begin of the request: the
+// others count from a later moment.
+type timedLock struct {
+	resourcelock.Interface
+	election *election
+	term     *term
+}
+
+// Get reads the lease.
+func (l *timedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	record, raw, err := l.Interface.Get(ctx)
+	l.election.answered(err)
+	return record, raw, err
+}
+
+// Create makes the lease, held by this instance.
+func (l *timedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.held(func() error { return l.Interface.Create(ctx, record) })
+}
+
+// Update gets or renews the lease.
+func (l *timedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
+	return l.held(func() error { return l.Interface.Update(ctx, record) })
+}
+
+func (l *timedLock) held(write func() error) error {
+	until := time.Now().Add(l.election.options.RenewDeadline)
+	err := write()
+	l.election.answered(err)
+	if err == nil {
+		l.term.extend(until)
+	}
+	return err
+}

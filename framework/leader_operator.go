@@ -1,0 +1,68 @@
+package framework
+
+import (
+	"context"
+	"sync"
+)
+
+// Leading tells whether the operator works: it is running, its caches are filled, and it holds the lease if
+// there is an election.
+func (op *Operator) Leading() bool {
+	op.mu.Lock()
+	ready := op.ready
+	op.mu.Unlock()
+	return ready && op.cluster.office.may()
+}
+
+// checkElection finds out at the start whether this instance may take part in the election.
+func (op *Operator) checkElection(ctx context.Context) error {
+	if op.election == nil {
+		return nil
+	}
+	ctx, cancel := withRequestTimeout(ctx)
+	defer cancel()
+	return op.election.checkRights(ctx, op.cluster)
+}
+
+// elect takes part in the election, if there is one, from standing by until the returned function is called,
+// which must be after the last write. Should that fail, it calls stop.
+func (op *Operator) elect(ctx context.Context, stop func(), controllers []runner) (resign func() error) {
+	if op.election == nil {
+		return func() error { return nil }
+	}
+	op.pause(controllers)
+	op.election.begin = func(ctx context.Context) {
+		op.cluster.catchUp(ctx, op.options.LeaderElection.RenewDeadline, op.options.LeaderElection.RetryPeriod)
+		for _, c := range controllers {
+			c.resume()
+		}
+	}
+	op.election.finish = func() {
+		op.pause(controllers)
+		// Others apply by the same field managers from now on: what was confirmed says nothing of theirs.
+		op.cluster.memo.forget()
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan error, 1)
+	go func() {
+		defer stop()
+		done <- op.election.run(ctx)
+	}()
+	return func() error {
+		cancel()
+		return <-done
+	}
+}
+
+// pause ends the runs of all controllers, and lets none begin.
+func (op *Operator) pause(controllers []runner) {
+	var pausing sync.WaitGroup
+	for _, c := range controllers {
+		pausing.Go(func() {
+			if err := c.pause(); err != nil {
+				op.logger.Error(err, "standing by, but runs have not ended; their writes are refused", "controller", c.controllerName())
+			}
+		})
+	}
+	pausing.Wait()
+}

@@ -1,0 +1,113 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// catchUpReads bounds the reads at a time of what one cache does not show yet.
+const catchUpReads = 8
+
+// catchUp brings all caches up to what the API server has now, so that the first runs of a term read what the
+// leader before has written, however late the watches are (G01 across instances). A cache for which that does
+// not succeed in time stays as its watch left it, which is logged.
+func (c *cluster) catchUp(ctx context.Context, patience, pause time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	var caches errgroup.Group
+	for _, s := range c.allStores() {
+		if !s.isSynced() {
+			continue // its first list is to come, and will be as new
+		}
+		caches.Go(func() error {
+			var last error
+			err := wait.PollUntilContextCancel(ctx, pause, true, func(ctx context.Context) (bool, error) {
+				last = c.catchUpWith(ctx, s)
+				return last == nil, nil
+			})
+			if err != nil {
+				c.logger.Info("begins to lead with a cache that may be behind the former leader", "cache", s.describe(), "error", fmt.Sprint(last))
+			}
+			return nil
+		})
+	}
+	_ = caches.Wait() // none fails
+}
+
+// catchUpWith reads the objects of which one cache shows another version than the API server has.
+func (c *cluster) catchUpWith(ctx context.Context, s *sharedStore) error {
+	var behind []trc.Key
+	for _, watched := range s.watched {
+		from := watched.From.(listWatch)
+		keys, err := c.behind(ctx, s, from)
+		if err != nil {
+			return err
+		}
+		behind = append(behind, keys...)
+	}
+	reads, ctx := errgroup.WithContext(ctx)
+	reads.SetLimit(catchUpReads)
+	reader := &writer{cluster: c}
+	for _, key := range behind {
+		reads.Go(func() error {
+			_, err := reader.readOneBack(ctx, write{resource: s.resource.writes, key: key})
+			return err
+		})
+	}
+	return reads.Wait()
+}
+
+// behind are the keys of which a cache shows less than a consistent list of one of its watches, or what that does
+// not have.
+func (c *cluster) behind(ctx context.Context, s *sharedStore, from listWatch) ([]trc.Key, error) {
+	only, err := c.resourceIn(ctx, metadataForm, s.key.gvk)
+	if err != nil {
+		return nil, err
+	}
+	from.resource = only // metadata is enough, and a fraction of the whole
+	ctx, cancel := withRequestTimeout(ctx)
+	defer cancel()
+	listed, err := from.List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("framework: list %s: %w", s.describe(), err)
+	}
+	var keys []trc.Key
+	exists := map[trc.Key]bool{}
+	items := listed.(*metav1.PartialObjectMetadataList).Items
+	for i := range items {
+		key := trc.KeyOf(&items[i])
+		exists[key] = true
+		if isBehind(s.Get(key), &items[i]) {
+			keys = append(keys, key)
+		}
+	}
+	for _, key := range s.Keys(from.namespace) {
+		if !exists[key] {
+			keys = append(keys, key)
+		}
+	}
+	return keys, nil
+}
+
+// isBehind tells whether what is shown may be older than what exists. The watch may be ahead of the list.
+func isBehind(shown trc.Object, exists Object) bool {
+	return shown == nil || shown.GetUID() != exists.GetUID() ||
+		(shown.GetResourceVersion() != exists.GetResourceVersion() && !newer(shown, exists))
+}
+
+func (s *sharedStore) isSynced() bool {
+	select {
+	case <-s.Synced():
+		return true
+	default:
+		return false
+	}
+}

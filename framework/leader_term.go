@@ -1,0 +1,137 @@
+package framework
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// office tells whether this instance may write. Without leader election it always may.
+type office struct {
+	contested bool // set before the first write
+
+	mu   sync.Mutex // guards below; a leaf
+	term *term      // nil while standing by
+}
+
+// enter lets writes take off.
+func (o *office) enter(t *term) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.term = t
+}
+
+// leave refuses writes from now on, breaks off those under way and waits until they are down.
+func (o *office) leave(t *term) {
+	o.mu.Lock()
+	if o.term == t {
+		o.term = nil
+	}
+	o.mu.Unlock()
+	t.flying.end()
+}
+
+// current returns the term in office, nil while standing by or if there is no election.
+func (o *office) current() *term {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.term
+}
+
+// may tells whether writes may be sent now. It is asked before every single request.
+func (o *office) may() bool {
+	if !o.contested {
+		return true
+	}
+	t := o.current()
+	return t != nil && t.lasts()
+}
+
+// inOffice lets a write take off in the term that its run began in; outside of runs in whichever there is.
+func (w *writer) inOffice(ctx context.Context) (_ context.Context, done func(), ok bool) {
+	if !w.cluster.office.contested {
+		return ctx, func() {}, true
+	}
+	t := w.term
+	if w.page == nil {
+		t = w.cluster.office.current()
+	}
+	if t == nil {
+		return nil, nil, false
+	}
+	return t.flying.board(ctx)
+}
+
+// deposed tells whether the term in which the run began has ended.
+func (w *writer) deposed() bool {
+	return w.cluster.office.contested && (w.term == nil || !w.term.lasts())
+}
+
+// term is one time in office, from getting the lease to losing it.
+//
+// It ends by the clock: a renewal carries it to a deadline that lies before the one at which others may
+// take over. The clock goes on while the process is stopped.
+type term struct {
+	flying flight // the writes of the term
+	over   func() // called at the deadline
+
+	mu      sync.Mutex // guards below; a leaf
+	until   time.Time  // zero before the lease is held
+	expired bool
+	timer   *time.Timer
+}
+
+// extend moves the deadline, unless that has passed: then the term has ended, whatever came since.
+func (t *term) extend(until time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.expired || (!t.until.IsZero() && !time.Now().Before(t.until)) {
+		return
+	}
+	t.until = until
+	if t.timer == nil {
+		t.timer = time.AfterFunc(time.Until(until), t.expire)
+		return
+	}
+	t.timer.Reset(time.Until(until))
+}
+
+// expire ends the term, unless it was extended when its timer had gone off already.
+func (t *term) expire() {
+	t.mu.Lock()
+	if left := time.Until(t.until); t.expired || left > 0 {
+		if !t.expired {
+			t.timer.Reset(left)
+		}
+		t.mu.Unlock()
+		return
+	}
+	t.expired = true
+	t.mu.Unlock()
+	t.over()
+	t.flying.end()
+}
+
+// stop stops the clock, for a term that has ended otherwise.
+func (t *term) stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.expired = true
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+}
+
+// began tells whether the lease was held.
+func (t *term) began() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.until.IsZero()
+}
+
+// lasts asks the clock, not the timer: after a pause of the process that may be late.
+func (t *term) lasts() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return !t.expired && time.Now().Before(t.until)
+}

@@ -1,0 +1,516 @@
+package framework_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/internal/apimodel"
+)
+
+// replicas are instances of one operator, by name, that elect a leader in virtual time.
+type replicas struct {
+	*testing.T
+	model *apimodel.Model
+	admin client.Client
+
+	mu    sync.Mutex // guards below
+	fault func(instance string, r apimodel.Request) apimodel.Fault
+}
+
+// replica is one of them.
+type replica struct {
+	*framework.Operator
+	name string
+	stop func() error
+}
+
+// withReplicas runs a test over a model; what it started must have been stopped.
+func withReplicas(t *testing.T, test func(r *replicas)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		r := &replicas{T: t, model: newModel(t)}
+		var err error
+		r.admin, err = client.New(r.model.Config(), client.Options{Scheme: scheme})
+		noError(t, err)
+		r.model.Intercept(func(request apimodel.Request) apimodel.Fault {
+			instance, _, _ := strings.Cut(request.UserAgent, " ")
+			r.mu.Lock()
+			decide := r.fault
+			r.mu.Unlock()
+			if decide == nil {
+				return apimodel.Fault{}
+			}
+			return decide(instance, request)
+		})
+		test(r)
+	})
+}
+
+// disturb lets a function decide about the requests of instances from now on, nil for nothing.
+func (r *replicas) disturb(decide func(instance string, r apimodel.Request) apimodel.Fault) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.fault = decide
+}
+
+// start starts an instance.
+func (r *replicas) start(name string, reconciler framework.Reconciler[*Page], change ...func(*framework.OperatorOptions)) *replica {
+	r.Helper()
+	return r.startWith(name, reconciler, pageOptions{}, change...)
+}
+
+func (r *replicas) startWith(name string, reconciler framework.Reconciler[*Page], controller pageOptions, change ...func(*framework.OperatorOptions)) *replica {
+	r.Helper()
+	options := framework.OperatorOptions{
+		Scheme: scheme, Name: name, Grace: -1,
+		LeaderElection: framework.LeaderElection{Mode: framework.Always, Namespace: "default", Name: "pages", Identity: name},
+	}
+	for _, f := range change {
+		f(&options)
+	}
+	controller.KeepRecords, controller.FieldManager = 100, "pages"
+	op, err := framework.NewOperator(r.model.Config(), options)
+	noError(r.T, err)
+	noError(r.T, framework.Register(op, reconciler, controller))
+	running, cancel := context.WithCancel(r.Context())
+	done := make(chan error, 1)
+	go func() { done <- op.Run(running) }()
+	synctest.Wait()
+	return &replica{Operator: op, name: name, stop: sync.OnceValue(func() error { cancel(); return <-done })}
+}
+
+// pass lets virtual time pass, and all come to rest.
+func (r *replicas) pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func (r *replicas) create(o client.Object) {
+	r.Helper()
+	noError(r.T, r.admin.Create(r.Context(), o))
+}
+
+// touch makes a page due for whoever leads.
+func (r *replicas) touch(name, html string) {
+	r.Helper()
+	page := newPage("default", name)
+	noError(r.T, r.admin.Patch(r.Context(), page, client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"html":"`+html+`"}}`))))
+}
+
+// lead checks who leads.
+func (r *replicas) lead(want string, all ...*replica) {
+	r.Helper()
+	for _, one := range all {
+		if one.Leading() != (one.name == want) {
+			r.Errorf("%s leads: %v, but %q is to lead", one.name, one.Leading(), want)
+		}
+		if err := one.Ready(); err != nil {
+			r.Errorf("%s: %v", one.name, err)
+		}
+	}
+}
+
+// instance is who made a commit.
+func instance(c apimodel.Commit) string {
+	name, _, _ := strings.Cut(c.UserAgent, " ")
+	return name
+}
+
+// onlyHoldersWrote checks against all that was written that whoever wrote ConfigMaps held the lease then (G06), and
+// returns how often each wrote.
+func (r *replicas) onlyHoldersWrote() map[string]int {
+	r.Helper()
+	holder, wrote := "", map[string]int{}
+	for _, c := range r.model.History() {
+		switch c.Resource {
+		case "leases":
+			spec, _ := c.Object.Object["spec"].(map[string]any)
+			holder, _ = spec["holderIdentity"].(string)
+		case "configmaps":
+			if by := instance(c); by != holder {
+				r.Errorf("%s wrote version %d at %v while %q held the lease", by, c.Version, c.At, holder)
+			}
+			wrote[instance(c)]++
+		}
+	}
+	return wrote
+}
+
+// wrote are the instances that wrote a ConfigMap, in order, without repetitions.
+func (r *replicas) wrote(name string) string {
+	var by []string
+	for _, c := range r.model.History() {
+		if c.Resource == "configmaps" && c.Object.GetName() == name && (len(by) == 0 || by[len(by)-1] != instance(c)) {
+			by = append(by, instance(c))
+		}
+	}
+	return strings.Join(by, " ")
+}
+
+// copies is a reconciler that writes a page's HTML into a ConfigMap.
+func copies() *pages {
+	return &pages{reconcile: func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+		_, err := framework.Apply(ctx, c, configMapOf(page, page.Spec.HTML))
+		return pageUpdate{}, err
+	}}
+}
+
+// unreachable loses all requests of an instance but those for discovery, which client-go repeats patiently.
+func unreachable(lost string) func(string, apimodel.Request) apimodel.Fault {
+	return func(instance string, request apimodel.Request) apimodel.Fault {
+		return apimodel.Fault{Drop: instance == lost && request.Verb != "discovery"}
+	}
+}
+
+func TestG06OneInstanceLeadsAndHandsOverWhenItStops(t *testing.T) {
+	withReplicas(t, func(r *replicas) {
+		a := r.start("a", copies())
+		b := r.start("b", copies())
+		r.lead("a", a, b)
+		r.create(newPage("default", "p"))
+		r.pass(time.Minute)
+		r.lead("a", a, b)
+		if n := len(b.Records("webpage")); n != 0 {
+			r.Errorf("%d runs while standing by", n)
+		}
+		_, err := framework.Apply(r.Context(), b.Writer(""), configMapOf(newPage("default", "outside"), "x"))
+		if !errors.Is(err, framework.ErrStandby) {
+			r.Errorf("a write outside of runs while standing by: %v", err)
+		}
+		noError(r.T, a.stop())
+		r.pass(4 * time.Second) // less than the lease: it was released
+		r.lead("b", b)
+		r.touch("p", "new")
+		r.pass(time.Second)
+		_, err = framework.Apply(r.Context(), b.Writer(""), configMapOf(newPage("default", "outside"), "x"))
+		noError(r.T, err)
+		if by := r.wrote("p"); by != "a b" {
+			r.Errorf("wrote: %s", by)
+		}
+		noError(r.T, b.stop())
+		r.onlyHoldersWrote()
+	})
+}
+
+func TestG06WhoLosesTheLeaseStandsByAndLeadsAgain(t *testing.T) {
+	withReplicas(t, func(r *replicas) {
+		a, b := r.start("a", copies()), r.start("b", copies())
+		r.create(newPage("default", "p"))
+		r.pass(time.Second)
+		r.disturb(unreachable("a"))
+		lost := time.Now()
+		r.pass(10 * time.Second)
+		if a.Leading() || b.Leading() {
+			r.Errorf("a leads: %v, b leads: %v, between renewal deadline and the end of the lease", a.Leading(), b.Leading())
+		}
+		if a.Ready() == nil {
+			r.Error("ready though the lease cannot be had")
+		}
+		_, err := framework.Apply(r.Context(), a.Writer(""), configMapOf(newPage("default", "p"), "late"))
+		if !errors.Is(err, framework.ErrStandby) {
+			r.Errorf("a write after the deadline: %v", err)
+		}
+		for !b.Leading() {
+			r.pass(time.Second)
+		}
+		if waited := time.Since(lost); waited < 13*time.Second || waited > 20*time.Second {
+			r.Errorf("b leads after %v", waited)
+		}
+		r.disturb(nil)
+		r.touch("p", "by b")
+		r.pass(time.Minute)
+		r.lead("b", a, b)
+		noError(r.T, b.stop())
+		r.pass(4 * time.Second)
+		r.lead("a", a)
+		r.touch("p", "by a")
+		r.pass(time.Second)
+		if by := r.wrote("p"); by != "a b a" {
+			r.Errorf("wrote: %s", by)
+		}
+		noError(r.T, a.stop())
+		r.onlyHoldersWrote()
+	})
+}
+
+func TestG06ARunInFlightIsCutOffWithTheLeaseAndComesAgain(t *testing.T) {
+	withReplicas(t, func(r *replicas) {
+		var cut, late error
+		var ended time.Time
+		runs := 0
+		a := r.start("a", &pages{reconcile: func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+			if runs++; runs == 1 {
+				<-ctx.Done()
+				cut, ended = context.Cause(ctx), time.Now()
+				_, late = framework.Apply(context.WithoutCancel(ctx), c, configMapOf(page, "late"))
+				return pageUpdate{}, late
+			}
+			if retry := c.Retry(); retry.Attempt != 0 {
+				r.Errorf("the run that was cut off counts as attempt %d", retry.Attempt)
+			}
+			_, err := framework.Apply(ctx, c, configMapOf(page, "again"))
+			return pageUpdate{}, err
+		}})
+		r.create(newPage("default", "p"))
+		r.pass(time.Second)
+		r.disturb(unreachable("a"))
+		lost := time.Now()
+		r.pass(12 * time.Second)
+		if took := ended.Sub(lost); took > 10*time.Second {
+			r.Errorf("cut off after %v, by the elector and not by the clock", took)
+		}
+		if cut == nil || !errors.Is(late, framework.ErrStandby) {
+			r.Fatalf("cut off by %v; its write: %v", cut, late)
+		}
+		r.disturb(nil)
+		r.pass(10 * time.Second)
+		r.lead("a", a)
+		if runs != 2 {
+			r.Errorf("%d runs", runs)
+		}
+		noError(r.T, a.stop())
+		if wrote := r.onlyHoldersWrote(); wrote["a"] != 1 {
+			r.Errorf("writes: %v", wrote)
+		}
+	})
+}
+
+// A run of an earlier term must not write in a later one: others have led in between.
+func TestG06ARunOfAnEarlierTermCannotWrite(t *testing.T) {
+	withReplicas(t, func(r *replicas) {
+		goOn, wrote := make(chan struct{}), make(chan error, 1)
+		runs := 0
+		a := r.start("a", &pages{reconcile: func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+			if runs++; runs == 1 {
+				<-goOn // ignores its cancellation
+				_, err := framework.Apply(context.WithoutCancel(ctx), c, configMapOf(page, "late"))
+				wrote <- err
+			}
+			return pageUpdate{}, nil
+		}})
+		r.create(newPage("default", "p"))
+		r.pass(time.Second)
+		r.disturb(unreachable("a"))
+		r.pass(25 * time.Second)
+		r.disturb(nil)
+		r.pass(20 * time.Second)
+		r.lead("a", a)
+		if runs != 1 {
+			r.Errorf("%d runs of a primary whose first has not ended", runs)
+		}
+		close(goOn)
+		if err := <-wrote; !errors.Is(err, framework.ErrStandby) {
+			r.Errorf("a write of an earlier term: %v", err)
+		}
+		r.pass(time.Second)
+		if runs != 2 {
+			r.Errorf("%d runs after the first one's end", runs)
+		}
+		noError(r.T, a.stop())
+	})
+}
+
+// What became of a write is found out in the next term without repeating it: others may have undone it since.
+func TestG06WritesOfUnknownFateAreNotRepeatedInALaterTerm(t *testing.T) {
+	withReplicas(t, func(r *replicas) {
+		runs := 0
+		a := r.start("a", &pages{reconcile: func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+			if runs++; runs > 1 {
+				return pageUpdate{}, nil
+			}
+			r.disturb(func(instance string, request apimodel.Request) apimodel.Fault {
+				lost := unreachable("a")(instance, request)
+				if instance == "a" && request.Resource == "configmaps" {
+					return apimodel.Fault{Lose: true}
+				}
+				return lost
+			})
+			_, err := framework.Create(ctx, c, configMapOf(page, "a's"))
+			return pageUpdate{}, err
+		}})
+		b := r.start("b", &pages{reconcile: func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+			found, err := framework.Live[*corev1.ConfigMap](ctx, c, page.Namespace, page.Name)
+			if err != nil {
+				return pageUpdate{}, client.IgnoreNotFound(err)
+			}
+			return pageUpdate{}, framework.Delete(ctx, c, found)
+		}})
+		r.create(newPage("default", "p"))
+		r.pass(30 * time.Second)
+		r.lead("b", b)
+		r.disturb(nil)
+		noError(r.T, b.stop())
+		r.pass(10 * time.Second)
+		r.lead("a", a)
+		if left := framework.Unresolved(a.Operator); left > 0 || runs < 2 {
+			r.Errorf("%d unresolved writes after %d runs", left, runs)
+		}
+		if found := r.model.Objects("configmaps"); len(found) > 0 {
+			r.Errorf("created anew by %s", r.wrote("p"))
+		}
+		noError(r.T, a.stop())
+	})
+}
+
+// After a pause of the process timers are late; what counts is the clock.
+func TestG06TheDeadlineHoldsThoughItsTimerIsLate(t *testing.T) {
+	withReplicas(t, func(r *replicas) {
+		a := r.start("a", copies())
+		lost := time.Now() // it was renewed last just before
+		var latest time.Duration
+		r.disturb(func(instance string, request apimodel.Request) apimodel.Fault {
+			if request.Resource == "configmaps" && request.Verb != "get" {
+				latest = time.Since(lost)
+			}
+			return unreachable("a")(instance, request)
+		})
+		framework.StopTimerOfTerm(a.Operator)
+		r.pass(5 * time.Second)
+		write := func() error {
+			_, err := framework.Apply(r.Context(), a.Writer(""), configMapOf(newPage("default", "p"), "x"))
+			return err
+		}
+		repeated := make(chan error)
+		go func() { repeated <- write() }()
+		r.pass(6 * time.Second)
+		if err := write(); !errors.Is(err, framework.ErrStandby) {
+			r.Errorf("a write begun after the deadline: %v", err)
+		}
+		if err := <-repeated; err == nil || latest < 5*time.Second || latest > 10*time.Second {
+			r.Errorf("a write begun before the deadline: %v, last sent after %v", err, latest)
+		}
+		r.disturb(nil)
+		r.pass(time.Minute)
+		r.lead("a", a)
+		noError(r.T, a.stop())
+	})
+}
+
+// The watches of who takes over may be behind what the leader before wrote last.
+func TestG01WhoTakesOverReadsWhatTheLeaderBeforeWrote(t *testing.T) {
+	withReplicas(t, func(r *replicas) {
+		for _, name := range []string{"changed", "deleted"} {
+			r.create(configMapOf(newPage("default", name), "old"))
+		}
+		seen := make(chan string, 10)
+		instance := func(name string, reconcile func(context.Context, *pageContext, func(string) *corev1.ConfigMap) error) *replica {
+			pages := &pages{}
+			pages.reconcile = func(ctx context.Context, _ *Page, c *pageContext) (pageUpdate, error) {
+				return pageUpdate{}, reconcile(ctx, c, func(name string) *corev1.ConfigMap {
+					found, err := pages.configMaps.GetNamed(c, "default", name)
+					noError(r.T, err)
+					return found
+				})
+			}
+			return r.startWith(name, pages, pageOptions{Secondaries: framework.Secondaries(&pages.configMaps)})
+		}
+		a := instance("a", func(ctx context.Context, c *pageContext, get func(string) *corev1.ConfigMap) error {
+			_, err := framework.Apply(ctx, c, configMapOf(newPage("default", "created"), "new"))
+			noError(r.T, err)
+			_, err = framework.Apply(ctx, c, configMapOf(newPage("default", "changed"), "new"))
+			noError(r.T, err)
+			return framework.Delete(ctx, c, get("deleted"))
+		})
+		b := instance("b", func(_ context.Context, _ *pageContext, get func(string) *corev1.ConfigMap) error {
+			for _, name := range []string{"created", "changed", "deleted"} {
+				if found := get(name); found != nil {
+					seen <- name + " " + found.Data["data"]
+				}
+			}
+			return nil
+		})
+		r.model.Lag("configmaps", time.Hour)
+		r.create(newPage("default", "p"))
+		r.pass(time.Second)
+		noError(r.T, a.stop())
+		r.pass(5 * time.Second)
+		r.lead("b", b)
+		noError(r.T, b.stop())
+		close(seen)
+		var all []string
+		for one := range seen {
+			all = append(all, one)
+		}
+		if got := strings.Join(all, ", "); got != "created new, changed new" {
+			r.Errorf("the first run of b saw: %s", got)
+		}
+	})
+}
+
+func TestG19TheLeaseIsRenewedThroughTheGracePeriodAndReleasedAfterTheLastWrite(t *testing.T) {
+	withReplicas(t, func(r *replicas) {
+		slow := &pages{reconcile: func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+			time.Sleep(time.Minute) // the work of four leases
+			_, err := framework.Apply(ctx, c, configMapOf(page, "last"))
+			return pageUpdate{}, err
+		}}
+		a := r.start("a", slow, func(o *framework.OperatorOptions) { o.Grace = 2 * time.Minute })
+		b := r.start("b", copies())
+		r.create(newPage("default", "p"))
+		r.pass(time.Second)
+		noError(r.T, a.stop())
+		r.pass(5 * time.Second)
+		r.lead("b", b)
+		noError(r.T, b.stop())
+		if by := r.wrote("p"); by != "a b" {
+			r.Errorf("wrote: %s", by)
+		}
+		r.onlyHoldersWrote()
+	})
+}
+
+// Whatever happens to the requests of three instances, nobody writes without the lease, and somebody does write.
+func TestG06NobodyWritesWithoutTheLeaseWhateverTheNetworkDoes(t *testing.T) {
+	for seed := range uint64(6) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			withReplicas(t, func(r *replicas) { r.randomWeather(seed) })
+		})
+	}
+}
+
+func (r *replicas) randomWeather(seed uint64) {
+	var all []*replica
+	for _, name := range []string{"a", "b", "c"} {
+		all = append(all, r.start(name, copies()))
+	}
+	r.create(newPage("default", "p"))
+	w := newWeather(seed, "a", "b", "c")
+	for step := range 40 {
+		w.change()
+		r.disturb(w.fault)
+		r.touch("p", fmt.Sprint("v", step))
+		r.pass(w.lasts())
+	}
+	r.disturb(nil)
+	r.touch("p", "calm")
+	r.pass(2 * time.Minute)
+	leading := ""
+	for _, one := range all {
+		if one.Leading() {
+			leading = cmp.Or(leading, one.name)
+		}
+	}
+	r.lead(leading, all...)
+	wrote := r.onlyHoldersWrote()
+	if leading == "" || wrote[leading] == 0 {
+		r.Errorf("%q leads at last; writes: %v", leading, maps.Collect(maps.All(wrote)))
+	}
+	for _, one := range all {
+		noError(r.T, one.stop())
+	}
+	if got := r.model.Objects("configmaps")[0].Object["data"].(map[string]any)["data"]; got != "calm" {
+		r.Errorf("at last there is %q", got)
+	}
+}
