@@ -60,6 +60,7 @@ type sharedStore struct {
 	key      storeKey
 	resource *resource
 	watched  []trc.Watched
+	feeding  sync.Once
 
 	mu        sync.Mutex // guards below; a leaf
 	onRewound []func()
@@ -98,7 +99,7 @@ func (c *cluster) resourceIn(ctx context.Context, form form, gvk schema.GroupVer
 	if known != nil {
 		return known, nil
 	}
-	// Discovery is a request: never under the lock. Two callers may both make it; either result serves.
+	// Discovery is a request: never under the lock. Two callers may both make it; the first result serves.
 	served, err := c.served(ctx, gvk)
 	if err != nil {
 		return nil, fmt.Errorf("framework: %s: %w; is its CustomResourceDefinition installed?", gvk, err)
@@ -117,6 +118,9 @@ func (c *cluster) resourceIn(ctx context.Context, form form, gvk schema.GroupVer
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if other := c.resources[key]; other != nil {
+		return other, nil
+	}
 	c.resources[key] = r
 	return r, nil
 }
@@ -149,7 +153,7 @@ func (c *cluster) constructors(r *resource) error {
 	}
 	listKind := r.gvk.GroupVersion().WithKind(r.gvk.Kind + "List")
 	if _, err := c.scheme.New(listKind); err != nil {
-		return fmt.Errorf("framework: the list type of %s: %w", r.gvk, err)
+		return fmt.Errorf("%w: the list type of %s: %w", errMisuse, r.gvk, err)
 	}
 	r.newItem = func() Object { o, _ := c.scheme.New(r.gvk); return o.(Object) }
 	r.newList = func() runtime.Object { o, _ := c.scheme.New(listKind); return o }
@@ -291,13 +295,4 @@ func (s *sharedStore) describe() string {
 		d += " with " + s.key.labels
 	}
 	return d
-}
-
-// runStores feeds all stores until ctx ends.
-func (c *cluster) runStores(ctx context.Context) {
-	var stores sync.WaitGroup
-	for _, s := range c.allStores() {
-		stores.Go(func() { s.Run(ctx, s.watched...) })
-	}
-	stores.Wait()
 }

@@ -1,10 +1,10 @@
 package framework
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -42,9 +42,11 @@ type OperatorOptions struct {
 	// Logger takes everything the operator logs. Default: nothing is logged. Verbosity 0 is state
 	// changes and failures, 1 a line per run, 2 causes, 4 the traffic of caches.
 	Logger logr.Logger
-	// SyncTimeout bounds the wait for the first list of every cache at the start. Default 2 minutes;
-	// too low fails on large clusters, too high hides missing rights.
+	// SyncTimeout bounds the wait for the first list of every cache, and for every source, at the start. Default
+	// 2 minutes; too low fails on large clusters, too high hides missing rights.
 	SyncTimeout time.Duration
+	// StartPolicy is what happens then. Default: [WaitForKinds].
+	StartPolicy StartPolicy
 	// Grace is how long runs in flight may go on when the operator stops, before their ctx ends.
 	// Default 10 s; negative for none.
 	Grace time.Duration
@@ -60,7 +62,8 @@ type Operator struct {
 	mu          sync.Mutex // guards everything below; a leaf
 	controllers []runner
 	started     bool
-	ready       bool
+	running     bool
+	waiting     map[string]error // why a controller has not started yet, by its name
 	recorder    events.EventRecorder
 }
 
@@ -68,10 +71,14 @@ type Operator struct {
 type runner interface {
 	controllerName() string
 	finalizerName() (gk string, name string)
-	// prepare resolves the controller's resources and subscribes it to its stores and sources; end
-	// takes that back.
-	prepare(ctx context.Context) error
+	// findKinds asks for the controller's resources; prepare subscribes it to its stores and sources once that
+	// has succeeded; end takes that back.
+	findKinds(ctx context.Context) error
+	prepare() error
 	end()
+	// stores and needs are what prepare has set up.
+	stores() []*sharedStore
+	needs() []need
 	// custom are the sources that the author brought.
 	custom() []eventsource.Source
 	// run works until ctx ends.
@@ -93,6 +100,9 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	}
 	if options.SyncTimeout < 0 {
 		errs = append(errs, fmt.Errorf("framework: OperatorOptions: SyncTimeout %v: must not be negative", options.SyncTimeout))
+	}
+	if options.StartPolicy < WaitForKinds || options.StartPolicy > WaitForAll {
+		errs = append(errs, fmt.Errorf("framework: OperatorOptions: StartPolicy %d: must be WaitForKinds, FailStart or WaitForAll", options.StartPolicy))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -162,8 +172,9 @@ func (op *Operator) add(c runner) error {
 	return nil
 }
 
-// Run works until ctx ends or something it cannot work without fails: all caches are filled in
-// parallel, then the controllers start. At the end no run starts any more, those in flight may
+// Run works until ctx ends or something it cannot work without fails: every controller starts as soon as
+// the caches that it reads are filled, which happens in parallel; what happens where they cannot be is up to
+// [OperatorOptions.StartPolicy]. At the end no run starts any more, those in flight may
 // finish within the grace period, and nothing is written after Run has returned. It returns nil
 // after an orderly stop, otherwise an error that says which part failed. An operator runs once.
 func (op *Operator) Run(ctx context.Context) error {
@@ -173,42 +184,23 @@ func (op *Operator) Run(ctx context.Context) error {
 	}
 	// Also what runs write that have ignored their cancellation.
 	defer op.cluster.flying.end()
+	defer op.setRunning(false)
 	ctx = logr.NewContext(ctx, op.logger)
 	// Caches and events outlive the runs that use them.
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
-	var stores sync.WaitGroup
-	defer stores.Wait()
+	l := &life{background: background}
+	defer l.stores.Wait()
 	defer stopBackground()
-
-	for _, c := range controllers {
-		defer c.end()
-		if err := c.prepare(ctx); err != nil && ctx.Err() == nil {
-			return err
-		} else if err != nil {
-			return nil // an orderly stop
-		}
-	}
 	stopEvents, err := op.startEvents(background)
 	if err != nil {
 		return err
 	}
 	defer stopEvents()
-	stores.Go(func() { op.cluster.runStores(background) })
-	if err := op.awaitSync(ctx, controllers); err != nil || ctx.Err() != nil {
-		return err
-	}
-	op.setReady(true)
-	defer op.setReady(false)
-	op.logger.Info("started", "controllers", len(controllers))
 
 	group, groupCtx := errgroup.WithContext(ctx)
 	for _, c := range controllers {
-		group.Go(func() error {
-			if err := c.run(groupCtx); err != nil {
-				return fmt.Errorf("framework: controller %q: %w", c.controllerName(), err)
-			}
-			return nil
-		})
+		defer c.end()
+		group.Go(func() error { return op.operate(groupCtx, l, c) })
 	}
 	err = group.Wait()
 	op.logger.Info("stopped")
@@ -224,68 +216,46 @@ func (op *Operator) start() ([]runner, error) {
 	if len(op.controllers) == 0 {
 		return nil, errors.New("framework: no controller is registered")
 	}
-	op.started = true
+	op.started, op.running = true, true
+	op.waiting = map[string]error{}
+	for _, c := range op.controllers {
+		op.waiting[c.controllerName()] = errUnfilled
+	}
 	return slices.Clone(op.controllers), nil
 }
 
-// awaitSync waits for the first list of all stores and for the authors' sources; a ctx that ends
-// meanwhile is an orderly stop.
-func (op *Operator) awaitSync(ctx context.Context, controllers []runner) error {
-	timeout := time.NewTimer(op.options.SyncTimeout)
-	defer timeout.Stop()
-	for _, s := range op.cluster.allStores() {
-		select {
-		case <-s.Synced():
-		case <-ctx.Done():
-			return nil
-		case <-timeout.C:
-			return fmt.Errorf("framework: the cache of %s is not filled after %v: %w", s.describe(), op.options.SyncTimeout,
-				cmp.Or(s.Err(), errors.New("the API server has not answered the first list yet")))
-		}
-	}
-	for _, c := range controllers {
-		for _, source := range c.custom() {
-			select {
-			case <-source.Synced():
-			case <-ctx.Done():
-				return nil
-			case <-timeout.C:
-				return fmt.Errorf("framework: controller %q: source %q is not synced after %v: %w", c.controllerName(), source.Name(),
-					op.options.SyncTimeout, cmp.Or(source.Err(), errors.New("it reports no failure")))
-			}
-		}
-	}
-	return nil
-}
-
-func (op *Operator) setReady(ready bool) {
+func (op *Operator) setRunning(running bool) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
-	op.ready = ready
+	op.running = running
 }
 
-// Ready returns nil while the operator works: it is running, its caches are filled, and no watch and
-// no source is failing. Otherwise the error names what is not well. It suits a readiness probe.
+// Ready returns nil while the operator works: it is running, every controller has started, and no watch and
+// no source is failing. Otherwise the error names all that is not well. It suits a readiness probe.
 func (op *Operator) Ready() error {
 	op.mu.Lock()
-	ready, controllers := op.ready, slices.Clone(op.controllers)
+	running, controllers, waiting := op.running, slices.Clone(op.controllers), maps.Clone(op.waiting)
 	op.mu.Unlock()
-	if !ready {
-		return errors.New("framework: the operator is not running, or its caches are not filled yet")
+	if !running {
+		return errors.New("framework: the operator is not running")
+	}
+	var errs []error
+	for _, c := range controllers {
+		if reason := waiting[c.controllerName()]; reason != nil {
+			errs = append(errs, fmt.Errorf("framework: controller %q waits to start: %w", c.controllerName(), reason))
+		}
+		for _, source := range c.custom() {
+			if err := source.Err(); err != nil {
+				errs = append(errs, fmt.Errorf("framework: controller %q: source %q fails: %w", c.controllerName(), source.Name(), err))
+			}
+		}
 	}
 	for _, s := range op.cluster.allStores() {
 		if err := s.Err(); err != nil {
-			return fmt.Errorf("framework: the watch of %s fails: %w", s.describe(), err)
+			errs = append(errs, fmt.Errorf("framework: the watch of %s fails: %w", s.describe(), err))
 		}
 	}
-	for _, c := range controllers {
-		for _, source := range c.custom() {
-			if err := source.Err(); err != nil {
-				return fmt.Errorf("framework: controller %q: source %q fails: %w", c.controllerName(), source.Name(), err)
-			}
-		}
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // Writer returns what writes go through that are made outside of any run, by whatever goroutine, as the

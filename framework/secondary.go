@@ -122,6 +122,7 @@ type secondaryDescription struct {
 	selector   string
 	mapper     eventsource.Mapper
 	filter     func(old, new trc.Object) bool
+	resource   *resource // once resolved
 }
 
 func (s *Secondary[S]) describe() secondaryDescription {
