@@ -3,14 +3,17 @@ package framework_test
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -185,7 +188,9 @@ func (w *workshop) install() {
 func (w *workshop) uninstall() {
 	GinkgoHelper()
 	Expect(admin.Delete(ctx, w.definition())).To(Succeed())
-	Eventually(func() string { return read(w.definition()).GetName() }).Should(BeEmpty())
+	Eventually(func() bool {
+		return apierrors.IsNotFound(admin.Get(ctx, client.ObjectKeyFromObject(w.definition()), w.definition()))
+	}).Should(BeTrue())
 }
 
 // gadget is one with a specification of any form.
@@ -220,10 +225,12 @@ func (w *workshop) patch(name, patch string) {
 
 func sized(n int64) map[string]any { return map[string]any{"size": n} }
 
-// line is the way from an operator to the API server, which can be cut for requests that a function picks; those
-// under way are cut too.
+// line is the way from an operator to the API server, which can be cut for the requests that a function picks.
 type line struct {
 	cut atomic.Pointer[func(*http.Request) (*http.Response, error)]
+
+	mu      sync.Mutex // guards below
+	watches []io.Closer
 }
 
 func (l *line) wrap(next http.RoundTripper) http.RoundTripper {
@@ -233,8 +240,27 @@ func (l *line) wrap(next http.RoundTripper) http.RoundTripper {
 				return response, err
 			}
 		}
-		return next.RoundTrip(request)
+		response, err := next.RoundTrip(request)
+		if err == nil && request.URL.Query().Get("watch") == "true" {
+			l.mu.Lock()
+			l.watches = append(l.watches, response.Body)
+			l.mu.Unlock()
+		}
+		return response, err
 	})
+}
+
+// sever ends all watches and cuts the line, unless there is no function for that.
+func (l *line) sever(cut func(*http.Request) (*http.Response, error)) {
+	if cut != nil {
+		l.cut.Store(&cut)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, body := range l.watches {
+		_ = body.Close()
+	}
+	l.watches = nil
 }
 
 func answers(code int) func(*http.Request) (*http.Response, error) {
