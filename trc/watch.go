@@ -3,6 +3,7 @@ package trc
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"sync/atomic"
 
@@ -70,6 +71,7 @@ func (s *Store) RemoveWatch(namespace string) {
 	for _, o := range s.items.objects(namespace) {
 		s.items.remove(KeyOf(o))
 	}
+	maps.DeleteFunc(s.aside, func(key Key, _ *setAside) bool { return namespace == "" || key.Namespace == namespace })
 	s.closeSyncedLocked()
 	stop := w.stop
 	s.unlockAndDeliver()
@@ -146,7 +148,7 @@ func (w *Watch) Replace(items []any, resourceVersion string) error {
 	}
 	for i, item := range items {
 		objects[i], _ = s.take(item)
-		keys[i] = KeyOf(objects[i].object)
+		keys[i] = KeyOf(item.(Object))
 		listed[keys[i]] = struct{}{}
 	}
 	s.lockFiled(objects)
@@ -180,6 +182,11 @@ func (s *Store) unlistedLocked(w *Watch, listed map[Key]struct{}) []Key {
 			if _, ok := listed[key]; !ok {
 				keys = append(keys, key)
 			}
+		}
+	}
+	for key := range s.aside {
+		if _, ok := listed[key]; !ok && s.watchOfLocked(key.Namespace) == w {
+			keys = append(keys, key)
 		}
 	}
 	for _, key := range s.aheadOfLocked(w) {
