@@ -33,6 +33,7 @@ type cluster struct {
 	codecs serializer.CodecFactory
 	disco  *discovery.DiscoveryClient
 	logger logr.Logger
+	event  reporter
 	flying flight // the writes of all runs
 	ledger *trc.Ledger
 	memo   memo
@@ -177,7 +178,7 @@ func (c *cluster) clientFor(r *resource) (rest.Interface, error) {
 		config.NegotiatedSerializer = newDirectly(c.codecs.WithoutConversion(), r.gvk, r.newItem, r.echoes)
 	}
 	// Built-in kinds have a protobuf form, which is cheaper for both sides.
-	if _, hasProtobuf := r.newItem().(runtime.ProtobufMarshaller); hasProtobuf && config.ContentType == "" {
+	if r.hasProtobuf() && config.ContentType == "" {
 		config.ContentType = runtime.ContentTypeProtobuf
 		config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	}
@@ -222,13 +223,14 @@ func (c *cluster) storeOf(r *resource, w watching) (*sharedStore, error) {
 		Name: r.name, Visible: selects(selector, field),
 		OnIncomparable: func(version string) { c.incomparable(shared, version) },
 		OnRewound:      func(progress, listed string) { c.rewound(shared, progress, listed) },
+		OnSetAside:     func(u *trc.Undecoded) { c.setAside(r.gvk, u) },
 	})
 	for _, namespace := range namespaces {
 		watched := trc.Watched{
 			Namespace: namespace,
 			From:      listWatch{resource: r, namespace: namespace, labels: key.labels, fields: w.fields},
 		}
-		if r.form == typedForm {
+		if r.hasProtobuf() { // those always decode
 			watched.Expected = r.newItem()
 		}
 		shared.watched = append(shared.watched, watched)

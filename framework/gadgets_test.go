@@ -233,6 +233,13 @@ type line struct {
 	watches []io.Closer
 }
 
+// opened returns how many watches have been opened since the last severing.
+func (l *line) opened() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.watches)
+}
+
 func (l *line) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(request *http.Request) (*http.Response, error) {
 		if cut := l.cut.Load(); cut != nil {

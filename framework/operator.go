@@ -138,7 +138,9 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	if err != nil {
 		return nil, err
 	}
-	return &Operator{options: options, cluster: cluster, logger: options.Logger}, nil
+	op := &Operator{options: options, cluster: cluster, logger: options.Logger}
+	cluster.event = op.event
+	return op, nil
 }
 
 // Register adds a controller for primaries of type P. It makes no request. It returns an error that

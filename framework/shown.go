@@ -160,7 +160,7 @@ func (c *cluster) current(ctx context.Context, r *resource, key trc.Key) (Object
 		return o.DeepCopyObject().(Object), nil
 	}
 	// One that keeps metadata only, or cannot convert it, may cover it and show it all the same.
-	if slices.ContainsFunc(c.storesOf(r.gvk), func(s *sharedStore) bool { return s.covers(key) && s.Get(key) == nil }) {
+	if slices.ContainsFunc(c.storesOf(r.gvk), func(s *sharedStore) bool { return s.covers(key) && s.Get(key) == nil && s.SetAside(key) == nil }) {
 		return nil, nil
 	}
 	o, err := r.get(ctx, key)
