@@ -22,6 +22,7 @@ type Watch struct {
 	progress uint64 // up to which version everything is in the store
 	ahead    byVersion
 	listed   bool
+	filled   chan struct{} // closed when it is listed, or removed
 	removed  bool
 	stop     context.CancelFunc // ends what feeds it; nil if that is not Run
 
@@ -45,7 +46,7 @@ func (s *Store) AddWatch(namespace string) *Watch {
 func (s *Store) addWatchLocked(namespace string) *Watch {
 	w := s.watches[namespace]
 	if w == nil {
-		w = &Watch{store: s, namespace: namespace}
+		w = &Watch{store: s, namespace: namespace, filled: make(chan struct{})}
 		s.watches[namespace] = w
 	}
 	return w
@@ -65,6 +66,7 @@ func (s *Store) RemoveWatch(namespace string) {
 	}
 	delete(s.watches, namespace)
 	w.removed = true
+	w.closeFilledLocked()
 	for _, key := range s.aheadOfLocked(w) {
 		s.forgetLocked(key)
 	}
@@ -169,6 +171,7 @@ func (w *Watch) Replace(items []any, resourceVersion string) error {
 	}
 	s.passLocked(w, version)
 	w.listed = true
+	w.closeFilledLocked()
 	s.closeSyncedLocked()
 	s.unlockAndDeliver()
 	return nil
@@ -206,6 +209,35 @@ func (s *Store) rewindLocked(w *Watch, listed string) {
 	for _, key := range s.aheadOfLocked(w) {
 		s.forgetLocked(key)
 	}
+}
+
+func (w *Watch) closeFilledLocked() {
+	select {
+	case <-w.filled:
+	default:
+		close(w.filled)
+	}
+}
+
+// Filled is closed once the watch of a namespace, as it was added, has delivered its first list, or is removed. It is
+// closed too if there is none.
+func (s *Store) Filled(namespace string) <-chan struct{} {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if w := s.watches[namespace]; w != nil {
+		return w.filled
+	}
+	none := make(chan struct{})
+	close(none)
+	return none
+}
+
+// Covers reports whether the objects of a namespace are watched, and listed.
+func (s *Store) Covers(namespace string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	w := s.watchOfLocked(namespace)
+	return w != nil && w.listed
 }
 
 func (s *Store) closeSyncedLocked() {
