@@ -52,7 +52,8 @@ type resourceKey struct {
 // storeKey is what two stores must have in common to be one.
 type storeKey struct {
 	resourceKey
-	namespaces     string
+	follows        bool   // the namespaces of the operator, whatever they are
+	namespaces     string // otherwise
 	labels, fields string
 }
 
@@ -60,11 +61,11 @@ type sharedStore struct {
 	*trc.Store
 	key      storeKey
 	resource *resource
-	watched  []trc.Watched
 	feeding  sync.Once
 
-	mu        sync.Mutex // guards below; a leaf
-	onRewound []func()
+	mu         sync.Mutex // guards below; a leaf
+	namespaces []string   // that are watched, "" for all
+	onRewound  []func()
 }
 
 func newCluster(config *rest.Config, scheme *runtime.Scheme, logger logr.Logger) (*cluster, error) {
@@ -192,6 +193,7 @@ func (c *cluster) clientFor(r *resource) (rest.Interface, error) {
 // watching is what a store watches of a resource.
 type watching struct {
 	namespaces     []string // empty for all
+	follows        bool     // they are the operator's, and change with them
 	labels, fields string
 }
 
@@ -205,36 +207,28 @@ func (c *cluster) storeOf(r *resource, w watching) (*sharedStore, error) {
 	if err != nil {
 		return nil, fmt.Errorf("framework: field selector %q: %w", w.fields, err)
 	}
-	namespaces := slices.Compact(slices.Sorted(slices.Values(w.namespaces)))
-	if len(namespaces) == 0 || !r.namespaced {
-		namespaces = []string{""}
+	namespaces := namespaceList(w.namespaces)
+	if !r.namespaced {
+		namespaces, w.follows = []string{""}, false
 	}
 	key := storeKey{
-		resourceKey: resourceKey{gvk: r.gvk, form: r.form},
-		namespaces:  strings.Join(namespaces, ","), labels: selector.String(), fields: w.fields,
+		resourceKey: resourceKey{gvk: r.gvk, form: r.form}, follows: w.follows, labels: selector.String(), fields: w.fields,
+	}
+	if !w.follows {
+		key.namespaces = strings.Join(namespaces, ",")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if shared := c.stores[key]; shared != nil {
 		return shared, nil
 	}
-	shared := &sharedStore{key: key, resource: r}
+	shared := &sharedStore{key: key, resource: r, namespaces: namespaces}
 	shared.Store = trc.NewStore(trc.Options{
 		Name: r.name, Visible: selects(selector, field),
 		OnIncomparable: func(version string) { c.incomparable(shared, version) },
 		OnRewound:      func(progress, listed string) { c.rewound(shared, progress, listed) },
 		OnSetAside:     func(u *trc.Undecoded) { c.setAside(r.gvk, u) },
 	})
-	for _, namespace := range namespaces {
-		watched := trc.Watched{
-			Namespace: namespace,
-			From:      listWatch{resource: r, namespace: namespace, labels: key.labels, fields: w.fields},
-		}
-		if r.hasProtobuf() { // those always decode
-			watched.Expected = r.newItem()
-		}
-		shared.watched = append(shared.watched, watched)
-	}
 	shared.Subscribe(func(t trc.Transition) {
 		if t.New == nil {
 			c.memo.drop(r.gvk, trc.KeyOf(t.Old))
@@ -290,8 +284,11 @@ func (c *cluster) allStores() []*sharedStore {
 
 func (s *sharedStore) describe() string {
 	d := s.key.gvk.String()
-	if s.key.namespaces != "" {
-		d += " in " + s.key.namespaces
+	s.mu.Lock()
+	namespaces := strings.Join(s.namespaces, ",")
+	s.mu.Unlock()
+	if namespaces != "" {
+		d += " in " + namespaces
 	}
 	if s.key.labels != "" {
 		d += " with " + s.key.labels

@@ -39,6 +39,7 @@ type controller[P Object] struct {
 	informers map[SecondarySource]*eventsource.Informer
 	scheduler *scheduler.Scheduler[trc.Key]
 	recorder  *timeline.Recorder
+	gate      gate
 	// unresolved are the writes of unknown fate by primary: trc.Key to leftover, never empty.
 	unresolved sync.Map
 }
@@ -162,20 +163,22 @@ func (c *controller[P]) findKinds(ctx context.Context) error {
 	return nil
 }
 
-// prepare sets up the stores of the resolved resources, and subscribes to them and to the sources.
+// prepare sets up the stores of the resources that were found.
 func (c *controller[P]) prepare() error {
 	fail := func(err error) error { return fmt.Errorf("framework: controller %q: %w", c.name, err) }
-	namespaces := watchedNamespaces(c.options.Namespaces, c.operator.options.Namespaces)
+	w := watching{
+		namespaces: watchedNamespaces(c.options.Namespaces, c.operator.options.Namespaces), follows: len(c.options.Namespaces) == 0,
+	}
 	var err error
 	c.store, err = c.operator.cluster.storeOf(c.resource, watching{
-		namespaces: namespaces, labels: c.options.LabelSelector, fields: c.options.FieldSelector,
+		namespaces: w.namespaces, follows: w.follows, labels: c.options.LabelSelector, fields: c.options.FieldSelector,
 	})
 	if err != nil {
 		return fail(err)
 	}
 	c.reads = append(c.reads, c.store)
 	for i, d := range c.secondaries {
-		informer, err := c.informerFor(d, namespaces)
+		informer, err := c.informerFor(d, w)
 		if err != nil {
 			return fail(fmt.Errorf("secondary %q: %w", d.name, err))
 		}
@@ -183,11 +186,16 @@ func (c *controller[P]) prepare() error {
 		c.sources = append(c.sources, informer)
 	}
 	c.sources = append(c.sources, c.options.Sources...)
-	return c.subscribe()
+	return nil
 }
 
-func (c *controller[P]) informerFor(d secondaryDescription, namespaces []string) (*eventsource.Informer, error) {
-	store, err := c.operator.cluster.storeOf(d.resource, watching{namespaces: watchedNamespaces(d.namespaces, namespaces), labels: d.selector})
+// informerFor makes the source of secondaries, which are watched where w says unless they say otherwise.
+func (c *controller[P]) informerFor(d secondaryDescription, w watching) (*eventsource.Informer, error) {
+	if len(d.namespaces) > 0 {
+		w.namespaces, w.follows = watchedNamespaces(d.namespaces), false
+	}
+	w.labels = d.selector
+	store, err := c.operator.cluster.storeOf(d.resource, w)
 	if err != nil {
 		return nil, err
 	}

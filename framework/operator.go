@@ -21,6 +21,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/timeline"
+	"github.com/evenkeel/evenkeel/trc"
 )
 
 // Defaults of a zero [OperatorOptions].
@@ -59,6 +60,9 @@ type Operator struct {
 	cluster *cluster
 	logger  logr.Logger
 
+	changing sync.Mutex // serialises changes of namespaces and what sets up stores; taken before all others
+	life     *life      // while it runs; guarded by changing, as is options.Namespaces
+
 	mu          sync.Mutex // guards everything below; a leaf
 	controllers []runner
 	started     bool
@@ -71,14 +75,21 @@ type Operator struct {
 type runner interface {
 	controllerName() string
 	finalizerName() (gk string, name string)
-	// findKinds asks for the controller's resources; prepare subscribes it to its stores and sources once that
-	// has succeeded; end takes that back.
+	// findKinds asks for the controller's resources; prepare sets up its stores once that has
+	// succeeded, subscribe connects it to them and its sources; end takes that back.
 	findKinds(ctx context.Context) error
 	prepare() error
+	subscribe() error
 	end()
 	// stores and needs are what prepare has set up.
 	stores() []*sharedStore
 	needs() []need
+	// follows and so on are the steps of [Operator.SetNamespaces].
+	follows() bool
+	closeNamespaces(added, removed []string) (leaving []trc.Key)
+	leaveNamespaces(removed []string, leaving []trc.Key)
+	enterNamespaces(ctx context.Context, added []string)
+	closedNamespaces() []string
 	// custom are the sources that the author brought.
 	custom() []eventsource.Source
 	// run works until ctx ends.
@@ -193,6 +204,8 @@ func (op *Operator) Run(ctx context.Context) error {
 	l := &life{background: background}
 	defer l.stores.Wait()
 	defer stopBackground()
+	op.setLife(l)
+	defer op.setLife(nil)
 	stopEvents, err := op.startEvents(background)
 	if err != nil {
 		return err
@@ -226,6 +239,18 @@ func (op *Operator) start() ([]runner, error) {
 	return slices.Clone(op.controllers), nil
 }
 
+func (op *Operator) setLife(l *life) {
+	op.changing.Lock()
+	defer op.changing.Unlock()
+	op.life = l
+}
+
+func (op *Operator) runners() []runner {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	return slices.Clone(op.controllers)
+}
+
 func (op *Operator) setRunning(running bool) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
@@ -245,6 +270,9 @@ func (op *Operator) Ready() error {
 	for _, c := range controllers {
 		if reason := waiting[c.controllerName()]; reason != nil {
 			errs = append(errs, fmt.Errorf("framework: controller %q waits to start: %w", c.controllerName(), reason))
+		}
+		if closed := c.closedNamespaces(); len(closed) > 0 {
+			errs = append(errs, fmt.Errorf("framework: controller %q: the caches of namespaces %q are not filled yet", c.controllerName(), closed))
 		}
 		for _, source := range c.custom() {
 			if err := source.Err(); err != nil {

@@ -20,13 +20,17 @@ const errorStatusTime = 10 * time.Second
 // reconcile is the life of one run, from reading the primary to carrying out what the author asked
 // for. It is what the scheduler runs.
 func (c *controller[P]) reconcile(life context.Context, key trc.Key, run scheduler.Run) (result scheduler.Result) {
+	ctx, cancel := context.WithTimeoutCause(life, c.options.RunTimeout,
+		fmt.Errorf("framework: the run exceeded ControllerOptions.RunTimeout of %v", c.options.RunTimeout))
+	defer cancel()
+	if !c.gate.enter(key, cancel) { // it will be offered again when the namespace is filled
+		return scheduler.Result{Gone: true}
+	}
+	defer c.gate.leave(key)
 	shared := c.store.Get(key)
 	if shared == nil { // or set aside: then it will come back as an addition
 		return scheduler.Result{Gone: true}
 	}
-	ctx, cancel := context.WithTimeoutCause(life, c.options.RunTimeout,
-		fmt.Errorf("framework: the run exceeded ControllerOptions.RunTimeout of %v", c.options.RunTimeout))
-	defer cancel()
 	rc := c.newContext(key, shared, run)
 	rc.life = life
 	ctx = logr.NewContext(ctx, rc.logger)

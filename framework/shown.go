@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -175,12 +174,7 @@ func (s *sharedStore) covers(key trc.Key) bool {
 	if s.key.labels != "" || s.key.fields != "" {
 		return false
 	}
-	select {
-	case <-s.Synced():
-		return s.key.namespaces == "" || slices.Contains(strings.Split(s.key.namespaces, ","), key.Namespace)
-	default:
-		return false
-	}
+	return s.Covers(key.Namespace)
 }
 
 // convert returns a private copy of o in another form.

@@ -46,7 +46,7 @@ type life struct {
 func (l *life) feed(stores []*sharedStore) {
 	for _, s := range stores {
 		s.feeding.Do(func() {
-			l.stores.Go(func() { s.Run(l.background, s.watched...) })
+			l.stores.Go(s.Feed(l.background, s.watched(s.namespaces)...))
 		})
 	}
 }
@@ -58,11 +58,13 @@ func (op *Operator) operate(ctx context.Context, l *life, c runner) error {
 	if err != nil || ctx.Err() != nil {
 		return err
 	}
-	if err := c.prepare(); err != nil {
+	if err := op.setUp(l, c); err != nil {
+		return err
+	}
+	if err := c.subscribe(); err != nil {
 		return err
 	}
 	op.waits(c, errUnfilled)
-	l.feed(c.stores())
 	if err := op.awaitSync(ctx, c, missed); err != nil || ctx.Err() != nil {
 		return err
 	}
@@ -70,6 +72,17 @@ func (op *Operator) operate(ctx context.Context, l *life, c runner) error {
 	if err := c.run(ctx); err != nil {
 		return fmt.Errorf("framework: controller %q: %w", c.controllerName(), err)
 	}
+	return nil
+}
+
+// setUp has the stores of a controller fed, in the namespaces of this moment.
+func (op *Operator) setUp(l *life, c runner) error {
+	op.changing.Lock()
+	defer op.changing.Unlock()
+	if err := c.prepare(); err != nil {
+		return err
+	}
+	l.feed(c.stores())
 	return nil
 }
 
