@@ -63,6 +63,9 @@ func (i *Informer) Of(primary trc.Key) ([]trc.Object, error) {
 	return i.store.ByIndex(i.options.Index, primary.String())
 }
 
+// Primaries returns the primaries of an object.
+func (i *Informer) Primaries(o trc.Object) []trc.Key { return i.options.Map(o) }
+
 func (i *Informer) primaries(o trc.Object) []string {
 	var values []string
 	for _, key := range i.options.Map(o) {

@@ -33,6 +33,7 @@ type cluster struct {
 	codecs serializer.CodecFactory
 	disco  *discovery.DiscoveryClient
 	logger logr.Logger
+	event  reporter
 	flying flight // the writes of all runs
 	office office // whether they may be sent
 	ledger *trc.Ledger
@@ -52,7 +53,8 @@ type resourceKey struct {
 // storeKey is what two stores must have in common to be one.
 type storeKey struct {
 	resourceKey
-	namespaces     string
+	follows        bool   // the namespaces of the operator, whatever they are
+	namespaces     string // otherwise
 	labels, fields string
 }
 
@@ -60,10 +62,11 @@ type sharedStore struct {
 	*trc.Store
 	key      storeKey
 	resource *resource
-	watched  []trc.Watched
+	feeding  sync.Once
 
-	mu        sync.Mutex // guards below; a leaf
-	onRewound []func()
+	mu         sync.Mutex // guards below; a leaf
+	namespaces []string   // that are watched, "" for all
+	onRewound  []func()
 }
 
 func newCluster(config *rest.Config, scheme *runtime.Scheme, logger logr.Logger) (*cluster, error) {
@@ -99,7 +102,7 @@ func (c *cluster) resourceIn(ctx context.Context, form form, gvk schema.GroupVer
 	if known != nil {
 		return known, nil
 	}
-	// Discovery is a request: never under the lock. Two callers may both make it; either result serves.
+	// Discovery is a request: never under the lock. Two callers may both make it; the first result serves.
 	served, err := c.served(ctx, gvk)
 	if err != nil {
 		return nil, fmt.Errorf("framework: %s: %w; is its CustomResourceDefinition installed?", gvk, err)
@@ -118,6 +121,9 @@ func (c *cluster) resourceIn(ctx context.Context, form form, gvk schema.GroupVer
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if other := c.resources[key]; other != nil {
+		return other, nil
+	}
 	c.resources[key] = r
 	return r, nil
 }
@@ -150,7 +156,7 @@ func (c *cluster) constructors(r *resource) error {
 	}
 	listKind := r.gvk.GroupVersion().WithKind(r.gvk.Kind + "List")
 	if _, err := c.scheme.New(listKind); err != nil {
-		return fmt.Errorf("framework: the list type of %s: %w", r.gvk, err)
+		return fmt.Errorf("%w: the list type of %s: %w", errMisuse, r.gvk, err)
 	}
 	r.newItem = func() Object { o, _ := c.scheme.New(r.gvk); return o.(Object) }
 	r.newList = func() runtime.Object { o, _ := c.scheme.New(listKind); return o }
@@ -174,7 +180,7 @@ func (c *cluster) clientFor(r *resource) (rest.Interface, error) {
 		config.NegotiatedSerializer = newDirectly(c.codecs.WithoutConversion(), r.gvk, r.newItem, r.echoes)
 	}
 	// Built-in kinds have a protobuf form, which is cheaper for both sides.
-	if _, hasProtobuf := r.newItem().(runtime.ProtobufMarshaller); hasProtobuf && config.ContentType == "" {
+	if r.hasProtobuf() && config.ContentType == "" {
 		config.ContentType = runtime.ContentTypeProtobuf
 		config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	}
@@ -188,6 +194,7 @@ func (c *cluster) clientFor(r *resource) (rest.Interface, error) {
 // watching is what a store watches of a resource.
 type watching struct {
 	namespaces     []string // empty for all
+	follows        bool     // they are the operator's, and change with them
 	labels, fields string
 }
 
@@ -201,35 +208,28 @@ func (c *cluster) storeOf(r *resource, w watching) (*sharedStore, error) {
 	if err != nil {
 		return nil, fmt.Errorf("framework: field selector %q: %w", w.fields, err)
 	}
-	namespaces := slices.Compact(slices.Sorted(slices.Values(w.namespaces)))
-	if len(namespaces) == 0 || !r.namespaced {
-		namespaces = []string{""}
+	namespaces := namespaceList(w.namespaces)
+	if !r.namespaced {
+		namespaces, w.follows = []string{""}, false
 	}
 	key := storeKey{
-		resourceKey: resourceKey{gvk: r.gvk, form: r.form},
-		namespaces:  strings.Join(namespaces, ","), labels: selector.String(), fields: w.fields,
+		resourceKey: resourceKey{gvk: r.gvk, form: r.form}, follows: w.follows, labels: selector.String(), fields: w.fields,
+	}
+	if !w.follows {
+		key.namespaces = strings.Join(namespaces, ",")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if shared := c.stores[key]; shared != nil {
 		return shared, nil
 	}
-	shared := &sharedStore{key: key, resource: r}
+	shared := &sharedStore{key: key, resource: r, namespaces: namespaces}
 	shared.Store = trc.NewStore(trc.Options{
 		Name: r.name, Visible: selects(selector, field),
 		OnIncomparable: func(version string) { c.incomparable(shared, version) },
 		OnRewound:      func(progress, listed string) { c.rewound(shared, progress, listed) },
+		OnSetAside:     func(u *trc.Undecoded) { c.setAside(r.gvk, u) },
 	})
-	for _, namespace := range namespaces {
-		watched := trc.Watched{
-			Namespace: namespace,
-			From:      listWatch{resource: r, namespace: namespace, labels: key.labels, fields: w.fields},
-		}
-		if r.form == typedForm {
-			watched.Expected = r.newItem()
-		}
-		shared.watched = append(shared.watched, watched)
-	}
 	shared.Subscribe(func(t trc.Transition) {
 		if t.New == nil {
 			c.memo.drop(r.gvk, trc.KeyOf(t.Old))
@@ -285,20 +285,14 @@ func (c *cluster) allStores() []*sharedStore {
 
 func (s *sharedStore) describe() string {
 	d := s.key.gvk.String()
-	if s.key.namespaces != "" {
-		d += " in " + s.key.namespaces
+	s.mu.Lock()
+	namespaces := strings.Join(s.namespaces, ",")
+	s.mu.Unlock()
+	if namespaces != "" {
+		d += " in " + namespaces
 	}
 	if s.key.labels != "" {
 		d += " with " + s.key.labels
 	}
 	return d
-}
-
-// runStores feeds all stores until ctx ends.
-func (c *cluster) runStores(ctx context.Context) {
-	var stores sync.WaitGroup
-	for _, s := range c.allStores() {
-		stores.Go(func() { s.Run(ctx, s.watched...) })
-	}
-	stores.Wait()
 }

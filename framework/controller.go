@@ -33,11 +33,13 @@ type controller[P Object] struct {
 
 	resource  *resource
 	store     *sharedStore
+	reads     []*sharedStore // that and those of the secondaries
 	sources   []eventsource.Source
 	stops     []func() // of what was subscribed to and started
 	informers map[SecondarySource]*eventsource.Informer
 	scheduler *scheduler.Scheduler[trc.Key]
 	recorder  *timeline.Recorder
+	gate      gate
 	// unresolved are the writes of unknown fate by primary: trc.Key to leftover, never empty.
 	unresolved sync.Map
 }
@@ -145,23 +147,38 @@ func (c *controller[P]) referenceTo(primary P) *corev1.ObjectReference {
 	}
 }
 
-// prepare resolves resources, which asks the API server's discovery, and sets up the stores.
-func (c *controller[P]) prepare(ctx context.Context) error {
+// findKinds asks the API server's discovery for the resources of the controller. It may be repeated.
+func (c *controller[P]) findKinds(ctx context.Context) error {
 	cluster := c.operator.cluster
-	fail := func(err error) error { return fmt.Errorf("framework: controller %q: %w", c.name, err) }
 	var err error
 	if c.resource, err = cluster.resourceOf(ctx, newObject[P](), c.gvk); err != nil {
-		return fail(err)
+		return fmt.Errorf("framework: controller %q: %w", c.name, err)
 	}
-	namespaces := watchedNamespaces(c.options.Namespaces, c.operator.options.Namespaces)
-	c.store, err = cluster.storeOf(c.resource, watching{
-		namespaces: namespaces, labels: c.options.LabelSelector, fields: c.options.FieldSelector,
+	for i := range c.secondaries {
+		d := &c.secondaries[i]
+		if d.resource, err = cluster.resourceOf(ctx, d.object, d.gvk); err != nil {
+			return fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err)
+		}
+	}
+	return nil
+}
+
+// prepare sets up the stores of the resources that were found.
+func (c *controller[P]) prepare() error {
+	fail := func(err error) error { return fmt.Errorf("framework: controller %q: %w", c.name, err) }
+	w := watching{
+		namespaces: watchedNamespaces(c.options.Namespaces, c.operator.options.Namespaces), follows: len(c.options.Namespaces) == 0,
+	}
+	var err error
+	c.store, err = c.operator.cluster.storeOf(c.resource, watching{
+		namespaces: w.namespaces, follows: w.follows, labels: c.options.LabelSelector, fields: c.options.FieldSelector,
 	})
 	if err != nil {
 		return fail(err)
 	}
+	c.reads = append(c.reads, c.store)
 	for i, d := range c.secondaries {
-		informer, err := c.informerFor(ctx, d, namespaces)
+		informer, err := c.informerFor(d, w)
 		if err != nil {
 			return fail(fmt.Errorf("secondary %q: %w", d.name, err))
 		}
@@ -169,19 +186,20 @@ func (c *controller[P]) prepare(ctx context.Context) error {
 		c.sources = append(c.sources, informer)
 	}
 	c.sources = append(c.sources, c.options.Sources...)
-	return c.subscribe()
+	return nil
 }
 
-func (c *controller[P]) informerFor(ctx context.Context, d secondaryDescription, namespaces []string) (*eventsource.Informer, error) {
-	cluster := c.operator.cluster
-	r, err := cluster.resourceOf(ctx, d.object, d.gvk)
+// informerFor makes the source of secondaries, which are watched where w says unless they say otherwise.
+func (c *controller[P]) informerFor(d secondaryDescription, w watching) (*eventsource.Informer, error) {
+	if len(d.namespaces) > 0 {
+		w.namespaces, w.follows = watchedNamespaces(d.namespaces), false
+	}
+	w.labels = d.selector
+	store, err := c.operator.cluster.storeOf(d.resource, w)
 	if err != nil {
 		return nil, err
 	}
-	store, err := cluster.storeOf(r, watching{namespaces: watchedNamespaces(d.namespaces, namespaces), labels: d.selector})
-	if err != nil {
-		return nil, err
-	}
+	c.reads = append(c.reads, store)
 	if d.mapper == nil {
 		d.mapper = eventsource.OwnedBy(c.gvk.GroupKind(), !c.resource.namespaced)
 	}
@@ -189,6 +207,20 @@ func (c *controller[P]) informerFor(ctx context.Context, d secondaryDescription,
 		Name: d.name, Index: c.name + "/" + d.name, Kind: d.gvk.Kind,
 		Map: c.guardedMapper(d.name, d.mapper), Filter: c.guardedFilter(d.name, d.filter),
 	}), nil
+}
+
+func (c *controller[P]) stores() []*sharedStore { return c.reads }
+
+// needs are what must be filled before the first run.
+func (c *controller[P]) needs() []need {
+	var all []need
+	for _, s := range c.reads {
+		all = append(all, need{name: "the cache of " + s.describe(), synced: s.Synced(), err: s.Err})
+	}
+	for _, source := range c.custom() {
+		all = append(all, need{name: fmt.Sprintf("source %q", source.Name()), synced: source.Synced(), err: source.Err})
+	}
+	return all
 }
 
 // subscribe connects stores and sources with the scheduler, which keeps their events until it runs.

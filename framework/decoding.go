@@ -98,7 +98,9 @@ func (d itemDecoder) event(data []byte) (Object, error) {
 	if o == nil {
 		o = d.newItem()
 		if err := decode(data, o); err != nil {
-			return nil, err
+			if o, err = undecoded(data, o, err); err != nil {
+				return nil, err
+			}
 		}
 	}
 	d.echoes.passed(o.GetResourceVersion())

@@ -9,6 +9,9 @@ type CacheState struct {
 	// Ahead is how many objects are shown newer than the watch has delivered, from own writes. It is
 	// bounded: beyond, writes wait.
 	Ahead int
+	// SetAside is how many objects there are beside them that do not fit their Go type. They are not read and
+	// have no runs until they fit; each is told of once in the log and as a Kubernetes event.
+	SetAside int
 	// Comparable is false if the resourceVersions are no integers: then own writes are not filtered.
 	Comparable bool
 	// Err is what is wrong with it, nil if nothing is.
@@ -32,7 +35,7 @@ func (op *Operator) Occupancy() Occupancy {
 	o := Occupancy{Confirmed: op.cluster.memo.len()}
 	o.Edges, o.Forgotten = op.cluster.ledger.Len()
 	for _, s := range op.cluster.allStores() {
-		o.Caches = append(o.Caches, CacheState{Cache: s.describe(), Objects: s.Len(), Ahead: s.Ahead(), Comparable: s.Comparable(), Err: s.Err()})
+		o.Caches = append(o.Caches, CacheState{Cache: s.describe(), Objects: s.Len(), Ahead: s.Ahead(), SetAside: len(s.AllSetAside()), Comparable: s.Comparable(), Err: s.Err()})
 	}
 	return o
 }

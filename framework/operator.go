@@ -1,10 +1,10 @@
 package framework
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -21,6 +21,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/timeline"
+	"github.com/evenkeel/evenkeel/trc"
 )
 
 // Defaults of a zero [OperatorOptions].
@@ -42,9 +43,11 @@ type OperatorOptions struct {
 	// Logger takes everything the operator logs. Default: nothing is logged. Verbosity 0 is state
 	// changes and failures, 1 a line per run, 2 causes, 4 the traffic of caches.
 	Logger logr.Logger
-	// SyncTimeout bounds the wait for the first list of every cache at the start. Default 2 minutes;
-	// too low fails on large clusters, too high hides missing rights.
+	// SyncTimeout bounds the wait for the first list of every cache, and for every source, at the start. Default
+	// 2 minutes; too low fails on large clusters, too high hides missing rights.
 	SyncTimeout time.Duration
+	// StartPolicy is what happens then. Default: [WaitForKinds].
+	StartPolicy StartPolicy
 	// Grace is how long runs in flight may go on when the operator stops, before their ctx ends.
 	// Default 10 s; negative for none.
 	Grace time.Duration
@@ -62,10 +65,14 @@ type Operator struct {
 	// election is nil if there is none.
 	election *election
 
+	changing sync.Mutex // serialises changes of namespaces and what sets up stores; taken before all others
+	life     *life      // while it runs; guarded by changing, as is options.Namespaces
+
 	mu          sync.Mutex // guards everything below; a leaf
 	controllers []runner
 	started     bool
-	ready       bool
+	running     bool
+	waiting     map[string]error // why a controller has not started yet, by its name
 	recorder    events.EventRecorder
 }
 
@@ -73,10 +80,21 @@ type Operator struct {
 type runner interface {
 	controllerName() string
 	finalizerName() (gk string, name string)
-	// prepare resolves the controller's resources and subscribes it to its stores and sources; end
-	// takes that back.
-	prepare(ctx context.Context) error
+	// findKinds asks for the controller's resources; prepare sets up its stores once that has
+	// succeeded, subscribe connects it to them and its sources; end takes that back.
+	findKinds(ctx context.Context) error
+	prepare() error
+	subscribe() error
 	end()
+	// stores and needs are what prepare has set up.
+	stores() []*sharedStore
+	needs() []need
+	// follows and so on are the steps of [Operator.SetNamespaces].
+	follows() bool
+	closeNamespaces(added, removed []string) (leaving []trc.Key)
+	leaveNamespaces(removed []string, leaving []trc.Key)
+	enterNamespaces(ctx context.Context, added []string)
+	closedNamespaces() []string
 	// custom are the sources that the author brought.
 	custom() []eventsource.Source
 	// run works until ctx ends.
@@ -107,6 +125,9 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	}
 	options.LeaderElection = options.LeaderElection.resolved(options.Name, inferNamespace(serviceAccountNamespace))
 	errs = append(errs, options.LeaderElection.validate())
+	if options.StartPolicy < WaitForKinds || options.StartPolicy > WaitForAll {
+		errs = append(errs, fmt.Errorf("framework: OperatorOptions: StartPolicy %d: must be WaitForKinds, FailStart or WaitForAll", options.StartPolicy))
+	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}
@@ -139,6 +160,7 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 		return nil, err
 	}
 	op := &Operator{options: options, cluster: cluster, logger: options.Logger}
+	cluster.event = op.event
 	if options.LeaderElection.Mode == Always {
 		op.election, err = newElection(cluster, options.LeaderElection, options.Logger)
 	}
@@ -176,8 +198,9 @@ func (op *Operator) add(c runner) error {
 	return nil
 }
 
-// Run works until ctx ends or something it cannot work without fails: all caches are filled in
-// parallel, then the controllers start. At the end no run starts any more, those in flight may
+// Run works until ctx ends or something it cannot work without fails: every controller starts as soon as
+// the caches that it reads are filled, which happens in parallel; what happens where they cannot be is up to
+// [OperatorOptions.StartPolicy]. At the end no run starts any more, those in flight may
 // finish within the grace period, and nothing is written after Run has returned. It returns nil
 // after an orderly stop, otherwise an error that says which part failed. An operator runs once.
 func (op *Operator) Run(ctx context.Context) error {
@@ -187,36 +210,23 @@ func (op *Operator) Run(ctx context.Context) error {
 	}
 	// Also what runs write that have ignored their cancellation.
 	defer op.cluster.flying.end()
+	defer op.setRunning(false)
 	ctx = logr.NewContext(ctx, op.logger)
 	// Caches and events outlive the runs that use them.
 	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
-	var stores sync.WaitGroup
-	defer stores.Wait()
+	l := &life{background: background}
+	defer l.stores.Wait()
 	defer stopBackground()
-
 	if err := op.checkElection(ctx); err != nil {
 		return err
 	}
-	for _, c := range controllers {
-		defer c.end()
-		if err := c.prepare(ctx); err != nil && ctx.Err() == nil {
-			return err
-		} else if err != nil {
-			return nil // an orderly stop
-		}
-	}
+	op.setLife(l)
+	defer op.setLife(nil)
 	stopEvents, err := op.startEvents(background)
 	if err != nil {
 		return err
 	}
 	defer stopEvents()
-	stores.Go(func() { op.cluster.runStores(background) })
-	if err := op.awaitSync(ctx, controllers); err != nil || ctx.Err() != nil {
-		return err
-	}
-	op.setReady(true)
-	defer op.setReady(false)
-	op.logger.Info("started", "controllers", len(controllers))
 
 	err = op.work(ctx, background, controllers)
 	op.logger.Info("stopped")
@@ -231,12 +241,8 @@ func (op *Operator) work(ctx, background context.Context, controllers []runner) 
 	resign := op.elect(background, stop, controllers)
 	group, groupCtx := errgroup.WithContext(ctx)
 	for _, c := range controllers {
-		group.Go(func() error {
-			if err := c.run(groupCtx); err != nil {
-				return fmt.Errorf("framework: controller %q: %w", c.controllerName(), err)
-			}
-			return nil
-		})
+		defer c.end()
+		group.Go(func() error { return op.operate(groupCtx, l, c) })
 	}
 	err := group.Wait()
 	op.cluster.flying.end()
@@ -252,75 +258,68 @@ func (op *Operator) start() ([]runner, error) {
 	if len(op.controllers) == 0 {
 		return nil, errors.New("framework: no controller is registered")
 	}
-	op.started = true
+	op.started, op.running = true, true
+	op.waiting = map[string]error{}
+	for _, c := range op.controllers {
+		op.waiting[c.controllerName()] = errUnfilled
+	}
 	return slices.Clone(op.controllers), nil
 }
 
-// awaitSync waits for the first list of all stores and for the authors' sources; a ctx that ends
-// meanwhile is an orderly stop.
-func (op *Operator) awaitSync(ctx context.Context, controllers []runner) error {
-	timeout := time.NewTimer(op.options.SyncTimeout)
-	defer timeout.Stop()
-	for _, s := range op.cluster.allStores() {
-		select {
-		case <-s.Synced():
-		case <-ctx.Done():
-			return nil
-		case <-timeout.C:
-			return fmt.Errorf("framework: the cache of %s is not filled after %v: %w", s.describe(), op.options.SyncTimeout,
-				cmp.Or(s.Err(), errors.New("the API server has not answered the first list yet")))
-		}
+func (op *Operator) setLife(l *life) {
+	op.changing.Lock()
+	defer op.changing.Unlock()
+	op.life = l
+}
+
+func (op *Operator) runners() []runner {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	return slices.Clone(op.controllers)
+}
+
+func (op *Operator) setRunning(running bool) {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	op.running = running
+}
+
+// Ready returns nil while the operator works or could at once: it is running, every controller has started, and no
+// watch, no source and no request for the lease is failing. An instance that stands by is ready, or a rolling update
+// would wait for it in vain; [Operator.Leading] tells them apart. Otherwise the error names all that is not
+// well. It suits a readiness probe.
+func (op *Operator) Ready() error {
+	op.mu.Lock()
+	running, controllers, waiting := op.running, slices.Clone(op.controllers), maps.Clone(op.waiting)
+	op.mu.Unlock()
+	if !running {
+		return errors.New("framework: the operator is not running")
 	}
+	var errs []error
 	for _, c := range controllers {
+		if reason := waiting[c.controllerName()]; reason != nil {
+			errs = append(errs, fmt.Errorf("framework: controller %q waits to start: %w", c.controllerName(), reason))
+		}
+		if closed := c.closedNamespaces(); len(closed) > 0 {
+			errs = append(errs, fmt.Errorf("framework: controller %q: the caches of namespaces %q are not filled yet", c.controllerName(), closed))
+		}
 		for _, source := range c.custom() {
-			select {
-			case <-source.Synced():
-			case <-ctx.Done():
-				return nil
-			case <-timeout.C:
-				return fmt.Errorf("framework: controller %q: source %q is not synced after %v: %w", c.controllerName(), source.Name(),
-					op.options.SyncTimeout, cmp.Or(source.Err(), errors.New("it reports no failure")))
+			if err := source.Err(); err != nil {
+				errs = append(errs, fmt.Errorf("framework: controller %q: source %q fails: %w", c.controllerName(), source.Name(), err))
 			}
 		}
 	}
-	return nil
-}
-
-func (op *Operator) setReady(ready bool) {
-	op.mu.Lock()
-	defer op.mu.Unlock()
-	op.ready = ready
-}
-
-// Ready returns nil while the operator works or could at once: it is running, its caches are filled, and no
-// watch, no source and no request for the lease is failing. An instance that stands by is ready, or a
-// rolling update would wait for it in vain; [Operator.Leading] tells them apart. Otherwise the error names what
-// is not well. It suits a readiness probe.
-func (op *Operator) Ready() error {
-	op.mu.Lock()
-	ready, controllers := op.ready, slices.Clone(op.controllers)
-	op.mu.Unlock()
-	if !ready {
-		return errors.New("framework: the operator is not running, or its caches are not filled yet")
-	}
 	if op.election != nil {
 		if err := op.election.lastErr(); err != nil {
-			return fmt.Errorf("framework: leader election: %s: %w", op.election.describe(), err)
+			errs = append(errs, fmt.Errorf("framework: leader election: %s: %w", op.election.describe(), err))
 		}
 	}
 	for _, s := range op.cluster.allStores() {
 		if err := s.Err(); err != nil {
-			return fmt.Errorf("framework: the watch of %s fails: %w", s.describe(), err)
+			errs = append(errs, fmt.Errorf("framework: the watch of %s fails: %w", s.describe(), err))
 		}
 	}
-	for _, c := range controllers {
-		for _, source := range c.custom() {
-			if err := source.Err(); err != nil {
-				return fmt.Errorf("framework: controller %q: source %q fails: %w", c.controllerName(), source.Name(), err)
-			}
-		}
-	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // Writer returns what writes go through that are made outside of any run, by whatever goroutine, as the

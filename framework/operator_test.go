@@ -78,7 +78,7 @@ var _ = Describe("A stop", func() {
 
 var _ = Describe("A start", func() {
 	It("fails with the name of what is not served", func() {
-		op := newOperator(framework.OperatorOptions{})
+		op := newOperator(framework.OperatorOptions{StartPolicy: framework.FailStart, SyncTimeout: time.Second})
 		Expect(framework.Register(op, unserved{}, framework.ControllerOptions[*unstructuredObject]{
 			GroupVersionKind: webpagev1.GroupVersion.WithKind("Unserved"),
 		})).To(Succeed())

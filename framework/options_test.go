@@ -49,8 +49,8 @@ func (source) Synced() <-chan struct{}                         { return nil }
 func (source) Err() error                                      { return nil }
 
 func TestNewOperatorNamesEveryBadOption(t *testing.T) {
-	_, err := framework.NewOperator(nil, framework.OperatorOptions{Namespaces: []string{"UPPER"}, SyncTimeout: -1})
-	expectError(t, err, "config is nil", `"UPPER"`, "SyncTimeout -1ns")
+	_, err := framework.NewOperator(nil, framework.OperatorOptions{Namespaces: []string{"UPPER"}, SyncTimeout: -1, StartPolicy: 7})
+	expectError(t, err, "config is nil", `"UPPER"`, "SyncTimeout -1ns", "StartPolicy 7")
 	_, err = framework.NewOperator(&rest.Config{}, framework.OperatorOptions{Namespaces: []string{framework.AllNamespaces, "a"}})
 	expectError(t, err, "AllNamespaces must be the only element")
 }

@@ -34,6 +34,12 @@ type resource struct {
 	echoes *echoes
 }
 
+// hasProtobuf tells built-in kinds, of which the server answers nothing that does not fit.
+func (r *resource) hasProtobuf() bool {
+	_, has := r.newItem().(runtime.ProtobufMarshaller)
+	return has && r.form == typedForm
+}
+
 // form is how objects are represented.
 type form int
 
@@ -77,8 +83,14 @@ func (l listWatch) List(ctx context.Context, options metav1.ListOptions) (runtim
 		options.ResourceVersion = ""
 	}
 	list := l.newList()
-	err := l.inForm(l.client.Get(), "List").NamespaceIfScoped(l.namespace, l.namespace != "").Resource(l.name).
-		SpecificallyVersionedParams(&options, parameters, parametersVersion).Do(ctx).Into(list)
+	result := l.inForm(l.client.Get(), "List").NamespaceIfScoped(l.namespace, l.namespace != "").Resource(l.name).
+		SpecificallyVersionedParams(&options, parameters, parametersVersion).Do(ctx)
+	err := result.Into(list)
+	if raw, failed := result.Raw(); err != nil && failed == nil && l.form == typedForm {
+		if found, notJSON := l.listOneByOne(raw); notJSON == nil {
+			return found, nil
+		}
+	}
 	if only, ok := list.(*metav1.PartialObjectMetadataList); ok {
 		for i := range only.Items {
 			only.Items[i].SetGroupVersionKind(l.gvk)

@@ -20,13 +20,17 @@ const errorStatusTime = 10 * time.Second
 // reconcile is the life of one run, from reading the primary to carrying out what the author asked
 // for. It is what the scheduler runs.
 func (c *controller[P]) reconcile(life context.Context, key trc.Key, run scheduler.Run) (result scheduler.Result) {
-	shared := c.store.Get(key)
-	if shared == nil {
-		return scheduler.Result{Gone: true}
-	}
 	ctx, cancel := context.WithTimeoutCause(life, c.options.RunTimeout,
 		fmt.Errorf("framework: the run exceeded ControllerOptions.RunTimeout of %v", c.options.RunTimeout))
 	defer cancel()
+	if !c.gate.enter(key, cancel) { // it will be offered again when the namespace is filled
+		return scheduler.Result{Gone: true}
+	}
+	defer c.gate.leave(key)
+	shared := c.store.Get(key)
+	if shared == nil { // or set aside: then it will come back as an addition
+		return scheduler.Result{Gone: true}
+	}
 	rc := c.newContext(key, shared, run)
 	rc.life = life
 	ctx = logr.NewContext(ctx, rc.logger)
@@ -100,7 +104,11 @@ func (c *controller[P]) leave(key trc.Key, w *writer) {
 func (c *controller[P]) keep(key trc.Key, left leftover) {
 	c.unresolved.Store(key, left)
 	// Had the primary gone during the run, there was nothing to forget when that was told.
-	if now := c.store.Get(key); now == nil || now.GetUID() != left.of {
+	now := c.store.Get(key)
+	if aside := c.store.SetAside(key); aside != nil {
+		now = aside
+	}
+	if now == nil || now.GetUID() != left.of {
 		c.unresolved.Delete(key)
 	}
 }

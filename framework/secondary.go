@@ -18,7 +18,8 @@ import (
 // fields must not be changed after that.
 //
 // Reads see the cache with the operator's own writes laid over it, and never block. What they return
-// are private copies.
+// are private copies. A read that would have to return an object that does not fit S, which a
+// CustomResourceDefinition may let in, is an error.
 type Secondary[S Object] struct {
 	// Name of the event source, unique within the controller. Default: the kind in lower case.
 	Name string
@@ -98,8 +99,12 @@ func (s *Secondary[S]) GetNamed(c Lookup, namespace, name string) (S, error) {
 	if err != nil {
 		return none, err
 	}
-	o := source.Store().Get(trc.Key{Namespace: namespace, Name: name})
+	key := trc.Key{Namespace: namespace, Name: name}
+	o := source.Store().Get(key)
 	if o == nil {
+		if u := source.Store().SetAside(key); u != nil {
+			return none, setAsideError(c, u)
+		}
 		return none, nil
 	}
 	return copyOf[S](o), nil
@@ -108,6 +113,9 @@ func (s *Secondary[S]) GetNamed(c Lookup, namespace, name string) (S, error) {
 func (s *Secondary[S]) shared(c Lookup) ([]trc.Object, error) {
 	source, err := c.informer(s)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkSetAside(c, source.Store(), source.Primaries); err != nil {
 		return nil, err
 	}
 	return source.Of(c.primaryKey())
@@ -122,6 +130,7 @@ type secondaryDescription struct {
 	selector   string
 	mapper     eventsource.Mapper
 	filter     func(old, new trc.Object) bool
+	resource   *resource // once resolved
 }
 
 func (s *Secondary[S]) describe() secondaryDescription {

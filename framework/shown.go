@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -160,7 +159,7 @@ func (c *cluster) current(ctx context.Context, r *resource, key trc.Key) (Object
 		return o.DeepCopyObject().(Object), nil
 	}
 	// One that keeps metadata only, or cannot convert it, may cover it and show it all the same.
-	if slices.ContainsFunc(c.storesOf(r.gvk), func(s *sharedStore) bool { return s.covers(key) && s.Get(key) == nil }) {
+	if slices.ContainsFunc(c.storesOf(r.gvk), func(s *sharedStore) bool { return s.covers(key) && s.Get(key) == nil && s.SetAside(key) == nil }) {
 		return nil, nil
 	}
 	o, err := r.get(ctx, key)
@@ -175,12 +174,7 @@ func (s *sharedStore) covers(key trc.Key) bool {
 	if s.key.labels != "" || s.key.fields != "" {
 		return false
 	}
-	select {
-	case <-s.Synced():
-		return s.key.namespaces == "" || slices.Contains(strings.Split(s.key.namespaces, ","), key.Namespace)
-	default:
-		return false
-	}
+	return s.Covers(key.Namespace)
 }
 
 // convert returns a private copy of o in another form.

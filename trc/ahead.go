@@ -37,7 +37,7 @@ func (e *entry) hides(version uint64, f *filing) bool {
 	if version < e.version {
 		return true
 	}
-	return e.gone && f.object != nil && f.object.GetUID() == e.uid
+	return e.gone && f.uid() == e.uid
 }
 
 // Ahead returns the number of keys whose shown state is ahead of their watch.

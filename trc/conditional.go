@@ -43,7 +43,7 @@ func (s *Store) becomeIncomparableLocked(version string) {
 		if e.gone {
 			s.deleted.add(e.uid, true)
 		}
-		if e.gone && e.base.object != nil && e.base.object.GetUID() == e.uid {
+		if e.gone && e.base.uid() == e.uid {
 			e.version = 0
 			s.keepLocked(e)
 		} else {
@@ -54,14 +54,15 @@ func (s *Store) becomeIncomparableLocked(version string) {
 
 // noteDeletedLocked notes if the watch of a key goes over to f from an object that f is not.
 func (s *Store) noteDeletedLocked(key Key, e *entry, f *filing) {
-	var before Object
+	var before types.UID
 	if e != nil {
-		before = e.base.object
-	} else if it := s.items.find(key); it != nil {
-		before = it.object
+		before = e.base.uid()
+	} else {
+		now := s.filingLocked(key)
+		before = now.uid()
 	}
-	if before != nil && (f.object == nil || f.object.GetUID() != before.GetUID()) {
-		s.deleted.add(before.GetUID(), false)
+	if before != "" && f.uid() != before {
+		s.deleted.add(before, false)
 	}
 }
 
@@ -69,9 +70,9 @@ func (s *Store) noteDeletedLocked(key Key, e *entry, f *filing) {
 // object that is proven gone: nothing (nil), or that the key is absent.
 func (s *Store) judgeLocked(e *entry, f *filing) *filing {
 	switch {
-	case f.object == nil || !s.deleted.proven(f.object.GetUID()) || e != nil && e.uid == f.object.GetUID():
+	case f.uid() == "" || !s.deleted.proven(f.uid()) || e != nil && e.uid == f.uid():
 		return f
-	case e != nil && e.base.object == nil:
+	case e != nil && e.base.uid() == "":
 		return nil
 	}
 	return &filing{}
@@ -125,8 +126,10 @@ func (s *Store) linkLocked(w *Watch, key Key, answer *filing, visible bool, proo
 		}
 		e.base, e.links = before.base, append(before.links, before.tip)
 	} else {
-		e.base = s.items.filing(key)
+		e.base = s.filingLocked(key)
 		switch {
+		case e.base.aside != nil:
+			return
 		case !w.listed || !proof.holdsOf(&e.base, answer):
 			return
 		case e.base.object == nil && (!visible || s.deleted.has(uid)):
@@ -158,17 +161,17 @@ func (s *Store) hideLocked(e *entry) {
 	s.deleted.add(e.uid, true)
 	e.version = 0
 	if before := s.ahead[e.key]; before == nil {
-		e.base = s.items.filing(e.key)
+		e.base = s.filingLocked(e.key)
 	} else if before.uid == e.uid {
 		e.base = before.base
 	} else {
 		return
 	}
-	switch base := e.base.object; {
-	case base != nil && base.GetUID() == e.uid:
+	switch base := e.base.uid(); base {
+	case e.uid:
 		s.keepLocked(e)
 		s.showLocked(e.key, &e.result, false, false)
-	case base == nil:
+	case "":
 		s.forgetLocked(e.key)
 		s.showLocked(e.key, &e.result, false, false)
 	}

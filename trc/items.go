@@ -60,6 +60,7 @@ type posting struct {
 // filing is an object, or none, with what is not to be found out under the lock.
 type filing struct {
 	object Object
+	aside  *Undecoded // instead of the object
 	values []filedUnder
 	last   managed
 }

@@ -16,6 +16,20 @@ type Object interface {
 	runtime.Object
 }
 
+// Undecoded stands for an object that exists, but of which the Go type cannot hold everything. What feeds a
+// [Watch] delivers it in the place of the object, as a pointer; see [Store.SetAside].
+type Undecoded struct {
+	// Object is what could be decoded. Its metadata is complete; nothing else of it may be relied on.
+	Object
+	// Err says what does not fit.
+	Err error
+}
+
+// DeepCopyObject copies the object; the error is shared.
+func (u *Undecoded) DeepCopyObject() runtime.Object {
+	return &Undecoded{Object: u.Object.DeepCopyObject().(Object), Err: u.Err}
+}
+
 // Key names an object within its resource; Namespace is empty for cluster-scoped ones.
 type Key = types.NamespacedName
 
@@ -47,6 +61,10 @@ func (s *Store) take(item any) (filing, error) {
 	o, err := objectOf(item)
 	if err != nil {
 		return filing{}, err
+	}
+	if u, ok := o.(*Undecoded); ok {
+		dropManagedFields(u.Object)
+		return filing{aside: u}, nil
 	}
 	f := filing{object: o, last: lastManagerOf(o)}
 	if !s.options.KeepManagedFields {

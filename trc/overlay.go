@@ -36,6 +36,9 @@ func (s *Store) Acknowledge(o Object, proof Proof) error {
 	if answer[0], err = s.take(o); err != nil {
 		return fmt.Errorf("trc: store %s: acknowledge: %w", s.options.Name, err)
 	}
+	if answer[0].aside != nil {
+		return fmt.Errorf("trc: store %s: acknowledge %s: %w", s.options.Name, KeyOf(o), answer[0].aside.Err)
+	}
 	visible := s.options.Visible == nil || s.options.Visible(o)
 	s.lockFiled(answer[:])
 	s.acknowledgeLocked(KeyOf(o), &answer[0], visible, proof)
@@ -71,6 +74,10 @@ func (s *Store) acknowledgeLocked(key Key, answer *filing, visible bool, proof P
 // tellLateLocked tells the step from an answer to what is shown instead, unless that is it.
 func (s *Store) tellLateLocked(key Key, answer Object) {
 	var shown Object
+	if aside := s.aside[key]; aside != nil && aside.undecoded.GetUID() == answer.GetUID() {
+		aside.missed(answer)
+		return
+	}
 	if it := s.items.find(key); it != nil {
 		shown = it.object
 	}
@@ -124,7 +131,7 @@ func (s *Store) goneLocked(key Key, uid types.UID, version string) {
 func (s *Store) overlayLocked(e *entry) bool {
 	before := s.ahead[e.key]
 	if before == nil {
-		e.base = s.items.filing(e.key)
+		e.base = s.filingLocked(e.key)
 	} else {
 		e.base = before.base
 		switch {
@@ -139,7 +146,7 @@ func (s *Store) overlayLocked(e *entry) bool {
 			e.version = max(before.version, e.version)
 		}
 	}
-	if e.version <= e.watch.progress && (e.base.object == nil || e.base.object.GetUID() != e.uid) {
+	if e.version <= e.watch.progress && e.base.uid() != e.uid {
 		return false // the watch has seen it go
 	}
 	s.keepLocked(e)

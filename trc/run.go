@@ -34,14 +34,12 @@ type Watched struct {
 //
 // If the environment variable KUBE_CACHE_MUTATION_DETECTOR is true, the first call compares every
 // second what entered the store with a copy, and panics if somebody changed it.
-func (s *Store) Run(ctx context.Context, watched ...Watched) {
-	var running sync.WaitGroup
-	detecting, stopDetecting := context.WithCancel(ctx)
-	s.detecting.Do(func() {
-		running.Go(func() { s.detector.Run(detecting.Done()) })
-	})
+func (s *Store) Run(ctx context.Context, watched ...Watched) { s.Feed(ctx, watched...)() }
+
+// Feed adds the given watches, and returns the function that feeds them as [Store.Run] does, which must be called.
+// A watch that is removed in between is not fed.
+func (s *Store) Feed(ctx context.Context, watched ...Watched) (run func()) {
 	// All are added before any is fed, or the first might pass for all of them.
-	var reflectors sync.WaitGroup
 	feeds := make([]func(), len(watched))
 	s.mu.Lock()
 	for i, from := range watched {
@@ -54,6 +52,15 @@ func (s *Store) Run(ctx context.Context, watched ...Watched) {
 		}
 	}
 	s.mu.Unlock()
+	return func() { s.feed(ctx, feeds) }
+}
+
+func (s *Store) feed(ctx context.Context, feeds []func()) {
+	var running, reflectors sync.WaitGroup
+	detecting, stopDetecting := context.WithCancel(ctx)
+	s.detecting.Do(func() {
+		running.Go(func() { s.detector.Run(detecting.Done()) })
+	})
 	for _, feed := range feeds {
 		reflectors.Go(feed)
 	}

@@ -34,6 +34,9 @@ type Options struct {
 	// been dropped, and every listed object is told as changed, though its version be the same. What the
 	// owner remembers of versions (a ledger, a memo) is void. It is called as OnIncomparable is.
 	OnRewound func(progress, listed string)
+	// OnSetAside is called when an object is set aside, and again when what does not fit is another. It is
+	// called as OnIncomparable is. See [Store.SetAside].
+	OnSetAside func(*Undecoded)
 }
 
 // Store is the resources of one kind as readers see them. Create it with [NewStore].
@@ -47,6 +50,7 @@ type Store struct {
 	items        items
 	watches      map[string]*Watch // by namespace
 	ahead        map[Key]*entry
+	aside        map[Key]*setAside
 	room         chan struct{} // closed when the overlay is no longer full; nil if nobody waits
 	incomparable bool
 	deleted      recentlyDeleted // while incomparable
@@ -68,6 +72,7 @@ func NewStore(options Options) *Store {
 		items:    newItems(),
 		watches:  map[string]*Watch{},
 		ahead:    map[Key]*entry{},
+		aside:    map[Key]*setAside{},
 		synced:   make(chan struct{}),
 	}
 }
@@ -127,6 +132,11 @@ func (s *Store) Synced() <-chan struct{} { return s.synced }
 // showLocked changes what readers see of a key to f, or to nothing if f has no object, and queues the
 // transition. Renewed says that an object is another one even at the same version.
 func (s *Store) showLocked(key Key, f *filing, initial, renewed bool) {
+	if f.aside != nil {
+		s.setAsideLocked(key, f.aside)
+		return
+	}
+	s.fetchLocked(key, f)
 	o := f.object
 	if o == nil {
 		if old := s.items.remove(key); old != nil {

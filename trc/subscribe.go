@@ -8,9 +8,9 @@ import (
 // Transition is a step of what readers see of one object. Old is nil for an addition, New for a
 // deletion; both have the same UID otherwise.
 //
-// The steps of one object form a chain: the New of one is the Old of the next. There are two exceptions:
-// steps that are Late, and an object of a namespace that was removed and added again, which comes as
-// an addition anew.
+// The steps of one object form a chain: the New of one is the Old of the next. There are three exceptions:
+// steps that are Late, an object of a namespace that was removed and added again, and one that was set aside for
+// a while (see [Store.SetAside]): these come as additions anew.
 type Transition struct {
 	Old, New Object
 	// Initial is set for objects that were there when the subscription began or that a list found.

@@ -3,6 +3,7 @@ package trc
 import (
 	"context"
 	"fmt"
+	"maps"
 	"strconv"
 	"sync/atomic"
 
@@ -21,6 +22,7 @@ type Watch struct {
 	progress uint64 // up to which version everything is in the store
 	ahead    byVersion
 	listed   bool
+	filled   chan struct{} // closed when it is listed, or removed
 	removed  bool
 	stop     context.CancelFunc // ends what feeds it; nil if that is not Run
 
@@ -44,7 +46,7 @@ func (s *Store) AddWatch(namespace string) *Watch {
 func (s *Store) addWatchLocked(namespace string) *Watch {
 	w := s.watches[namespace]
 	if w == nil {
-		w = &Watch{store: s, namespace: namespace}
+		w = &Watch{store: s, namespace: namespace, filled: make(chan struct{})}
 		s.watches[namespace] = w
 	}
 	return w
@@ -64,12 +66,14 @@ func (s *Store) RemoveWatch(namespace string) {
 	}
 	delete(s.watches, namespace)
 	w.removed = true
+	w.closeFilledLocked()
 	for _, key := range s.aheadOfLocked(w) {
 		s.forgetLocked(key)
 	}
 	for _, o := range s.items.objects(namespace) {
 		s.items.remove(KeyOf(o))
 	}
+	maps.DeleteFunc(s.aside, func(key Key, _ *setAside) bool { return namespace == "" || key.Namespace == namespace })
 	s.closeSyncedLocked()
 	stop := w.stop
 	s.unlockAndDeliver()
@@ -146,7 +150,7 @@ func (w *Watch) Replace(items []any, resourceVersion string) error {
 	}
 	for i, item := range items {
 		objects[i], _ = s.take(item)
-		keys[i] = KeyOf(objects[i].object)
+		keys[i] = KeyOf(item.(Object))
 		listed[keys[i]] = struct{}{}
 	}
 	s.lockFiled(objects)
@@ -167,6 +171,7 @@ func (w *Watch) Replace(items []any, resourceVersion string) error {
 	}
 	s.passLocked(w, version)
 	w.listed = true
+	w.closeFilledLocked()
 	s.closeSyncedLocked()
 	s.unlockAndDeliver()
 	return nil
@@ -180,6 +185,11 @@ func (s *Store) unlistedLocked(w *Watch, listed map[Key]struct{}) []Key {
 			if _, ok := listed[key]; !ok {
 				keys = append(keys, key)
 			}
+		}
+	}
+	for key := range s.aside {
+		if _, ok := listed[key]; !ok && s.watchOfLocked(key.Namespace) == w {
+			keys = append(keys, key)
 		}
 	}
 	for _, key := range s.aheadOfLocked(w) {
@@ -199,6 +209,35 @@ func (s *Store) rewindLocked(w *Watch, listed string) {
 	for _, key := range s.aheadOfLocked(w) {
 		s.forgetLocked(key)
 	}
+}
+
+func (w *Watch) closeFilledLocked() {
+	select {
+	case <-w.filled:
+	default:
+		close(w.filled)
+	}
+}
+
+// Filled is closed once the watch of a namespace, as it was added, has delivered its first list, or is removed. It is
+// closed too if there is none.
+func (s *Store) Filled(namespace string) <-chan struct{} {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if w := s.watches[namespace]; w != nil {
+		return w.filled
+	}
+	none := make(chan struct{})
+	close(none)
+	return none
+}
+
+// Covers reports whether the objects of a namespace are watched, and listed.
+func (s *Store) Covers(namespace string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	w := s.watchOfLocked(namespace)
+	return w != nil && w.listed
 }
 
 func (s *Store) closeSyncedLocked() {

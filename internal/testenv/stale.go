@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -20,8 +21,8 @@ type StaleServer struct {
 	// Config is the administrator's of the Env, for this server.
 	Config *rest.Config
 
-	way  *etcdWay
-	stop func() error
+	way    *etcdWay
+	server *envtest.APIServer
 }
 
 // StartStaleServer starts a second API server, which is up to date until it is paused. Stop it before
@@ -41,14 +42,20 @@ func (e *Env) StartStaleServer() (*StaleServer, error) {
 	second.Configure().
 		Set("service-account-issuer", first.SecureServing.URL("https", "/").String()).
 		Set("service-account-key-file", filepath.Join(first.CertDir, "sa-signer.crt")).
-		Set("service-account-signing-key-file", filepath.Join(first.CertDir, "sa-signer.key"))
+		Set("service-account-signing-key-file", filepath.Join(first.CertDir, "sa-signer.key")).
+		// Watches that are under way would hold up its end for a minute.
+		Set("shutdown-watch-termination-grace-period", "1s")
+	// A folder of ours outlives a restart, with the certificates in it.
+	if second.CertDir, err = os.MkdirTemp("", "evenkeel-apiserver-"); err != nil {
+		return nil, errors.Join(fmt.Errorf("testenv: start a second API server: %w", err), way.close())
+	}
 	if err := second.Start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("testenv: start a second API server: %w", err), second.Stop(), way.close())
+		return nil, errors.Join(fmt.Errorf("testenv: start a second API server: %w", err), second.Stop(), os.RemoveAll(second.CertDir), way.close())
 	}
 	config := rest.CopyConfig(e.Config)
 	config.Host = second.SecureServing.URL("https", "").String()
 	config.CAData = second.SecureServing.CA
-	return &StaleServer{Config: config, way: way, stop: second.Stop}, nil
+	return &StaleServer{Config: config, way: way, server: second}, nil
 }
 
 // Pause lets nothing pass any more that etcd's watches tell the server. What they told before may still
@@ -58,8 +65,22 @@ func (s *StaleServer) Pause() { s.way.watches.shut() }
 // Resume lets the watches go on; the server catches up.
 func (s *StaleServer) Resume() { s.way.watches.open() }
 
+// Restart stops the server, lets something happen meanwhile, and starts it again at the same address.
+func (s *StaleServer) Restart(meanwhile func()) error {
+	if err := s.server.Stop(); err != nil {
+		return fmt.Errorf("testenv: restart the second API server: %w", err)
+	}
+	meanwhile()
+	if err := s.server.Start(); err != nil {
+		return fmt.Errorf("testenv: restart the second API server: %w", err)
+	}
+	return nil
+}
+
 // Stop stops the server.
-func (s *StaleServer) Stop() error { return errors.Join(s.stop(), s.way.close()) }
+func (s *StaleServer) Stop() error {
+	return errors.Join(s.server.Stop(), os.RemoveAll(s.server.CertDir), s.way.close())
+}
 
 // etcdWay is a gRPC server that passes everything on to etcd, and etcd's watches through a gate.
 type etcdWay struct {

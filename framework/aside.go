@@ -1,0 +1,86 @@
+package framework
+
+import (
+	"encoding/json"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// An object that its Go type cannot hold, as a schema may let in more than the type does, is set aside: neither
+// lists nor watches stop at it. It does not count as gone: a primary has no runs until it decodes again, and keeps
+// its finalizer; reads of secondaries that would have to return it fail.
+
+// undecoded returns what stands for an object that does not decode, or the error if not even its metadata does.
+func undecoded(data []byte, o Object, err error) (Object, error) {
+	var frame struct {
+		Metadata json.RawMessage `json:"metadata"`
+	}
+	if json.Unmarshal(data, &frame) != nil {
+		return nil, err
+	}
+	// Decoding may have ended before it came to the metadata.
+	metadata, _ := json.Marshal(frame)
+	if decode(metadata, o) != nil || o.GetName() == "" || o.GetUID() == "" || o.GetResourceVersion() == "" {
+		return nil, err
+	}
+	return &trc.Undecoded{Object: o, Err: err}, nil
+}
+
+// listOneByOne decodes a list that does not decode at once.
+func (r *resource) listOneByOne(data []byte) (runtime.Object, error) {
+	var read struct {
+		Metadata metav1.ListMeta   `json:"metadata"`
+		Items    []json.RawMessage `json:"items"`
+	}
+	if err := json.Unmarshal(data, &read); err != nil {
+		return nil, err
+	}
+	list := &metav1.List{ListMeta: read.Metadata}
+	for _, item := range read.Items {
+		o := r.newItem()
+		if err := decode(item, o); err != nil {
+			if o, err = undecoded(item, o, err); err != nil {
+				return nil, err
+			}
+		}
+		list.Items = append(list.Items, runtime.RawExtension{Object: o})
+	}
+	return list, nil
+}
+
+// reporter makes a Kubernetes event.
+type reporter func(about *corev1.ObjectReference, kind EventKind, action, reason, note string, args ...any)
+
+// setAside says that an object is set aside, where its owner looks and in the log.
+func (c *cluster) setAside(gvk schema.GroupVersionKind, u *trc.Undecoded) {
+	c.logger.Error(u.Err, "an object does not fit its Go type and is set aside", "kind", gvk.String(),
+		"objectNamespace", u.GetNamespace(), "objectName", u.GetName())
+	apiVersion, kind := gvk.ToAPIVersionAndKind()
+	c.event(&corev1.ObjectReference{
+		APIVersion: apiVersion, Kind: kind, Namespace: u.GetNamespace(), Name: u.GetName(),
+		UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
+	}, Warning, "Decode", "SetAside", "it is left alone, and its finalizers stay, until it fits: %v", u.Err)
+}
+
+// checkSetAside returns an error if a secondary of the primary is set aside, as far as what could be decoded of it
+// tells: reads would lack it.
+func checkSetAside(c Lookup, store *trc.Store, maps func(trc.Object) []trc.Key) error {
+	for _, u := range store.AllSetAside() {
+		for _, primary := range maps(u.Object) {
+			if primary == c.primaryKey() {
+				return setAsideError(c, u)
+			}
+		}
+	}
+	return nil
+}
+
+func setAsideError(c Lookup, u *trc.Undecoded) error {
+	return fmt.Errorf("framework: secondary %s of %s does not fit its Go type: %w", trc.KeyOf(u), c.primaryKey(), u.Err)
+}

@@ -1,0 +1,229 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/evenkeel/evenkeel/scheduler"
+	"github.com/evenkeel/evenkeel/timeline"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// SetNamespaces changes [OperatorOptions.Namespaces], at any time: controllers and secondaries that name
+// namespaces of their own keep to these. Empty is all, as is [AllNamespaces].
+//
+// It returns at once. In a namespace that is added no primary is run before everything its controller reads is
+// filled; [Operator.Ready] fails until then. Of one that is removed nothing is read any more, its primaries are
+// forgotten as they are (finalizers stay), and runs in flight there are cancelled. A change from all namespaces to
+// some, or back, does both to all of them.
+func (op *Operator) SetNamespaces(namespaces []string) error {
+	if err := checkNamespaces(namespaces); err != nil {
+		return fmt.Errorf("framework: SetNamespaces %q: %w", namespaces, err)
+	}
+	op.changing.Lock()
+	defer op.changing.Unlock()
+	before, after := namespaceList(op.options.Namespaces), namespaceList(namespaces)
+	op.options.Namespaces = slices.Clone(namespaces)
+	if op.life == nil {
+		return nil
+	}
+	added, removed := without(after, before), without(before, after)
+	if len(added)+len(removed) == 0 {
+		return nil
+	}
+	op.logger.Info("namespaces changed", "added", added, "removed", removed)
+	controllers := slices.DeleteFunc(op.runners(), func(c runner) bool { return !c.follows() })
+	left := make([][]trc.Key, len(controllers))
+	for i, c := range controllers {
+		left[i] = c.closeNamespaces(added, removed)
+	}
+	for _, s := range op.cluster.allStores() {
+		if s.key.follows {
+			op.changeNamespaces(s, after, added, removed)
+		}
+	}
+	for i, c := range controllers {
+		c.leaveNamespaces(removed, left[i])
+		op.life.stores.Go(func() { c.enterNamespaces(op.life.background, added) })
+	}
+	return nil
+}
+
+// namespaceList is namespaces as stores watch them: one "" for all.
+func namespaceList(namespaces []string) []string {
+	named := slices.Compact(slices.Sorted(slices.Values(watchedNamespaces(namespaces))))
+	if len(named) == 0 {
+		return []string{""}
+	}
+	return named
+}
+
+// without returns a without what is in b.
+func without(a, b []string) []string {
+	return slices.DeleteFunc(slices.Clone(a), func(namespace string) bool { return slices.Contains(b, namespace) })
+}
+
+// changeNamespaces has a store watch other namespaces.
+func (op *Operator) changeNamespaces(s *sharedStore, now, added, removed []string) {
+	for _, namespace := range removed {
+		keys := s.Keys(namespace)
+		s.RemoveWatch(namespace)
+		for _, key := range keys { // nothing else will tell
+			op.cluster.memo.drop(s.resource.gvk, key)
+		}
+	}
+	s.mu.Lock()
+	s.namespaces = now
+	s.mu.Unlock()
+	op.life.stores.Go(s.Feed(op.life.background, s.watched(added)...))
+}
+
+// watched are watches of namespaces.
+func (s *sharedStore) watched(namespaces []string) []trc.Watched {
+	watched := make([]trc.Watched, len(namespaces))
+	for i, namespace := range namespaces {
+		watched[i] = trc.Watched{
+			Namespace: namespace,
+			From:      listWatch{resource: s.resource, namespace: namespace, labels: s.key.labels, fields: s.key.fields},
+		}
+		if s.resource.hasProtobuf() { // those always decode
+			watched[i].Expected = s.resource.newItem()
+		}
+	}
+	return watched
+}
+
+// follows tells whether the controller is set up, and reads the namespaces of the operator.
+func (c *controller[P]) follows() bool {
+	return slices.ContainsFunc(c.reads, func(s *sharedStore) bool { return s.key.follows })
+}
+
+// closeNamespaces lets no run begin in namespaces that are added or removed, and returns the primaries in these.
+func (c *controller[P]) closeNamespaces(added, removed []string) (leaving []trc.Key) {
+	c.gate.close(added)
+	c.gate.close(removed)
+	c.gate.cancel(func(key trc.Key) bool {
+		// What is removed disappears from what these read.
+		return key.Namespace == "" || slices.Contains(removed, "") || slices.Contains(removed, key.Namespace)
+	})
+	if c.store.key.follows {
+		for _, namespace := range removed {
+			leaving = append(leaving, c.store.Keys(namespace)...)
+		}
+	}
+	return leaving
+}
+
+// leaveNamespaces forgets the primaries of namespaces that are no longer watched.
+func (c *controller[P]) leaveNamespaces(removed []string, leaving []trc.Key) {
+	c.gate.open(removed)
+	for _, key := range leaving {
+		c.unresolved.Delete(key)
+		c.scheduler.Forget(key)
+	}
+	if !c.store.key.follows && len(removed) > 0 {
+		c.offerAll("", "namespaces were removed")
+	}
+}
+
+// enterNamespaces lets runs into namespaces once all that they read there is filled.
+func (c *controller[P]) enterNamespaces(ctx context.Context, added []string) {
+	for _, namespace := range added {
+		for _, s := range c.reads {
+			if !s.key.follows {
+				continue
+			}
+			select {
+			case <-s.Filled(namespace):
+			case <-ctx.Done():
+				return
+			}
+		}
+		c.gate.open([]string{namespace})
+		if c.store.key.follows {
+			c.offerAll(namespace, "the namespace was added")
+		} else {
+			c.offerAll("", "namespaces were added")
+		}
+	}
+}
+
+// offerAll makes the primaries of a namespace due, of all for "".
+func (c *controller[P]) offerAll(namespace, why string) {
+	for _, key := range c.store.Keys(namespace) {
+		c.scheduler.Offer(key, scheduler.Event{Cause: timeline.External{Source: c.name, ID: why}, Lane: scheduler.BulkLane})
+	}
+}
+
+func (c *controller[P]) closedNamespaces() []string { return c.gate.closedNow() }
+
+// gate lets runs into namespaces. The zero value is open everywhere.
+type gate struct {
+	mu     sync.Mutex // guards below; a leaf
+	closed map[string]int
+	inside map[trc.Key]context.CancelFunc
+}
+
+// enter reports whether a run of a primary may begin; leave must be called at its end then.
+func (g *gate) enter(key trc.Key, cancel context.CancelFunc) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case len(g.closed) == 0:
+	case key.Namespace == "" || g.closed[""] > 0 || g.closed[key.Namespace] > 0:
+		return false // primaries without a namespace read of all
+	}
+	if g.inside == nil {
+		g.inside = map[trc.Key]context.CancelFunc{}
+	}
+	g.inside[key] = cancel
+	return true
+}
+
+func (g *gate) leave(key trc.Key) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.inside, key)
+}
+
+// close lets no run begin in namespaces any more, until open was called as often.
+func (g *gate) close(namespaces []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, namespace := range namespaces {
+		if g.closed == nil {
+			g.closed = map[string]int{}
+		}
+		g.closed[namespace]++
+	}
+}
+
+func (g *gate) open(namespaces []string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, namespace := range namespaces {
+		if g.closed[namespace]--; g.closed[namespace] == 0 {
+			delete(g.closed, namespace)
+		}
+	}
+}
+
+// cancel ends those of the runs under way.
+func (g *gate) cancel(those func(trc.Key) bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for key, cancel := range g.inside {
+		if those(key) {
+			cancel()
+		}
+	}
+}
+
+func (g *gate) closedNow() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Sorted(maps.Keys(g.closed))
+}
