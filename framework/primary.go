@@ -82,6 +82,9 @@ func (c *controller[P]) carryOut(ctx context.Context, rc *Context[P], read trc.O
 	if !control.resource && !control.status {
 		return nil
 	}
+	if rc.gone {
+		return fmt.Errorf("framework: UpdateControl of %s: there is nothing to write to, the primary is gone; see Context.Gone", c.resource.describe(rc.key))
+	}
 	if err := c.checkReturned(rc.key, read, control.object); err != nil {
 		return err
 	}

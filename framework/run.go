@@ -20,7 +20,10 @@ const errorStatusTime = 10 * time.Second
 // reconcile is the life of one run, from reading the primary to carrying out what the author asked
 // for. It is what the scheduler runs.
 func (c *controller[P]) reconcile(life context.Context, key trc.Key, run scheduler.Run) (result scheduler.Result) {
-	shared := c.store.Get(key)
+	shared, gone := c.departures.first(key), true
+	if shared == nil {
+		shared, gone = c.store.Get(key), false
+	}
 	if shared == nil {
 		return scheduler.Result{Gone: true}
 	}
@@ -28,13 +31,16 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 		fmt.Errorf("framework: the run exceeded ControllerOptions.RunTimeout of %v", c.options.RunTimeout))
 	defer cancel()
 	rc := c.newContext(key, shared, run)
-	rc.life = life
+	rc.life, rc.gone, rc.write.ownerGone = life, gone, gone
 	ctx = logr.NewContext(ctx, rc.logger)
 	// Deferred so that a run that ends its goroutine ends the writer too.
 	returns := false
 	defer func() {
 		result.Requests = rc.write.end()
 		c.leave(key, rc.write)
+		if gone && returns {
+			c.depart(rc, &result)
+		}
 		if result.Decided = rc.write.close; !returns {
 			rc.write.close() // nobody will get the result
 		}
@@ -92,8 +98,11 @@ func (c *controller[P]) leave(key trc.Key, w *writer) {
 // keep keeps writes for the next run of that very primary: another one of its name has no part in them.
 func (c *controller[P]) keep(key trc.Key, left leftover) {
 	c.unresolved.Store(key, left)
+	if c.options.AllEvents && c.filters.remove == nil && c.filters.every == nil {
+		return // the last run of the primary needs them, and forgets them
+	}
 	// Had the primary gone during the run, there was nothing to forget when that was told.
-	if now := c.store.Get(key); now == nil || now.GetUID() != left.of {
+	if now := c.store.Get(key); (now == nil || now.GetUID() != left.of) && !c.departures.has(key, left.of) {
 		c.unresolved.Delete(key)
 	}
 }
@@ -116,7 +125,7 @@ func (c *controller[P]) newContext(key trc.Key, read trc.Object, run scheduler.R
 // lifecycle decides between cleanup and reconcile, and sees to the finalizer before the author's first
 // side effect.
 func (c *controller[P]) lifecycle(ctx context.Context, rc *Context[P], shared trc.Object) (scheduler.Result, error) {
-	if shared.GetDeletionTimestamp() != nil {
+	if shared.GetDeletionTimestamp() != nil && !c.options.AllEvents {
 		if c.cleaner == nil || !c.hasFinalizer(shared) {
 			return scheduler.Result{}, nil
 		}
@@ -206,7 +215,7 @@ func (c *controller[P]) failed(ctx context.Context, rc *Context[P], read trc.Obj
 	if err != nil {
 		return scheduler.Result{}, errors.Join(failure, err)
 	}
-	if control.status {
+	if control.status && !rc.gone {
 		err := c.carryOut(ctx, rc, read, UpdateControl[P]{object: control.object, status: true})
 		switch {
 		case err == nil:

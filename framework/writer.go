@@ -41,6 +41,8 @@ type writer struct {
 	// owner is the primary, for OwnedByPrimary; nil outside of a run.
 	owner    Object
 	ownerGVK schema.GroupVersionKind
+	// ownerGone says that the owner does not exist any more.
+	ownerGone bool
 	// page takes the proven writes of the run; nil outside of one.
 	page *trc.Page
 
