@@ -32,8 +32,8 @@ func PatchStatus[P Object](primary P) UpdateControl[P] {
 	return UpdateControl[P]{object: primary, status: true}
 }
 
-// PatchResource writes metadata and spec of the primary, in the way described at [PatchStatus]. By
-// apply, the controller's own finalizer is added to the object, so that it is not given up.
+// PatchResource writes metadata and spec of the primary, in the way described at [PatchStatus]. The
+// finalizer of a [Cleaner] stays on, whatever finalizers the object lists.
 func PatchResource[P Object](primary P) UpdateControl[P] {
 	return UpdateControl[P]{object: primary, resource: true}
 }

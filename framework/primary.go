@@ -140,7 +140,10 @@ func (c *controller[P]) carryOutByPatch(ctx context.Context, rc *Context[P], rea
 
 // patchOf is the merge patch from the primary as it was read to what the author returned.
 func (c *controller[P]) patchOf(read trc.Object, returned Object, control UpdateControl[P]) (map[string]any, error) {
-	isCopy := returned.GetUID() != ""
+	isCopy, finalizer := returned.GetUID() != "", ""
+	if control.resource && c.cleaner != nil {
+		finalizer = finalizerOn(read, c.options.Finalizer)
+	}
 	if !control.resource {
 		// What is not written need not be compared.
 		read, returned = onlyStatus(read), onlyStatus(returned)
@@ -150,6 +153,7 @@ func (c *controller[P]) patchOf(read trc.Object, returned Object, control Update
 		if err != nil {
 			return nil, err
 		}
+		keepFinalizerIfListed(intent, finalizer)
 		return additions(read, intent)
 	}
 	before, err := contentOf(read)
@@ -160,6 +164,7 @@ func (c *controller[P]) patchOf(read trc.Object, returned Object, control Update
 	if err != nil {
 		return nil, err
 	}
+	keepFinalizer(after, finalizer)
 	for _, content := range []map[string]any{before, after} {
 		delete(content, "apiVersion")
 		delete(content, "kind")
@@ -192,7 +197,6 @@ func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], con
 	delete(intent, "status")
 	options := rc.write.options(nil)
 	if control.resource {
-		c.keepFinalizer(intent)
 		if _, err := rc.write.sendApply(ctx, c.resource.writes, rc.key, intent, options); err != nil {
 			return err
 		}
@@ -202,19 +206,6 @@ func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], con
 	}
 	_, err = rc.write.sendApply(ctx, c.resource.writes, rc.key, status, rc.write.options([]WriteOption{Subresource("status")}))
 	return err
-}
-
-// keepFinalizer puts the finalizer into an intent, as an apply by the same field manager would
-// otherwise give it up.
-func (c *controller[P]) keepFinalizer(intent map[string]any) {
-	if c.cleaner == nil {
-		return
-	}
-	metadata := intent["metadata"].(map[string]any)
-	list, _ := metadata["finalizers"].([]any)
-	if !slices.Contains(list, any(c.options.Finalizer)) {
-		metadata["finalizers"] = append(list, c.options.Finalizer)
-	}
 }
 
 func isNil(o any) bool {

@@ -111,12 +111,13 @@ func (c *controller[P]) keep(key trc.Key, left leftover) {
 // copy of it is made when it is known what the author gets to see.
 func (c *controller[P]) newContext(key trc.Key, read trc.Object, run scheduler.Run) *Context[P] {
 	values := append(c.logValues(key), "reconcileID", string(uuid.NewUUID()))
+	_, finalizer := c.finalizerName()
 	return &Context[P]{
 		controller: c, key: key, run: run,
 		logger: c.operator.logger.WithValues(values...),
 		write: &writer{
 			cluster: c.operator.cluster, fieldManager: c.options.FieldManager, mode: c.options.SecondaryWrites,
-			owner: read, ownerGVK: c.gvk, held: read,
+			owner: read, ownerGVK: c.gvk, held: read, finalizer: finalizer,
 			page: c.operator.cluster.ledger.Open(c.ledgerWriter(key)),
 		},
 	}

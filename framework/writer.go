@@ -43,6 +43,8 @@ type writer struct {
 	ownerGVK schema.GroupVersionKind
 	// ownerGone says that the owner does not exist any more.
 	ownerGone bool
+	// finalizer is the controller's, empty if it has none.
+	finalizer string
 	// page takes the proven writes of the run; nil outside of one.
 	page *trc.Page
 
