@@ -123,6 +123,10 @@ func (w *writer) sendApply(ctx context.Context, r *resource, key trc.Key, intent
 		return nil, fmt.Errorf("framework: apply %s: waiting for another apply to it: %w", r.describe(key), err)
 	}
 	defer leave()
+	if len(options.subresource) == 0 && options.fieldManager == w.fieldManager {
+		// What a field manager applied before and leaves out now is taken off.
+		keepFinalizer(intent, w.finalizerToKeep(r, key))
+	}
 	body, err := json.Marshal(intent)
 	if err != nil {
 		return nil, fmt.Errorf("framework: apply %s: %w", r.describe(key), err)

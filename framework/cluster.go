@@ -285,10 +285,7 @@ func (c *cluster) allStores() []*sharedStore {
 
 func (s *sharedStore) describe() string {
 	d := s.key.gvk.String()
-	s.mu.Lock()
-	namespaces := strings.Join(s.namespaces, ",")
-	s.mu.Unlock()
-	if namespaces != "" {
+	if namespaces := strings.Join(s.watching(), ","); namespaces != "" {
 		d += " in " + namespaces
 	}
 	if s.key.labels != "" {

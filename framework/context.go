@@ -23,6 +23,7 @@ type Context[P Object] struct {
 	run        scheduler.Run
 	write      *writer
 	logger     logr.Logger
+	gone       bool
 	life       context.Context // ends when the operator stops, not with the run's deadline
 }
 
@@ -33,6 +34,10 @@ var (
 
 // Primary returns the very copy that Reconcile or Cleanup was given.
 func (c *Context[P]) Primary() P { return c.primary }
+
+// Gone reports, with [ControllerOptions.AllEvents], that the primary does not exist any more, or not for this
+// controller: [Context.Primary] is what was known of it last. The cache may show another one of its name.
+func (c *Context[P]) Gone() bool { return c.gone }
 
 // Key returns the primary's namespace and name.
 func (c *Context[P]) Key() types.NamespacedName { return c.key }

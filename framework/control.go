@@ -32,8 +32,8 @@ func PatchStatus[P Object](primary P) UpdateControl[P] {
 	return UpdateControl[P]{object: primary, status: true}
 }
 
-// PatchResource writes metadata and spec of the primary, in the way described at [PatchStatus]. By
-// apply, the controller's own finalizer is added to the object, so that it is not given up.
+// PatchResource writes metadata and spec of the primary, in the way described at [PatchStatus]. The
+// finalizer of a [Cleaner] stays on, whatever finalizers the object lists.
 func PatchResource[P Object](primary P) UpdateControl[P] {
 	return UpdateControl[P]{object: primary, resource: true}
 }
@@ -58,6 +58,9 @@ func (u UpdateControl[P]) Reschedule() UpdateControl[P] {
 }
 
 func (u UpdateControl[P]) validate() error {
+	if u.rescheduled && u.reschedule {
+		return fmt.Errorf("framework: UpdateControl: Reschedule and RescheduleAfter %v: must be one of them", u.rescheduleIn)
+	}
 	if u.rescheduled && u.rescheduleIn <= 0 {
 		return fmt.Errorf("framework: UpdateControl: RescheduleAfter %v: must be positive", u.rescheduleIn)
 	}
@@ -101,7 +104,7 @@ type ErrorStatusControl[P Object] struct {
 }
 
 // PatchErrorStatus writes the status of the primary in the way described at [PatchStatus]; the run
-// is retried all the same.
+// is retried all the same. Nothing is written to a primary that is gone.
 func PatchErrorStatus[P Object](primary P) ErrorStatusControl[P] {
 	return ErrorStatusControl[P]{object: primary, status: true}
 }

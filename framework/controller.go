@@ -27,9 +27,9 @@ type controller[P Object] struct {
 	options      ControllerOptions[P]
 	secondaries  []secondaryDescription
 	reconciler   Reconciler[P]
-	cleaner      Cleaner[P]                     // nil if the reconciler is none
-	errorHandler ErrorStatusHandler[P]          // nil if the reconciler is none
-	filter       func(old, new trc.Object) bool // the author's, guarded; nil if there is none
+	cleaner      Cleaner[P]            // nil if the reconciler is none
+	errorHandler ErrorStatusHandler[P] // nil if the reconciler is none
+	filters      primaryFilters
 
 	resource  *resource
 	store     *sharedStore
@@ -42,6 +42,7 @@ type controller[P Object] struct {
 	gate      gate
 	// unresolved are the writes of unknown fate by primary: trc.Key to leftover, never empty.
 	unresolved sync.Map
+	departures departures // none unless ControllerOptions.AllEvents
 }
 
 func newController[P Object](op *Operator, reconciler Reconciler[P], options ControllerOptions[P]) (*controller[P], error) {
@@ -60,8 +61,8 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	}
 	c.cleaner, _ = reconciler.(Cleaner[P])
 	c.errorHandler, _ = reconciler.(ErrorStatusHandler[P])
-	c.filter = c.guardedFilter(c.name, untypedFilter(options.Filter))
-	if err := errors.Join(options.validate(), c.describeSecondaries()); err != nil {
+	c.filters = c.guardedFilters()
+	if err := errors.Join(options.validate(c.cleaner != nil), c.describeSecondaries()); err != nil {
 		return nil, err
 	}
 	c.scheduler, err = scheduler.New(c.reconcile, scheduler.Options[trc.Key]{
@@ -284,40 +285,35 @@ func (c *controller[P]) rewound() {
 // primaryChanged turns a transition of a primary into an event, or into the end of its key.
 func (c *controller[P]) primaryChanged(t trc.Transition) {
 	if t.New == nil {
-		c.unresolved.Delete(trc.KeyOf(t.Old))
-		c.scheduler.Forget(trc.KeyOf(t.Old))
+		c.primaryGone(t)
 		return
 	}
-	if !c.triggers(t) {
+	renewed := c.renews(t)
+	if !c.triggers(t, renewed) {
 		return
 	}
-	c.scheduler.Offer(trc.KeyOf(t.New), scheduler.Event{
+	event := scheduler.Event{
 		Cause:  eventsource.CauseOf(c.store.Store, c.name, c.gvk.Kind, t),
 		Lane:   laneOf(t.Initial),
-		Renews: t.Old != nil && renews(t.Old, t.New),
-	})
+		Renews: renewed,
+	}
+	if t.Old == nil && c.options.AllEvents && c.departures.succeed(t.New, event) {
+		return
+	}
+	c.scheduler.Offer(trc.KeyOf(t.New), event)
 }
 
-// needsRun decides whether a cause makes the primary due: its own proven writes do not.
+// needsRun decides whether a cause makes the primary due: its own proven writes do not. A new incarnation of
+// it was never run, whoever created it.
 func (c *controller[P]) needsRun(key trc.Key, cause timeline.Cause) bool {
+	if step, ok := cause.(timeline.Resource); ok && step.Action == timeline.Added && step.Source == c.name {
+		return true
+	}
 	return !eventsource.Own(c.operator.cluster.ledger, c.ledgerWriter(key), cause)
 }
 
 func (c *controller[P]) ledgerWriter(key trc.Key) trc.Writer {
 	return trc.Writer{Controller: c.name, Primary: key}
-}
-
-// renews tells a change of what is wanted from all others.
-func renews(old, new trc.Object) bool {
-	deletionRequested := old.GetDeletionTimestamp() == nil && new.GetDeletionTimestamp() != nil
-	return deletionRequested || new.GetGeneration() > old.GetGeneration()
-}
-
-// triggers applies the generation filter and the author's.
-func (c *controller[P]) triggers(t trc.Transition) bool {
-	matters := t.Old == nil || c.options.AllGenerations || renews(t.Old, t.New) ||
-		t.New.GetGeneration() == 0 || c.needsFinalizer(t.New)
-	return matters && (c.filter == nil || c.filter(t.Old, t.New))
 }
 
 // needsFinalizer tells whether the controller's finalizer is still to be put on the primary.

@@ -81,6 +81,18 @@ func (c *controller[P]) unresolvedWrites() (n int) {
 	return n
 }
 
+// Departures is the number of names under which primaries wait for their last run.
+func Departures(op *Operator) (n int) {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	for _, c := range op.controllers {
+		n += c.(interface{ dueDepartures() int }).dueDepartures()
+	}
+	return n
+}
+
+func (c *controller[P]) dueDepartures() int { return c.departures.len() }
+
 // Echoes is what is known of answers whose echo has not come.
 type Echoes struct{ echoes }
 

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/timeline"
 )
 
 // refuse answers the first n writes of a kind in the server's place, or for n < 0 all of them.
@@ -77,6 +78,7 @@ var _ = Describe("The fate of a write", func() {
 		})
 		page := create(newPage(ns, "p"))
 		Eventually(func() string { return read(configMapOf(page, "")).Name }).Should(Equal("p"))
+		Eventually(func() []timeline.Record { return records(op, page) }).ShouldNot(BeEmpty())
 		settled(op)
 		Expect(records(op, page)).To(HaveLen(1))
 		Expect(sent.Load()).To(BeEquivalentTo(4))

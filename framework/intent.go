@@ -181,6 +181,9 @@ func (w *writer) ownerReference(r *resource, key trc.Key) (metav1.OwnerReference
 	if w.owner == nil {
 		return metav1.OwnerReference{}, fmt.Errorf("framework: %s: OwnedByPrimary outside of a run", r.describe(key))
 	}
+	if w.ownerGone {
+		return metav1.OwnerReference{}, fmt.Errorf("framework: %s: OwnedByPrimary: the primary %s is gone, and Kubernetes would delete the secondary at once", r.describe(key), trc.KeyOf(w.owner))
+	}
 	if namespace := w.owner.GetNamespace(); namespace != "" && namespace != key.Namespace {
 		return metav1.OwnerReference{}, fmt.Errorf(
 			"framework: %s: OwnedByPrimary: the primary %s is in another namespace, and Kubernetes would delete the secondary at once; map it with Secondary.Map instead",

@@ -5,13 +5,12 @@ import (
 	"sync"
 )
 
-// Leading tells whether the operator works: it is running, its caches are filled, and it holds the lease if
-// there is an election.
+// Leading tells whether the operator may work: it is running, and it holds the lease if there is an election.
 func (op *Operator) Leading() bool {
 	op.mu.Lock()
-	ready := op.ready
+	running := op.running
 	op.mu.Unlock()
-	return ready && op.cluster.office.may()
+	return running && op.cluster.office.may()
 }
 
 // checkElection finds out at the start whether this instance may take part in the election.

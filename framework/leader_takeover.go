@@ -45,7 +45,7 @@ func (c *cluster) catchUp(ctx context.Context, patience, pause time.Duration) {
 // catchUpWith reads the objects of which one cache shows another version than the API server has.
 func (c *cluster) catchUpWith(ctx context.Context, s *sharedStore) error {
 	var behind []trc.Key
-	for _, watched := range s.watched {
+	for _, watched := range s.watched(s.watching()) {
 		from := watched.From.(listWatch)
 		keys, err := c.behind(ctx, s, from)
 		if err != nil {

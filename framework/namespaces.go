@@ -81,6 +81,13 @@ func (op *Operator) changeNamespaces(s *sharedStore, now, added, removed []strin
 	op.life.stores.Go(s.Feed(op.life.background, s.watched(added)...))
 }
 
+// watching are the namespaces that are watched now.
+func (s *sharedStore) watching() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.namespaces)
+}
+
 // watched are watches of namespaces.
 func (s *sharedStore) watched(namespaces []string) []trc.Watched {
 	watched := make([]trc.Watched, len(namespaces))

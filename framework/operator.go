@@ -228,17 +228,17 @@ func (op *Operator) Run(ctx context.Context) error {
 	}
 	defer stopEvents()
 
-	err = op.work(ctx, background, controllers)
+	err = op.work(ctx, l, controllers)
 	op.logger.Info("stopped")
 	return err
 }
 
 // work runs the controllers until ctx ends, or one of them or the election fails. The election goes on
 // until nothing is written any more.
-func (op *Operator) work(ctx, background context.Context, controllers []runner) error {
+func (op *Operator) work(ctx context.Context, l *life, controllers []runner) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	resign := op.elect(background, stop, controllers)
+	resign := op.elect(l.background, stop, controllers)
 	group, groupCtx := errgroup.WithContext(ctx)
 	for _, c := range controllers {
 		defer c.end()

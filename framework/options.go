@@ -43,10 +43,28 @@ type ControllerOptions[P Object] struct {
 	// default an update triggers if metadata.generation grew, deletion was requested, the finalizer is
 	// missing, or the kind has no generations.
 	AllGenerations bool
-	// Filter, if set, further restricts which changes of a primary trigger. old is nil for an addition;
-	// deletions are not asked about. It must be pure.
+	// GenerationFilter, if set, replaces the look at generations: it tells the updates that change what is
+	// wanted from all others. As a new generation does, these end the back-off of a failing primary too.
+	// Excludes AllGenerations. It must be pure, as all filters must.
+	GenerationFilter func(old, new P) bool
+	// AddFilter, UpdateFilter and DeleteFilter, if set, further restrict which changes of a primary trigger:
+	// those that would otherwise. A primary that was replaced by one of the same name is no update. Deletions
+	// trigger only with AllEvents, so DeleteFilter requires it.
+	AddFilter    func(added P) bool
+	UpdateFilter func(old, new P) bool
+	DeleteFilter func(last P) bool
+	// Filter, if set, is asked about all that the more specific ones let pass. old is nil for an addition,
+	// new for a deletion. A filter that rejects the request to delete keeps Cleanup from being called.
 	Filter func(old, new P) bool
 
+	// AllEvents runs Reconcile also for primaries in deletion, and once more when a primary is gone: with
+	// the last known object, and [Context.Gone] true. No finalizer is put on, and the reconciler must be no
+	// [Cleaner]; [PatchResource] can put one on, and take it off. The run of a primary that is gone is
+	// repeated until one succeeds without a reschedule; what else there is of that name waits
+	// until then, or until the retries are exhausted. It is also run for a primary that no longer
+	// matches the selectors, and never for one that goes while the operator is down: only a finalizer
+	// does not miss that.
+	AllEvents bool
 	// Finalizer is put on primaries if the reconciler is a [Cleaner]. Default:
 	// GROUP/NAME-finalizer with the primary's group and the controller's name.
 	Finalizer string
@@ -73,8 +91,9 @@ type ControllerOptions[P Object] struct {
 	KeepRecords int
 }
 
-// validate reports everything that can be said without the API server.
-func (o *ControllerOptions[P]) validate() error {
+// validate reports everything that can be said without the API server. cleans says that the reconciler is
+// a Cleaner.
+func (o *ControllerOptions[P]) validate(cleans bool) error {
 	var errs []error
 	bad := func(field string, value any, why string) {
 		errs = append(errs, fmt.Errorf("framework: controller %q: %s %q: %s", o.Name, field, fmt.Sprint(value), why))
@@ -82,11 +101,7 @@ func (o *ControllerOptions[P]) validate() error {
 	if problems := validation.IsDNS1123Label(o.Name); len(problems) > 0 {
 		bad("Name", o.Name, strings.Join(problems, "; "))
 	}
-	if problems := validation.IsQualifiedName(o.Finalizer); len(problems) > 0 {
-		bad("Finalizer", o.Finalizer, strings.Join(problems, "; "))
-	} else if !strings.Contains(o.Finalizer, "/") {
-		bad("Finalizer", o.Finalizer, "must be qualified, as in example.com/name")
-	}
+	o.validateEvents(cleans, bad)
 	if len(o.FieldManager) > 128 {
 		bad("FieldManager", o.FieldManager, "must not be longer than 128 bytes")
 	}
@@ -113,17 +128,35 @@ func (o *ControllerOptions[P]) validate() error {
 	return errors.Join(errs...)
 }
 
+// validateEvents reports what is wrong with what triggers, and with the finalizer.
+func (o *ControllerOptions[P]) validateEvents(cleans bool, bad func(field string, value any, why string)) {
+	switch problems := validation.IsQualifiedName(o.Finalizer); {
+	case o.AllEvents && o.Finalizer != "":
+		bad("Finalizer", o.Finalizer, "must be empty with AllEvents, which puts no finalizer on")
+	case o.AllEvents:
+	case len(problems) > 0:
+		bad("Finalizer", o.Finalizer, strings.Join(problems, "; "))
+	case !strings.Contains(o.Finalizer, "/"):
+		bad("Finalizer", o.Finalizer, "must be qualified, as in example.com/name")
+	}
+	if o.AllEvents && cleans {
+		bad("AllEvents", o.AllEvents, "the reconciler is a Cleaner, which waits for deletions by a finalizer; it can be one or the other")
+	}
+	if o.AllGenerations && o.GenerationFilter != nil {
+		bad("AllGenerations", o.AllGenerations, "must not be set together with GenerationFilter")
+	}
+	if o.DeleteFilter != nil && !o.AllEvents {
+		bad("AllEvents", o.AllEvents, "must be set for DeleteFilter: deletions do not trigger otherwise")
+	}
+}
+
 // setDefaults fills in what follows from the primary's kind.
 func (o *ControllerOptions[P]) setDefaults(gvk schema.GroupVersionKind) {
 	if o.Name == "" {
 		o.Name = strings.ToLower(gvk.Kind)
 	}
-	if o.Finalizer == "" {
-		group := gvk.Group
-		if group == "" {
-			group = "evenkeel.dev"
-		}
-		o.Finalizer = group + "/" + o.Name + "-finalizer"
+	if o.Finalizer == "" && !o.AllEvents {
+		o.Finalizer = defaultFinalizer(gvk.Group, o.Name)
 	}
 	if o.Retry.Classify == nil {
 		o.Retry.Classify = Classify
@@ -140,6 +173,18 @@ func (o *ControllerOptions[P]) setDefaults(gvk schema.GroupVersionKind) {
 	if o.RunTimeout == 0 {
 		o.RunTimeout = DefaultRunTimeout
 	}
+}
+
+// defaultFinalizer is unique per group and controller. The server takes 63 characters after the slash; the name
+// of a controller may have as many.
+func defaultFinalizer(group, controller string) string {
+	if group == "" {
+		group = "evenkeel.dev"
+	}
+	if full := controller + "-finalizer"; len(full) <= validation.DNS1123LabelMaxLength {
+		controller = full
+	}
+	return group + "/" + controller
 }
 
 // checkNamespaces refuses lists that mix names with all, and names that cannot exist.

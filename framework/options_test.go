@@ -110,3 +110,29 @@ type metadataOnly struct{}
 func (metadataOnly) Reconcile(context.Context, *metav1.PartialObjectMetadata, *framework.Context[*metav1.PartialObjectMetadata]) (framework.UpdateControl[*metav1.PartialObjectMetadata], error) {
 	return framework.UpdateControl[*metav1.PartialObjectMetadata]{}, nil
 }
+
+func TestRegisterRefusesTriggersThatExcludeEachOther(t *testing.T) {
+	always := func(_, _ *Page) bool { return true }
+	expectError(t, framework.Register(offline(t), &cleaningPages{}, pageOptions{AllEvents: true, Finalizer: "example.com/f"}),
+		`AllEvents "true": the reconciler is a Cleaner`, `Finalizer "example.com/f": must be empty with AllEvents`)
+	expectError(t, framework.Register(offline(t), &pages{}, pageOptions{AllGenerations: true, GenerationFilter: always}),
+		`AllGenerations "true"`, "GenerationFilter")
+	expectError(t, framework.Register(offline(t), &pages{}, pageOptions{DeleteFilter: func(*Page) bool { return true }}),
+		`AllEvents "false": must be set for DeleteFilter`)
+	if err := framework.Register(offline(t), &pages{}, pageOptions{AllEvents: true, AllGenerations: true, Filter: always}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestEveryNameOfAControllerMakesAFinalizer that the API server takes: its names end at 63 characters.
+func TestEveryNameOfAControllerMakesAFinalizer(t *testing.T) {
+	op := offline(t)
+	for _, length := range []int{1, 53, 54, 63} {
+		if err := framework.Register(op, &cleaningPages{}, pageOptions{Name: strings.Repeat("x", length)}); err != nil {
+			t.Errorf("a name of %d characters: %v", length, err)
+		}
+	}
+	for _, bad := range []string{"foregroundDeletion", "orphan", "example.com/", "/x", "Example.com/x", "example.com/x y", "example.com/" + strings.Repeat("x", 64), "a/b/c"} {
+		expectError(t, framework.Register(offline(t), &cleaningPages{}, pageOptions{Finalizer: bad}), `Finalizer "`+bad+`"`)
+	}
+}

@@ -181,6 +181,7 @@ func (w *writer) applyByPatch(ctx context.Context, r *resource, key trc.Key, des
 		return nil, err
 	}
 	delete(intent, "status")
+	keepFinalizerIfListed(intent, w.finalizerToKeep(r, key))
 	patch, err := additions(current, intent)
 	if err != nil || patch == nil {
 		return current, err

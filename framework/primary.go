@@ -84,6 +84,9 @@ func (c *controller[P]) carryOut(ctx context.Context, rc *Context[P], read trc.O
 	if !control.resource && !control.status {
 		return nil
 	}
+	if rc.gone {
+		return fmt.Errorf("framework: UpdateControl of %s: there is nothing to write to, the primary is gone; see Context.Gone", c.resource.describe(rc.key))
+	}
 	if err := c.checkReturned(rc.key, read, control.object); err != nil {
 		return err
 	}
@@ -139,7 +142,10 @@ func (c *controller[P]) carryOutByPatch(ctx context.Context, rc *Context[P], rea
 
 // patchOf is the merge patch from the primary as it was read to what the author returned.
 func (c *controller[P]) patchOf(read trc.Object, returned Object, control UpdateControl[P]) (map[string]any, error) {
-	isCopy := returned.GetUID() != ""
+	isCopy, finalizer := returned.GetUID() != "", ""
+	if control.resource && c.cleaner != nil {
+		finalizer = finalizerOn(read, c.options.Finalizer)
+	}
 	if isCopy && !control.resource {
 		if patch, ok, err := statusDifference(read, returned); ok {
 			return patch, err
@@ -150,6 +156,7 @@ func (c *controller[P]) patchOf(read trc.Object, returned Object, control Update
 		if err != nil {
 			return nil, err
 		}
+		keepFinalizerIfListed(intent, finalizer)
 		return additions(read, intent)
 	}
 	before, err := contentOf(read)
@@ -160,6 +167,7 @@ func (c *controller[P]) patchOf(read trc.Object, returned Object, control Update
 	if err != nil {
 		return nil, err
 	}
+	keepFinalizer(after, finalizer)
 	for _, content := range []map[string]any{before, after} {
 		delete(content, "apiVersion")
 		delete(content, "kind")
@@ -212,7 +220,6 @@ func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], con
 	delete(intent, "status")
 	options := rc.write.options(nil)
 	if control.resource {
-		c.keepFinalizer(intent)
 		if _, err := rc.write.sendApply(ctx, c.resource.writes, rc.key, intent, options); err != nil {
 			return err
 		}
@@ -222,19 +229,6 @@ func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], con
 	}
 	_, err = rc.write.sendApply(ctx, c.resource.writes, rc.key, status, rc.write.options([]WriteOption{Subresource("status")}))
 	return err
-}
-
-// keepFinalizer puts the finalizer into an intent, as an apply by the same field manager would
-// otherwise give it up.
-func (c *controller[P]) keepFinalizer(intent map[string]any) {
-	if c.cleaner == nil {
-		return
-	}
-	metadata := intent["metadata"].(map[string]any)
-	list, _ := metadata["finalizers"].([]any)
-	if !slices.Contains(list, any(c.options.Finalizer)) {
-		metadata["finalizers"] = append(list, c.options.Finalizer)
-	}
 }
 
 func isNil(o any) bool {

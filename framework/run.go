@@ -27,18 +27,24 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 		return scheduler.Result{Gone: true}
 	}
 	defer c.gate.leave(key)
-	shared := c.store.Get(key)
+	shared, gone := c.departures.first(key), true
+	if shared == nil {
+		shared, gone = c.store.Get(key), false
+	}
 	if shared == nil { // or set aside: then it will come back as an addition
 		return scheduler.Result{Gone: true}
 	}
 	rc := c.newContext(key, shared, run)
-	rc.life = life
+	rc.life, rc.gone, rc.write.ownerGone = life, gone, gone
 	ctx = logr.NewContext(ctx, rc.logger)
 	// Deferred so that a run that ends its goroutine ends the writer too.
 	returns := false
 	defer func() {
 		result.Requests = rc.write.end()
 		c.leave(key, rc.write)
+		if gone && returns {
+			c.depart(rc, &result)
+		}
 		if result.Decided = rc.write.close; !returns {
 			rc.write.close() // nobody will get the result
 		}
@@ -103,12 +109,15 @@ func (c *controller[P]) leave(key trc.Key, w *writer) {
 // keep keeps writes for the next run of that very primary: another one of its name has no part in them.
 func (c *controller[P]) keep(key trc.Key, left leftover) {
 	c.unresolved.Store(key, left)
+	if c.options.AllEvents && c.filters.remove == nil && c.filters.every == nil {
+		return // the last run of the primary needs them, and forgets them
+	}
 	// Had the primary gone during the run, there was nothing to forget when that was told.
 	now := c.store.Get(key)
 	if aside := c.store.SetAside(key); aside != nil {
 		now = aside
 	}
-	if now == nil || now.GetUID() != left.of {
+	if (now == nil || now.GetUID() != left.of) && !c.departures.has(key, left.of) {
 		c.unresolved.Delete(key)
 	}
 }
@@ -117,12 +126,13 @@ func (c *controller[P]) keep(key trc.Key, left leftover) {
 // copy of it is made when it is known what the author gets to see.
 func (c *controller[P]) newContext(key trc.Key, read trc.Object, run scheduler.Run) *Context[P] {
 	values := append(c.logValues(key), "reconcileID", string(uuid.NewUUID()))
+	_, finalizer := c.finalizerName()
 	return &Context[P]{
 		controller: c, key: key, run: run,
 		logger: c.operator.logger.WithValues(values...),
 		write: &writer{
 			cluster: c.operator.cluster, fieldManager: c.options.FieldManager, mode: c.options.SecondaryWrites,
-			owner: read, ownerGVK: c.gvk, held: read,
+			owner: read, ownerGVK: c.gvk, held: read, finalizer: finalizer,
 			page: c.operator.cluster.ledger.Open(c.ledgerWriter(key)),
 			term: c.operator.cluster.office.current(),
 		},
@@ -132,7 +142,7 @@ func (c *controller[P]) newContext(key trc.Key, read trc.Object, run scheduler.R
 // lifecycle decides between cleanup and reconcile, and sees to the finalizer before the author's first
 // side effect.
 func (c *controller[P]) lifecycle(ctx context.Context, rc *Context[P], shared trc.Object) (scheduler.Result, error) {
-	if shared.GetDeletionTimestamp() != nil {
+	if shared.GetDeletionTimestamp() != nil && !c.options.AllEvents {
 		if c.cleaner == nil || !c.hasFinalizer(shared) {
 			return scheduler.Result{}, nil
 		}
@@ -222,7 +232,7 @@ func (c *controller[P]) failed(ctx context.Context, rc *Context[P], read trc.Obj
 	if err != nil {
 		return scheduler.Result{}, errors.Join(failure, err)
 	}
-	if control.status {
+	if control.status && !rc.gone {
 		err := c.carryOut(ctx, rc, read, UpdateControl[P]{object: control.object, status: true})
 		switch {
 		case err == nil:

@@ -41,6 +41,10 @@ type writer struct {
 	// owner is the primary, for OwnedByPrimary; nil outside of a run.
 	owner    Object
 	ownerGVK schema.GroupVersionKind
+	// ownerGone says that the owner does not exist any more.
+	ownerGone bool
+	// finalizer is the controller's, empty if it has none.
+	finalizer string
 	// page takes the proven writes of the run; nil outside of one.
 	page *trc.Page
 	// term is the time in office in which the run began, nil if there is no election.

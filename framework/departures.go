@@ -1,0 +1,165 @@
+package framework
+
+import (
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/retry"
+	"github.com/evenkeel/evenkeel/scheduler"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// maxDepartures bounds the incarnations of one name that wait for their last run: more of them means that
+// these fail while somebody creates and deletes the object all the time.
+const maxDepartures = 16
+
+// departures are the primaries that are gone and whose last run has not succeeded yet; see
+// [ControllerOptions.AllEvents]. The zero value is empty.
+type departures struct {
+	mu    sync.Mutex // guards everything below; a leaf
+	byKey map[trc.Key]*departing
+}
+
+// departing is one name. Invariant: there is at least one departure.
+type departing struct {
+	gone []departure // the oldest first
+	// successor tells of the incarnation that has the name now; nil if none has, or none is to run.
+	successor *scheduler.Event
+}
+
+type departure struct {
+	last  trc.Object // as it was shown last
+	event scheduler.Event
+}
+
+// add notes that a primary is gone. It returns one that there is no room for any more, mostly nil.
+func (d *departures) add(last trc.Object, event scheduler.Event) (dropped trc.Object) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	key := trc.KeyOf(last)
+	at := d.byKey[key]
+	if at == nil {
+		at = &departing{}
+		if d.byKey == nil {
+			d.byKey = map[trc.Key]*departing{}
+		}
+		d.byKey[key] = at
+	}
+	at.successor = nil
+	at.gone = append(at.gone, departure{last, event})
+	if len(at.gone) > maxDepartures {
+		dropped = at.gone[0].last
+		at.gone = slices.Delete(at.gone, 0, 1)
+	}
+	return dropped
+}
+
+// succeed notes that a primary has come under a name that a departure is still due for: its event has to
+// wait until that is settled. It reports false if there is none. One that comes back, as it matches the
+// selector again, is not gone.
+func (d *departures) succeed(primary trc.Object, event scheduler.Event) bool {
+	key := trc.KeyOf(primary)
+	d.settle(key, primary.GetUID())
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at := d.byKey[key]
+	if at != nil {
+		at.successor = &event
+	}
+	return at != nil
+}
+
+// first returns the oldest departure of a name, as it was shown last, or nil.
+func (d *departures) first(key trc.Key) trc.Object {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if at := d.byKey[key]; at != nil {
+		return at.gone[0].last
+	}
+	return nil
+}
+
+func (d *departures) has(key trc.Key, uid types.UID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at := d.byKey[key]
+	return at != nil && slices.ContainsFunc(at.gone, func(g departure) bool { return g.last.GetUID() == uid })
+}
+
+// settle forgets a departure, and returns the event of what is next under that name.
+func (d *departures) settle(key trc.Key, uid types.UID) (next scheduler.Event, more bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at := d.byKey[key]
+	if at == nil {
+		return next, false
+	}
+	at.gone = slices.DeleteFunc(at.gone, func(g departure) bool { return g.last.GetUID() == uid })
+	if len(at.gone) > 0 {
+		return at.gone[0].event, true
+	}
+	delete(d.byKey, key)
+	if at.successor == nil {
+		return next, false
+	}
+	return *at.successor, true
+}
+
+// hasSuccessor reports whether another incarnation waits for the departures of a name.
+func (d *departures) hasSuccessor(key trc.Key) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at := d.byKey[key]
+	return at != nil && (at.successor != nil || len(at.gone) > 1)
+}
+
+// len is the number of names that a departure is due for.
+func (d *departures) len() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.byKey)
+}
+
+// primaryGone ends the key of a primary that is gone, or makes its last run due.
+func (c *controller[P]) primaryGone(t trc.Transition) {
+	key := trc.KeyOf(t.Old)
+	if !c.options.AllEvents || !c.triggers(t, false) {
+		if c.departures.first(key) == nil {
+			c.unresolved.Delete(key)
+			c.scheduler.Forget(key)
+		}
+		return
+	}
+	event := scheduler.Event{Cause: eventsource.CauseOf(c.store.Store, c.name, c.gvk.Kind, t), Renews: true}
+	if dropped := c.departures.add(t.Old, event); dropped != nil {
+		c.giveUp(dropped, "too many incarnations of it wait for their last run")
+	}
+	c.scheduler.Offer(key, event)
+}
+
+// depart follows the run of a primary that is gone: it was the last one if it succeeded and asked for no
+// other. If no retry is left and another incarnation waits for the name, that one is not held up any longer.
+func (c *controller[P]) depart(rc *Context[P], result *scheduler.Result) {
+	last := rc.write.owner
+	switch {
+	case result.Err != nil:
+		if !(rc.run.LastAttempt || c.options.Retry.Judge(result.Err).Class == retry.NotAgain) || !c.departures.hasSuccessor(rc.key) {
+			return
+		}
+		c.giveUp(last, result.Err.Error())
+	case result.Superseded || result.RescheduleNow || result.RescheduleAfter > 0:
+		return
+	}
+	result.Gone = true
+	c.unresolved.Delete(rc.key)
+	if next, more := c.departures.settle(rc.key, last.GetUID()); more {
+		c.scheduler.Offer(rc.key, next) // kept for after this run
+	}
+}
+
+func (c *controller[P]) giveUp(last trc.Object, why string) {
+	c.operator.logger.Info("gave up the last run of a primary that is gone", append(c.logValues(trc.KeyOf(last)), "uid", last.GetUID(), "why", why)...)
+}

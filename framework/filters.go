@@ -1,0 +1,58 @@
+package framework
+
+import (
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// primaryFilters are the author's of the primaries, guarded; nil where there is none.
+type primaryFilters struct {
+	add, update, remove, every func(old, new trc.Object) bool
+	// generation replaces the comparison of generations.
+	generation func(old, new trc.Object) bool
+}
+
+func (c *controller[P]) guardedFilters() primaryFilters {
+	o := &c.options
+	guarded := func(filter func(old, new P) bool) func(old, new trc.Object) bool {
+		return c.guardedFilter(c.name, untypedFilter(filter))
+	}
+	f := primaryFilters{
+		update: guarded(o.UpdateFilter), every: guarded(o.Filter), generation: guarded(o.GenerationFilter),
+	}
+	if o.AddFilter != nil {
+		f.add = guarded(func(_, added P) bool { return o.AddFilter(added) })
+	}
+	if o.DeleteFilter != nil {
+		f.remove = guarded(func(last, _ P) bool { return o.DeleteFilter(last) })
+	}
+	return f
+}
+
+// triggers applies the generation filter and the author's. renewed says that the transition is an update
+// that renews.
+func (c *controller[P]) triggers(t trc.Transition, renewed bool) bool {
+	ask := c.filters.update
+	switch {
+	case t.Old == nil:
+		ask = c.filters.add
+	case t.New == nil:
+		ask = c.filters.remove
+	case !renewed && !c.options.AllGenerations && !c.needsFinalizer(t.New) && (c.filters.generation != nil || t.New.GetGeneration() != 0):
+		return false
+	}
+	return (ask == nil || ask(t.Old, t.New)) && (c.filters.every == nil || c.filters.every(t.Old, t.New))
+}
+
+// renews tells a change of what is wanted from all others. A replaced primary is no update here: stores tell
+// of a deletion and an addition.
+func (c *controller[P]) renews(t trc.Transition) bool {
+	switch {
+	case t.Old == nil || t.New == nil:
+		return false
+	case t.Old.GetDeletionTimestamp() == nil && t.New.GetDeletionTimestamp() != nil:
+		return true
+	case c.filters.generation != nil:
+		return c.filters.generation(t.Old, t.New)
+	}
+	return t.New.GetGeneration() > t.Old.GetGeneration()
+}
