@@ -78,9 +78,7 @@ var _ = Describe("The fate of a write", func() {
 		})
 		page := create(newPage(ns, "p"))
 		Eventually(func() string { return read(configMapOf(page, "")).Name }).Should(Equal("p"))
-		Eventually(func() []timeline.Record { return records(op, page) }).ShouldNot(BeEmpty())
-		settled(op)
-		Expect(records(op, page)).To(HaveLen(1))
+		expectRuns(op, page, 1)
 		Expect(sent.Load()).To(BeEquivalentTo(4))
 	})
 

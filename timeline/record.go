@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -108,7 +109,7 @@ func (r *Recorder) Add(record Record) {
 	}
 }
 
-// Records returns the kept records, oldest first. The slice is the caller's, what it refers to is
+// Records returns the kept records in the order of their starts, oldest first. The slice is the caller's, what it refers to is
 // shared and must not be changed.
 func (r *Recorder) Records() []Record {
 	if r == nil {
@@ -116,8 +117,12 @@ func (r *Recorder) Records() []Record {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.full {
-		return append([]Record(nil), r.ring[:r.next]...)
+	var records []Record
+	if r.full {
+		records = slices.Clone(r.ring[r.next:])
 	}
-	return append(append([]Record(nil), r.ring[r.next:]...), r.ring[:r.next]...)
+	records = append(records, r.ring[:r.next]...)
+	// A run may be told of after the next one, which begins as soon as it has ended.
+	slices.SortStableFunc(records, func(a, b Record) int { return a.Started.Compare(b.Started) })
+	return records
 }

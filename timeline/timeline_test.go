@@ -64,6 +64,19 @@ func TestRecorderKeepsTheNewestInOrder(t *testing.T) {
 	}
 }
 
+func TestRecordsAreInTheOrderOfTheirStarts(t *testing.T) {
+	recorder, start := timeline.NewRecorder(3), time.Now()
+	for _, after := range []time.Duration{4, 1, 3, 2} {
+		recorder.Add(timeline.Record{Started: start.Add(after)})
+	}
+	records := recorder.Records()
+	for i, want := range []time.Duration{1, 2, 3} {
+		if got := records[i].Started.Sub(start); got != want {
+			t.Errorf("record %d started after %v, want %v", i, got, want)
+		}
+	}
+}
+
 func TestNilRecorderCostsNothing(t *testing.T) {
 	recorder := timeline.NewRecorder(0)
 	if n := testing.AllocsPerRun(100, func() { recorder.Add(timeline.Record{}) }); n != 0 {
