@@ -16,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/framework"
-	"github.com/evenkeel/evenkeel/timeline"
 )
 
 // refuse answers the first n writes of a kind in the server's place, or for n < 0 all of them.
