@@ -60,14 +60,12 @@ type keyState[K comparable] struct {
 	key            K
 	previous, next *keyState[K] // in the lane, while queued
 
-	batch         // what waits
-	since instant // when the first of it arrived
+	pending *batch // what waits; nil if nothing does, so that an idle key is small
 
 	retry           retry.State
 	slots           [slotCount]instant
-	calm            time.Duration // what calmSlot was set to
+	settled         instant       // when calmSlot and intervalSlot were set
 	rescheduleAfter time.Duration // what rescheduleSlot was set to
-	interval        time.Duration // what intervalSlot was set to
 
 	at    instant // heap key
 	index int32   // heap position, -1 outside
@@ -92,15 +90,12 @@ func (s *keyState[K]) clear(slots ...slot) {
 
 // empty reports whether nothing is left to remember.
 func (s *keyState[K]) empty() bool {
-	return s.phase == idle && s.at == 0 && !s.waiting()
+	return s.phase == idle && s.at == 0 && s.pending == nil
 }
 
-// arrive takes in a cause.
-func (s *keyState[K]) arrive(now instant, c timeline.Cause, renews bool) {
-	if !s.waiting() {
-		s.since = now
-	}
-	s.add(c, renews)
+// renewed reports whether one of the causes that wait renews the key.
+func (s *keyState[K]) renewed() bool {
+	return s.pending != nil && (s.pending.renews != 0 || s.pending.moreRenew)
 }
 
 // earliest is the earliest of some slots that are set, or zero.
@@ -117,16 +112,14 @@ func earliest(slots []instant) instant {
 // batch is causes that wait, in the order of their arrival. The zero value is none.
 type batch struct {
 	causes []timeline.Cause
-	renews uint64 // bit i says that causes[i] renews
-	more   int32  // how many there are beyond maxCauses
+	since  instant // when the first of them arrived
+	renews uint64  // bit i says that causes[i] renews
+	more   int32   // how many there are beyond maxCauses
 	// moreRenew says that one of those renews.
 	moreRenew bool
 }
 
-func (b *batch) waiting() bool { return len(b.causes) > 0 || b.more > 0 }
-
-// renewed reports whether one of the causes renews the key.
-func (b *batch) renewed() bool { return b.renews != 0 || b.moreRenew }
+func (b *batch) empty() bool { return len(b.causes) == 0 && b.more == 0 }
 
 func (b *batch) add(c timeline.Cause, renews bool) {
 	if many, ok := c.(timeline.Overflow); ok {
@@ -147,6 +140,9 @@ func (b *batch) add(c timeline.Cause, renews bool) {
 
 // join adds other causes behind these.
 func (b *batch) join(other batch) {
+	if b.empty() {
+		b.since = other.since
+	}
 	for i, c := range other.causes {
 		b.add(c, other.renews>>i&1 != 0)
 	}

@@ -24,6 +24,7 @@ type machine[K comparable] struct {
 	lanes     [laneCount]queue[K]
 	liveTaken int
 	timers    timerHeap[K]
+	spare     []*batch
 	due       int    // the queued keys
 	busy      int    // the runs in flight
 	paused    bool   // nothing is taken; all else goes on
@@ -46,10 +47,45 @@ func (m *machine[K]) state(key K) *keyState[K] {
 	return s
 }
 
+// maxSpare bounds the batches kept for the next key that becomes due.
+const maxSpare = 1024
+
+// arrive takes in a cause.
+func (m *machine[K]) arrive(now instant, s *keyState[K], c timeline.Cause, renews bool) {
+	if s.pending == nil {
+		m.load(s, batch{since: now})
+	}
+	s.pending.add(c, renews)
+}
+
+// load lets a batch wait.
+func (m *machine[K]) load(s *keyState[K], b batch) {
+	if last := len(m.spare) - 1; last >= 0 {
+		s.pending, m.spare = m.spare[last], m.spare[:last]
+	} else {
+		s.pending = new(batch)
+	}
+	*s.pending = b
+}
+
+// unload hands over what waits.
+func (m *machine[K]) unload(s *keyState[K]) batch {
+	if s.pending == nil {
+		return batch{}
+	}
+	b := *s.pending
+	*s.pending = batch{}
+	if len(m.spare) < maxSpare {
+		m.spare = append(m.spare, s.pending)
+	}
+	s.pending = nil
+	return b
+}
+
 // offer takes in an event. While the key runs it is only collected.
 func (m *machine[K]) offer(now instant, key K, e Event) {
 	s := m.state(key)
-	s.arrive(now, e.Cause, e.Renews)
+	m.arrive(now, s, e.Cause, e.Renews)
 	switch s.phase {
 	case running:
 	case queued:
@@ -155,12 +191,13 @@ func (m *machine[K]) begin(now instant, s *keyState[K]) Run {
 		}
 		s.used++
 	}
-	run := Run{Causes: s.told(), Waited: now.since(s.since), Gate: s.gate, Attempt: s.retry.Attempt()}
+	b := m.unload(s)
+	run := Run{Causes: b.told(), Waited: now.since(b.since), Gate: s.gate, Attempt: s.retry.Attempt()}
 	run.LastAttempt = m.policy.LastAttempt(&s.retry)
 	if s.pauses != m.pauses {
 		run.Gate = timeline.Pause
 	}
-	s.batch, s.gate = batch{}, timeline.Open
+	s.gate = timeline.Open
 	return run
 }
 
@@ -168,8 +205,7 @@ func (m *machine[K]) begin(now instant, s *keyState[K]) Run {
 type end struct {
 	Result
 	verdict retry.Verdict
-	kept    batch   // of the causes that arrived meanwhile, those that were found to need a run
-	arrived instant // when the first of the causes arrived
+	kept    batch // of the causes that arrived meanwhile, those that were found to need a run
 	run     Run
 	began   instant
 	cutOff  bool // by a pause
@@ -179,10 +215,7 @@ type end struct {
 func (m *machine[K]) finish(now instant, s *keyState[K], e end) time.Duration {
 	m.busy--
 	s.phase = idle
-	if late := s.batch; e.kept.waiting() {
-		s.batch, s.since = e.kept, e.arrived
-		s.join(late)
-	}
+	m.putBefore(s, e.kept)
 	switch {
 	case e.Gone || s.forgot > 0:
 		m.drain(s)
@@ -191,11 +224,19 @@ func (m *machine[K]) finish(now instant, s *keyState[K], e end) time.Duration {
 	default:
 		m.settle(now, s, e)
 	}
-	if s.waiting() {
+	if s.pending != nil {
 		m.wake(s, LiveLane)
 	}
 	m.tidy(s)
 	return m.next(now, s)
+}
+
+// putBefore lets causes wait before those that wait already.
+func (m *machine[K]) putBefore(s *keyState[K], earlier batch) {
+	if !earlier.empty() {
+		earlier.join(m.unload(s))
+		m.load(s, earlier)
+	}
 }
 
 // tidy forgets a key of which there is nothing to remember.
@@ -209,12 +250,11 @@ func (m *machine[K]) tidy(s *keyState[K]) {
 // arrived since, attempts, back-off and rate limit are as they were, and an early run is still to be had. Only
 // what the run asked for in time is kept.
 func (m *machine[K]) restore(now instant, s *keyState[K], e end) {
-	later := s.batch
-	s.batch, s.since = batch{}, e.began.after(-e.run.Waited)
+	again := batch{since: e.began.after(-e.run.Waited)}
 	for _, c := range e.run.Causes {
-		s.add(c, false) // if it renewed, that was done
+		again.add(c, false) // if it renewed, that was done
 	}
-	s.join(later)
+	m.putBefore(s, again)
 	s.early, s.gate = false, timeline.Pause
 	if s.isSet(limitSlot) {
 		s.used--
@@ -225,9 +265,9 @@ func (m *machine[K]) restore(now instant, s *keyState[K], e end) {
 
 // settle applies the result of a run of a resource that is still there.
 func (m *machine[K]) settle(now instant, s *keyState[K], e end) {
+	s.settled = now
 	if m.maxInterval > 0 {
-		s.interval = m.jitter(m.maxInterval)
-		s.slots[intervalSlot] = now.after(s.interval)
+		s.slots[intervalSlot] = now.after(m.jitter(m.maxInterval))
 	}
 	switch {
 	case e.Err != nil:
@@ -241,7 +281,7 @@ func (m *machine[K]) settle(now instant, s *keyState[K], e end) {
 	}
 	m.reschedule(now, s, e.RescheduleAfter)
 	if e.RescheduleNow {
-		s.arrive(now, timeline.Timer{}, false)
+		m.arrive(now, s, timeline.Timer{}, false)
 	}
 	m.retime(s)
 }
@@ -268,16 +308,16 @@ func (m *machine[K]) fail(now instant, s *keyState[K], v retry.Verdict) {
 // after 10 ms, doubling up to 1 s, as something may be changing it all the time. That the change is an event,
 // too, does not shorten the pause: or each of our requests would follow on one of theirs.
 func (m *machine[K]) repeat(now instant, s *keyState[K], notBefore time.Duration) {
-	s.calm = notBefore
+	pause := notBefore
 	if s.vain > 0 {
-		s.calm = max(notBefore, min(time.Second, 10*time.Millisecond<<min(s.vain-1, 7)))
+		pause = max(notBefore, min(time.Second, 10*time.Millisecond<<min(s.vain-1, 7)))
 	}
 	s.vain = min(s.vain+1, 100)
-	if s.calm == 0 {
-		s.arrive(now, timeline.Timer{}, false)
+	if pause == 0 {
+		m.arrive(now, s, timeline.Timer{}, false)
 		return
 	}
-	s.slots[calmSlot] = now.after(s.calm)
+	s.slots[calmSlot] = now.after(pause)
 }
 
 // backOff schedules the retry of a failed run. A window that is still open means that the run was
@@ -306,7 +346,7 @@ func (m *machine[K]) forget(key K) {
 	if s == nil {
 		return
 	}
-	s.batch = batch{}
+	m.unload(s)
 	if s.phase == running {
 		s.forgot++
 		return

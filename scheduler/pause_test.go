@@ -207,7 +207,9 @@ func TestG19APauseCutsTheGraceShort(t *testing.T) {
 		stopped := make(chan error)
 		go func() { stopped <- h.stop() }()
 		time.Sleep(time.Minute)
-		h.pause(t)
+		if err := h.Pause(); err != nil {
+			t.Error(err)
+		}
 		if err := <-stopped; err != nil || time.Since(h.start) != 61*time.Second {
 			t.Errorf("stopped after %v with %v, want 1m1s", time.Since(h.start), err)
 		}

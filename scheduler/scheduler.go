@@ -241,7 +241,7 @@ func (s *Scheduler[K]) Imminent(key K) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	state := s.core.keys[key]
-	return state != nil && state.waiting()
+	return state != nil && state.pending != nil
 }
 
 // Len returns the number of keys that the scheduler keeps state for: queued, running, backing off

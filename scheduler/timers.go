@@ -12,34 +12,34 @@ func (m *machine[K]) fire(now instant) {
 	for len(m.timers) > 0 && m.timers[0].at <= now {
 		s := m.timers[0]
 		for at := range s.slots {
-			if s.slots[at] != 0 && s.slots[at] <= now {
+			if due := s.slots[at]; due != 0 && due <= now {
 				s.slots[at] = 0
-				m.come(now, s, slot(at))
+				m.come(now, s, slot(at), due.since(s.settled))
 			}
 		}
 		m.retime(s)
-		if s.phase == idle && s.waiting() {
+		if s.phase == idle && s.pending != nil {
 			m.wake(s, LiveLane)
 		}
 		m.tidy(s)
 	}
 }
 
-// come is what follows when a slot has come.
-func (m *machine[K]) come(now instant, s *keyState[K], at slot) {
+// come is what follows when a slot has come, set so long after the last run was settled.
+func (m *machine[K]) come(now instant, s *keyState[K], at slot, after time.Duration) {
 	switch at {
 	case retrySlot:
 		s.early = false
 		// A run in flight when its window ends is the retry: it started no earlier than it had to.
 		if s.phase != running {
-			s.arrive(now, timeline.Retry{Attempt: s.retry.Attempt()}, false)
+			m.arrive(now, s, timeline.Retry{Attempt: s.retry.Attempt()}, false)
 		}
 	case calmSlot:
-		s.arrive(now, timeline.Timer{After: s.calm}, false)
+		m.arrive(now, s, timeline.Timer{After: after}, false)
 	case rescheduleSlot:
-		s.arrive(now, timeline.Timer{After: s.rescheduleAfter}, false)
+		m.arrive(now, s, timeline.Timer{After: s.rescheduleAfter}, false)
 	case intervalSlot:
-		s.arrive(now, timeline.MaxInterval{Interval: s.interval}, false)
+		m.arrive(now, s, timeline.MaxInterval{Interval: after}, false)
 	}
 }
 
@@ -60,7 +60,7 @@ func (m *machine[K]) next(now instant, s *keyState[K]) time.Duration {
 	if m.limited(s) {
 		held = max(held, s.slots[limitSlot])
 	}
-	if s.waiting() && held != 0 {
+	if s.pending != nil && held != 0 {
 		at = held
 	}
 	if at == 0 {

@@ -92,10 +92,8 @@ func (s *Scheduler[K]) execute(term *term, state *keyState[K], run Run) {
 func (s *Scheduler[K]) finish(term *term, state *keyState[K], e end) {
 	key, ended := state.key, s.now()
 	s.mu.Lock()
-	e.arrived = state.since
-	for s.options.Decide != nil && len(state.causes) > 0 {
-		undecided, forgot := state.batch, state.forgot
-		state.batch = batch{}
+	for s.options.Decide != nil && state.pending != nil {
+		undecided, forgot := s.core.unload(state), state.forgot
 		s.mu.Unlock()
 		undecided.keep(func(c timeline.Cause) bool { return s.options.Decide(key, c) })
 		e.kept.join(undecided)
