@@ -27,6 +27,7 @@ import (
 const (
 	DefaultOperatorName = "evenkeel"
 	DefaultSyncTimeout  = 2 * time.Minute
+	DefaultStaleAfter   = 3 * time.Minute
 )
 
 // OperatorOptions configure an [Operator].
@@ -45,6 +46,10 @@ type OperatorOptions struct {
 	// SyncTimeout bounds the wait for the first list of every cache at the start. Default 2 minutes;
 	// too low fails on large clusters, too high hides missing rights.
 	SyncTimeout time.Duration
+	// StaleAfter is how long nothing may be heard on a watch until [Operator.Ready] says so: neither an event
+	// nor one of the bookmarks that the API server sends about once a minute. Default 3 minutes. Under 2 minutes
+	// it cries wolf; too high hides connections that are dead though nobody has noticed.
+	StaleAfter time.Duration
 	// Grace is how long runs in flight may go on when the operator stops, before their ctx ends.
 	// Default 10 s; negative for none.
 	Grace time.Duration
@@ -102,6 +107,9 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	if options.SyncTimeout < 0 {
 		errs = append(errs, fmt.Errorf("framework: OperatorOptions: SyncTimeout %v: must not be negative", options.SyncTimeout))
 	}
+	if options.StaleAfter < 0 {
+		errs = append(errs, fmt.Errorf("framework: OperatorOptions: StaleAfter %v: must not be negative", options.StaleAfter))
+	}
 	if options.Name == "" {
 		options.Name = DefaultOperatorName
 	}
@@ -115,6 +123,9 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	}
 	if options.SyncTimeout == 0 {
 		options.SyncTimeout = DefaultSyncTimeout
+	}
+	if options.StaleAfter == 0 {
+		options.StaleAfter = DefaultStaleAfter
 	}
 	if options.Logger.GetSink() == nil {
 		options.Logger = logr.Discard()
@@ -311,6 +322,9 @@ func (op *Operator) Ready() error {
 	for _, s := range op.cluster.allStores() {
 		if err := s.Err(); err != nil {
 			return fmt.Errorf("framework: the watch of %s fails: %w", s.describe(), err)
+		}
+		if err := s.stale(op.options.StaleAfter); err != nil {
+			return fmt.Errorf("framework: the watch of %s: %w", s.describe(), err)
 		}
 	}
 	for _, c := range controllers {

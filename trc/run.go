@@ -106,4 +106,7 @@ func (w *Watch) lastErr() error {
 
 func (w *Watch) setErr(err error) {
 	w.err.Store(&err)
+	if err == nil {
+		w.hear()
+	}
 }

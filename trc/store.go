@@ -3,6 +3,7 @@ package trc
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
@@ -39,6 +40,7 @@ type Options struct {
 // Store is the resources of one kind as readers see them. Create it with [NewStore].
 type Store struct {
 	options   Options
+	born      time.Time
 	detector  cache.MutationDetector
 	detecting sync.Once
 	indexes   atomic.Pointer[[]*index] // changed under mu
@@ -64,6 +66,7 @@ func NewStore(options Options) *Store {
 	}
 	return &Store{
 		options:  options,
+		born:     time.Now(),
 		detector: cache.NewCacheMutationDetector(options.Name),
 		items:    newItems(),
 		watches:  map[string]*Watch{},

@@ -24,7 +24,9 @@ type Watch struct {
 	removed  bool
 	stop     context.CancelFunc // ends what feeds it; nil if that is not Run
 
-	err atomic.Pointer[error] // of the last request; nil before the first
+	err        atomic.Pointer[error] // of the last request; nil before the first
+	heard      atomic.Int64          // when the server was last heard, since the store was made
+	bookmarked atomic.Bool           // the server sends bookmarks
 }
 
 var (
@@ -119,6 +121,7 @@ func (w *Watch) observe(item any, deleted bool) error {
 		}
 	}
 	o := item.(Object)
+	w.hear()
 	s.lockFiled(seen[:])
 	if w.removed {
 		s.mu.Unlock()
@@ -149,6 +152,7 @@ func (w *Watch) Replace(items []any, resourceVersion string) error {
 		keys[i] = KeyOf(objects[i].object)
 		listed[keys[i]] = struct{}{}
 	}
+	w.hear()
 	s.lockFiled(objects)
 	if w.removed {
 		s.mu.Unlock()
@@ -217,6 +221,8 @@ func (s *Store) closeSyncedLocked() {
 // Bookmark moves the progress of the watch without an event.
 func (w *Watch) Bookmark(resourceVersion string) error {
 	s := w.store
+	w.bookmarked.Store(true)
+	w.hear()
 	s.mu.Lock()
 	if version, ok := s.parseLocked(resourceVersion); ok && !w.removed {
 		s.passLocked(w, max(version, w.progress))
