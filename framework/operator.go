@@ -21,13 +21,14 @@ import (
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/timeline"
+	"github.com/evenkeel/evenkeel/trc"
 )
 
 // Defaults of a zero [OperatorOptions].
 const (
 	DefaultOperatorName = "evenkeel"
 	DefaultSyncTimeout  = 2 * time.Minute
-	DefaultStaleAfter   = 3 * time.Minute
+	DefaultStaleAfter   = trc.DefaultStaleAfter
 )
 
 // OperatorOptions configure an [Operator].
@@ -48,7 +49,7 @@ type OperatorOptions struct {
 	SyncTimeout time.Duration
 	// StaleAfter is how long nothing may be heard on a watch until [Operator.Ready] says so: neither an event
 	// nor one of the bookmarks that the API server sends about once a minute. Default 3 minutes. Under 2 minutes
-	// it cries wolf; too high hides connections that are dead though nobody has noticed.
+	// it cries wolf; too high hides connections that are dead though nobody has noticed. Such a watch is begun anew.
 	StaleAfter time.Duration
 	// Grace is how long runs in flight may go on when the operator stops, before their ctx ends.
 	// Default 10 s; negative for none.
@@ -149,6 +150,7 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	if err != nil {
 		return nil, err
 	}
+	cluster.staleAfter = options.StaleAfter
 	op := &Operator{options: options, cluster: cluster, logger: options.Logger}
 	if options.LeaderElection.Mode == Always {
 		op.election, err = newElection(cluster, options.LeaderElection, options.Logger)
@@ -323,7 +325,7 @@ func (op *Operator) Ready() error {
 		if err := s.Err(); err != nil {
 			return fmt.Errorf("framework: the watch of %s fails: %w", s.describe(), err)
 		}
-		if err := s.stale(op.options.StaleAfter); err != nil {
+		if err := s.Stale(); err != nil {
 			return fmt.Errorf("framework: the watch of %s: %w", s.describe(), err)
 		}
 	}

@@ -26,6 +26,9 @@ type Options struct {
 	// back. Default: [DefaultAheadLimit]. Too low, and writers wait whenever the watch is a little
 	// late; too high, and a watch that stalls costs memory: some 300 bytes a key beside the objects.
 	AheadLimit int
+	// StaleAfter is how long nothing may be heard on a watch; see [Store.Stale]. Default: [DefaultStaleAfter].
+	// Under 2 minutes it is shorter than what lies between two bookmarks.
+	StaleAfter time.Duration
 	// OnIncomparable is called once, when a resourceVersion turns out to be no integer: see
 	// [Store.Comparable]. It is called as a subscriber is: in order, without any lock, before the
 	// transitions that follow from it.
@@ -63,6 +66,9 @@ type Store struct {
 func NewStore(options Options) *Store {
 	if options.AheadLimit <= 0 {
 		options.AheadLimit = DefaultAheadLimit
+	}
+	if options.StaleAfter <= 0 {
+		options.StaleAfter = DefaultStaleAfter
 	}
 	return &Store{
 		options:  options,

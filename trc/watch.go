@@ -26,6 +26,7 @@ type Watch struct {
 
 	err        atomic.Pointer[error] // of the last request; nil before the first
 	heard      atomic.Int64          // when the server was last heard, since the store was made
+	begun      atomic.Int64          // when the last watch request was answered, likewise
 	bookmarked atomic.Bool           // the server sends bookmarks
 }
 
