@@ -72,6 +72,7 @@ type Operator struct {
 	controllers []runner
 	started     bool
 	ready       bool
+	ended       bool
 	recorder    events.EventRecorder
 }
 
@@ -90,6 +91,8 @@ type runner interface {
 	// pause ends the runs in flight and holds all back until resume.
 	pause() error
 	resume()
+	// overdue are the primaries whose runs ignore that their time has passed.
+	overdue() []string
 	records() []timeline.Record
 	queued() int
 }
@@ -198,6 +201,7 @@ func (op *Operator) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer op.noteEnd()
 	// Also what runs write that have ignored their cancellation.
 	defer op.cluster.flying.end()
 	ctx = logr.NewContext(ctx, op.logger)
@@ -303,6 +307,12 @@ func (op *Operator) setReady(ready bool) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	op.ready = ready
+}
+
+func (op *Operator) noteEnd() {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	op.ended = true
 }
 
 // Ready returns nil while the operator works or could at once: it is running, its caches are filled, and no

@@ -27,6 +27,8 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 	ctx, cancel := context.WithTimeoutCause(life, c.options.RunTimeout,
 		fmt.Errorf("framework: the run exceeded ControllerOptions.RunTimeout of %v", c.options.RunTimeout))
 	defer cancel()
+	c.inFlight.begin(key, time.Now().Add(c.options.RunTimeout))
+	defer c.inFlight.end(key)
 	rc := c.newContext(key, shared, run)
 	rc.life = life
 	ctx = logr.NewContext(ctx, rc.logger)
