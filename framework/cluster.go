@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -39,6 +40,8 @@ type cluster struct {
 	ledger *trc.Ledger
 	memo   memo
 	lanes  lanes
+	// staleAfter is how long a watch may be silent.
+	staleAfter time.Duration
 
 	mu        sync.Mutex // guards everything below; a leaf
 	resources map[resourceKey]*resource
@@ -225,7 +228,7 @@ func (c *cluster) storeOf(r *resource, w watching) (*sharedStore, error) {
 	}
 	shared := &sharedStore{key: key, resource: r, namespaces: namespaces}
 	shared.Store = trc.NewStore(trc.Options{
-		Name: r.name, Visible: selects(selector, field),
+		Name: r.name, Visible: selects(selector, field), StaleAfter: c.staleAfter,
 		OnIncomparable: func(version string) { c.incomparable(shared, version) },
 		OnRewound:      func(progress, listed string) { c.rewound(shared, progress, listed) },
 		OnSetAside:     func(u *trc.Undecoded) { c.setAside(r.gvk, u) },

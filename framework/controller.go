@@ -43,6 +43,7 @@ type controller[P Object] struct {
 	// unresolved are the writes of unknown fate by primary: trc.Key to leftover, never empty.
 	unresolved sync.Map
 	departures departures // none unless ControllerOptions.AllEvents
+	inFlight   deadlines
 }
 
 func newController[P Object](op *Operator, reconciler Reconciler[P], options ControllerOptions[P]) (*controller[P], error) {
@@ -255,6 +256,7 @@ func (c *controller[P]) end() {
 func (c *controller[P]) run(ctx context.Context) error { return c.scheduler.Run(ctx) }
 func (c *controller[P]) pause() error                  { return c.scheduler.Pause() }
 func (c *controller[P]) resume()                       { c.scheduler.Resume() }
+func (c *controller[P]) overdue() []string             { return c.inFlight.passed() }
 
 // sink is where the sources of a controller offer; eventsource and scheduler meet here and know
 // nothing of each other.

@@ -28,6 +28,7 @@ import (
 const (
 	DefaultOperatorName = "evenkeel"
 	DefaultSyncTimeout  = 2 * time.Minute
+	DefaultStaleAfter   = trc.DefaultStaleAfter
 )
 
 // OperatorOptions configure an [Operator].
@@ -48,6 +49,10 @@ type OperatorOptions struct {
 	SyncTimeout time.Duration
 	// StartPolicy is what happens then. Default: [WaitForKinds].
 	StartPolicy StartPolicy
+	// StaleAfter is how long nothing may be heard on a watch until [Operator.Ready] says so: neither an event
+	// nor one of the bookmarks that the API server sends about once a minute. Default 3 minutes. Under 2 minutes
+	// it cries wolf; too high hides connections that are dead though nobody has noticed. Such a watch is begun anew.
+	StaleAfter time.Duration
 	// Grace is how long runs in flight may go on when the operator stops, before their ctx ends.
 	// Default 10 s; negative for none.
 	Grace time.Duration
@@ -72,6 +77,7 @@ type Operator struct {
 	controllers []runner
 	started     bool
 	running     bool
+	ended       bool
 	waiting     map[string]error // why a controller has not started yet, by its name
 	recorder    events.EventRecorder
 }
@@ -102,6 +108,8 @@ type runner interface {
 	// pause ends the runs in flight and holds all back until resume.
 	pause() error
 	resume()
+	// overdue are the primaries whose runs ignore that their time has passed.
+	overdue() []string
 	records() []timeline.Record
 	queued() int
 }
@@ -120,6 +128,9 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	if options.SyncTimeout < 0 {
 		errs = append(errs, fmt.Errorf("framework: OperatorOptions: SyncTimeout %v: must not be negative", options.SyncTimeout))
 	}
+	if options.StaleAfter < 0 {
+		errs = append(errs, fmt.Errorf("framework: OperatorOptions: StaleAfter %v: must not be negative", options.StaleAfter))
+	}
 	if options.Name == "" {
 		options.Name = DefaultOperatorName
 	}
@@ -136,6 +147,9 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	}
 	if options.SyncTimeout == 0 {
 		options.SyncTimeout = DefaultSyncTimeout
+	}
+	if options.StaleAfter == 0 {
+		options.StaleAfter = DefaultStaleAfter
 	}
 	if options.Logger.GetSink() == nil {
 		options.Logger = logr.Discard()
@@ -159,6 +173,7 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	if err != nil {
 		return nil, err
 	}
+	cluster.staleAfter = options.StaleAfter
 	op := &Operator{options: options, cluster: cluster, logger: options.Logger}
 	cluster.event = op.event
 	if options.LeaderElection.Mode == Always {
@@ -208,6 +223,7 @@ func (op *Operator) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	defer op.noteEnd()
 	// Also what runs write that have ignored their cancellation.
 	defer op.cluster.flying.end()
 	defer op.setRunning(false)
@@ -278,6 +294,12 @@ func (op *Operator) runners() []runner {
 	return slices.Clone(op.controllers)
 }
 
+func (op *Operator) noteEnd() {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	op.ended = true
+}
+
 func (op *Operator) setRunning(running bool) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
@@ -317,6 +339,9 @@ func (op *Operator) Ready() error {
 	for _, s := range op.cluster.allStores() {
 		if err := s.Err(); err != nil {
 			errs = append(errs, fmt.Errorf("framework: the watch of %s fails: %w", s.describe(), err))
+		}
+		if err := s.Stale(); err != nil {
+			errs = append(errs, fmt.Errorf("framework: the watch of %s: %w", s.describe(), err))
 		}
 	}
 	return errors.Join(errs...)

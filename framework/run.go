@@ -34,6 +34,8 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 	if shared == nil { // or set aside: then it will come back as an addition
 		return scheduler.Result{Gone: true}
 	}
+	c.inFlight.begin(key, time.Now().Add(c.options.RunTimeout))
+	defer c.inFlight.end(key)
 	rc := c.newContext(key, shared, run)
 	rc.life, rc.gone, rc.write.ownerGone = life, gone, gone
 	ctx = logr.NewContext(ctx, rc.logger)

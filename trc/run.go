@@ -30,7 +30,7 @@ type Watched struct {
 // Run feeds the store from the given watches until ctx ends, or until all of them are removed with
 // [Store.RemoveWatch]. It may be called again for namespaces that are added later. Lists and watches
 // that fail are repeated with the Reflector's back-off (0.8 s to 30 s); [Store.Err] tells of the last
-// failure.
+// failure. Watches that are silent for too long are begun anew; see [Store.Stale].
 //
 // If the environment variable KUBE_CACHE_MUTATION_DETECTOR is true, the first call compares every
 // second what entered the store with a copy, and panics if somebody changed it.
@@ -79,7 +79,10 @@ func (w *Watch) run(ctx context.Context, name string, from Watched) {
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			events, err := from.From.Watch(ctx, options)
 			w.setErr(err)
-			return events, err
+			if err != nil {
+				return events, err
+			}
+			return w.guard(events), nil
 		},
 	}
 	var expected any

@@ -3,6 +3,7 @@ package trc
 import (
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/tools/cache"
@@ -25,6 +26,9 @@ type Options struct {
 	// back. Default: [DefaultAheadLimit]. Too low, and writers wait whenever the watch is a little
 	// late; too high, and a watch that stalls costs memory: some 300 bytes a key beside the objects.
 	AheadLimit int
+	// StaleAfter is how long nothing may be heard on a watch; see [Store.Stale]. Default: [DefaultStaleAfter].
+	// Under 2 minutes it is shorter than what lies between two bookmarks.
+	StaleAfter time.Duration
 	// OnIncomparable is called once, when a resourceVersion turns out to be no integer: see
 	// [Store.Comparable]. It is called as a subscriber is: in order, without any lock, before the
 	// transitions that follow from it.
@@ -42,6 +46,7 @@ type Options struct {
 // Store is the resources of one kind as readers see them. Create it with [NewStore].
 type Store struct {
 	options   Options
+	born      time.Time
 	detector  cache.MutationDetector
 	detecting sync.Once
 	indexes   atomic.Pointer[[]*index] // changed under mu
@@ -66,8 +71,12 @@ func NewStore(options Options) *Store {
 	if options.AheadLimit <= 0 {
 		options.AheadLimit = DefaultAheadLimit
 	}
+	if options.StaleAfter <= 0 {
+		options.StaleAfter = DefaultStaleAfter
+	}
 	return &Store{
 		options:  options,
+		born:     time.Now(),
 		detector: cache.NewCacheMutationDetector(options.Name),
 		items:    newItems(),
 		watches:  map[string]*Watch{},

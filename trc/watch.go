@@ -26,7 +26,10 @@ type Watch struct {
 	removed  bool
 	stop     context.CancelFunc // ends what feeds it; nil if that is not Run
 
-	err atomic.Pointer[error] // of the last request; nil before the first
+	err        atomic.Pointer[error] // of the last request; nil before the first
+	heard      atomic.Int64          // when the server was last heard, since the store was made
+	begun      atomic.Int64          // when the last watch request was answered, likewise
+	bookmarked atomic.Bool           // the server sends bookmarks
 }
 
 var (
@@ -123,6 +126,7 @@ func (w *Watch) observe(item any, deleted bool) error {
 		}
 	}
 	o := item.(Object)
+	w.hear()
 	s.lockFiled(seen[:])
 	if w.removed {
 		s.mu.Unlock()
@@ -153,6 +157,7 @@ func (w *Watch) Replace(items []any, resourceVersion string) error {
 		keys[i] = KeyOf(item.(Object))
 		listed[keys[i]] = struct{}{}
 	}
+	w.hear()
 	s.lockFiled(objects)
 	if w.removed {
 		s.mu.Unlock()
@@ -256,6 +261,8 @@ func (s *Store) closeSyncedLocked() {
 // Bookmark moves the progress of the watch without an event.
 func (w *Watch) Bookmark(resourceVersion string) error {
 	s := w.store
+	w.bookmarked.Store(true)
+	w.hear()
 	s.mu.Lock()
 	if version, ok := s.parseLocked(resourceVersion); ok && !w.removed {
 		s.passLocked(w, max(version, w.progress))

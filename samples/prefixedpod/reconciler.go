@@ -16,6 +16,7 @@ import (
 // +kubebuilder:rbac:groups=samples.evenkeel.dev,resources=prefixedpods/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
 
 // Reconciler keeps one Pod per PrefixedPod.
 type Reconciler struct {
