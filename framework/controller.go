@@ -308,7 +308,7 @@ func (c *controller[P]) ledgerWriter(key trc.Key) trc.Writer {
 // renews tells a change of what is wanted from all others.
 func renews(old, new trc.Object) bool {
 	deletionRequested := old.GetDeletionTimestamp() == nil && new.GetDeletionTimestamp() != nil
-	return deletionRequested || new.GetGeneration() > old.GetGeneration()
+	return deletionRequested || wantsOther(old, new)
 }
 
 // triggers applies the generation filter and the author's.

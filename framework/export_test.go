@@ -111,3 +111,6 @@ func (e *Echoes) Audit() (bytes int, err error) {
 	}
 	return bytes, nil
 }
+
+// WantsOther tells whether what is wanted of an object has changed.
+func WantsOther(old, new Object) bool { return wantsOther(old, new) }
