@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -106,11 +107,12 @@ func (c *cluster) resourceIn(ctx context.Context, form form, gvk schema.GroupVer
 		return known, nil
 	}
 	// Discovery is a request: never under the lock. Two callers may both make it; the first result serves.
-	served, err := c.served(ctx, gvk)
+	served, statusApart, err := c.served(ctx, gvk)
 	if err != nil {
 		return nil, fmt.Errorf("framework: %s: %w; is its CustomResourceDefinition installed?", gvk, err)
 	}
-	r := &resource{gvk: gvk, form: form, name: served.Name, namespaced: served.Namespaced, echoes: &echoes{}}
+	r := &resource{gvk: gvk, form: form, name: served.Name, namespaced: served.Namespaced, echoes: &echoes{}, statusApart: &atomic.Bool{}}
+	r.statusApart.Store(statusApart)
 	if err := c.constructors(r); err != nil {
 		return nil, err
 	}
@@ -131,19 +133,20 @@ func (c *cluster) resourceIn(ctx context.Context, form form, gvk schema.GroupVer
 	return r, nil
 }
 
-// served asks for the resource of a kind. It asks about the group and version alone: all of a cluster's
+// served asks for the resource of a kind, and whether its status is a sub-resource. It asks about the group and version alone: all of a cluster's
 // discovery is a large document.
-func (c *cluster) served(ctx context.Context, gvk schema.GroupVersionKind) (metav1.APIResource, error) {
+func (c *cluster) served(ctx context.Context, gvk schema.GroupVersionKind) (served metav1.APIResource, statusApart bool, err error) {
 	list, err := c.disco.ServerResourcesForGroupVersionWithContext(ctx, gvk.GroupVersion().String())
 	if err != nil {
-		return metav1.APIResource{}, err
+		return metav1.APIResource{}, false, err
 	}
 	for _, r := range list.APIResources {
 		if isSubresource := strings.Contains(r.Name, "/"); r.Kind == gvk.Kind && !isSubresource {
-			return r, nil
+			isStatus := func(other metav1.APIResource) bool { return other.Name == r.Name+"/status" }
+			return r, slices.ContainsFunc(list.APIResources, isStatus), nil
 		}
 	}
-	return metav1.APIResource{}, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+	return metav1.APIResource{}, false, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 }
 
 func (c *cluster) constructors(r *resource) error {

@@ -27,7 +27,8 @@ func NoUpdate[P Object]() UpdateControl[P] { return UpdateControl[P]{} }
 //     a Go field without omitempty is always set.
 //   - by apply: a fresh object with exactly the fields the controller wants to own.
 //
-// If nothing differs, nothing is sent.
+// If nothing differs, nothing is sent. The status of a kind without a status sub-resource is written with the
+// resource; an apply of it alone is refused there, as it would give up the other fields.
 func PatchStatus[P Object](primary P) UpdateControl[P] {
 	return UpdateControl[P]{object: primary, status: true}
 }

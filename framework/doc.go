@@ -30,9 +30,16 @@
 // server returned. What its [UpdateControl] asks for is written; an error leads to a retry with
 // back-off. A reconciler that is no [Cleaner] has no finalizer.
 //
+// # What comes and goes
+//
+// A controller whose kinds are not served yet waits for them, and so it does for whatever fails later:
+// [Operator.Ready] says for what, the others run. An object that does not fit its Go type is set aside until it
+// does: it has no runs, keeps its finalizers, and is told of as a Kubernetes event. [Operator.SetNamespaces]
+// changes what is watched.
+//
 // # Concurrency
 //
-// An [Operator] is set up from one goroutine and run once. Reconcile is called from many goroutines,
+// An [Operator] is set up from one goroutine and run once; its other methods may be called from any. Reconcile is called from many goroutines,
 // never twice at a time for one primary. A [Context] belongs to its run: its methods may be called
 // from goroutines of the run, and writes fail once the run has ended.
 //

@@ -141,3 +141,5 @@ func ResolvedElection(o LeaderElection, operator, file string) (LeaderElection, 
 	o = o.resolved(operator, inferNamespace(file))
 	return o, o.validate()
 }
+// WantsOther tells whether what is wanted of an object has changed.
+func WantsOther(old, new Object) bool { return wantsOther(old, new) }

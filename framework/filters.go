@@ -54,5 +54,5 @@ func (c *controller[P]) renews(t trc.Transition) bool {
 	case c.filters.generation != nil:
 		return c.filters.generation(t.Old, t.New)
 	}
-	return t.New.GetGeneration() > t.Old.GetGeneration()
+	return wantsOther(t.Old, t.New)
 }

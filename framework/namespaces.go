@@ -148,6 +148,10 @@ func (c *controller[P]) enterNamespaces(ctx context.Context, added []string) {
 			case <-ctx.Done():
 				return
 			}
+			// What filled it is still being told. Told after a run has begun, it would bring a second one.
+			told := make(chan struct{})
+			s.After(func() { close(told) })
+			<-told
 		}
 		c.gate.open([]string{namespace})
 		if c.store.key.follows {

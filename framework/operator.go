@@ -39,7 +39,8 @@ type OperatorOptions struct {
 	// Name of the operator, in the user agent and as the reporting controller of events. Default
 	// "evenkeel".
 	Name string
-	// Namespaces that controllers watch unless they say otherwise. Default: all.
+	// Namespaces that controllers watch unless they say otherwise. Default: all. [Operator.SetNamespaces]
+	// changes them.
 	Namespaces []string
 	// Logger takes everything the operator logs. Default: nothing is logged. Verbosity 0 is state
 	// changes and failures, 1 a line per run, 2 causes, 4 the traffic of caches.

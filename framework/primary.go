@@ -129,13 +129,16 @@ func (c *controller[P]) carryOutByPatch(ctx context.Context, rc *Context[P], rea
 		_, err := rc.write.sendMergePatch(ctx, c.resource.writes, rc.key, held, patch, chosen)
 		return err
 	}
+	if resource := c.resource.writes; control.status && hasStatus && !resource.statusApart.Load() {
+		return c.sendWithStatus(ctx, rc, patch, status, control)
+	}
 	if control.resource && len(patch) > 0 {
 		if err := send(patch); err != nil {
 			return err
 		}
 	}
 	if control.status && hasStatus {
-		return send(map[string]any{"status": status}, Subresource("status"))
+		return c.statusError(ctx, rc.key, send(map[string]any{"status": status}, Subresource("status")))
 	}
 	return nil
 }
@@ -216,19 +219,26 @@ func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], con
 	if err != nil {
 		return err
 	}
-	status := statusOf(rc.key, intent)
-	delete(intent, "status")
 	options := rc.write.options(nil)
+	apart := c.resource.writes.statusApart.Load()
+	if control.status && !apart && !control.resource {
+		return fmt.Errorf("framework: UpdateControl of %s: %s has no status sub-resource: an apply of the status alone would give up all other fields; apply both, or use PrimaryWrites ByPatch",
+			c.resource.describe(rc.key), c.gvk.Kind)
+	}
+	status := statusOf(rc.key, intent)
+	if apart || !control.status {
+		delete(intent, "status")
+	}
 	if control.resource {
 		if _, err := rc.write.sendApply(ctx, c.resource.writes, rc.key, intent, options); err != nil {
 			return err
 		}
 	}
-	if !control.status {
+	if !control.status || !apart {
 		return nil
 	}
 	_, err = rc.write.sendApply(ctx, c.resource.writes, rc.key, status, rc.write.options([]WriteOption{Subresource("status")}))
-	return err
+	return c.statusError(ctx, rc.key, err)
 }
 
 func isNil(o any) bool {

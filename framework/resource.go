@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -25,9 +26,11 @@ type resource struct {
 	form       form
 	name       string // plural, as in the URL
 	namespaced bool
-	client     rest.Interface
-	newItem    func() Object
-	newList    func() runtime.Object
+	// statusApart tells that the status is a sub-resource: writes of the resource leave it as it is.
+	statusApart *atomic.Bool
+	client      rest.Interface
+	newItem     func() Object
+	newList     func() runtime.Object
 	// writes is the resource that writes go through: itself, or of metadata-only objects the whole ones, as
 	// an answer must serve all caches.
 	writes *resource

@@ -19,7 +19,7 @@ var _ = Describe("A start that is not complete", func() {
 	BeforeEach(func() { w = newWorkshop() })
 
 	It("G15 waits for a kind that is not served, says so, and lets the others run", func() {
-		op := w.operator(framework.OperatorOptions{Namespaces: []string{w.ns}, SyncTimeout: time.Second})
+		op := w.operator(framework.OperatorOptions{Namespaces: []string{w.ns}})
 		missing, served := newGadgets(), make(chan string, 10)
 		Expect(framework.Register(op, missing, gadgetOptions{})).To(Succeed())
 		Expect(framework.Register(op, &pages{reconcile: func(_ context.Context, page *Page, _ *pageContext) (pageUpdate, error) {
@@ -30,7 +30,6 @@ var _ = Describe("A start that is not complete", func() {
 		create(newPage(w.ns, "p"))
 		Eventually(served).Should(Receive(Equal("p")))
 		Eventually(op.Ready).Should(MatchError(And(ContainSubstring(`"gadget"`), ContainSubstring(w.group), ContainSubstring("CustomResourceDefinition"))))
-		Consistently(op.Ready, 2*time.Second).Should(MatchError(ContainSubstring(w.group)), "though SyncTimeout passes")
 		w.install()
 		w.create("g", sized(1))
 		Eventually(missing.runs).Should(Receive())

@@ -1,0 +1,52 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// Whether the status of a kind is a sub-resource, discovery tells at the start. The definition of a custom kind may
+// change that later, which shows when a status is written: it is found out then, and the next attempt is right.
+
+// sendWithStatus writes the status of a kind without a status sub-resource, with the resource.
+func (c *controller[P]) sendWithStatus(ctx context.Context, rc *Context[P], patch map[string]any, status any, control UpdateControl[P]) error {
+	if !control.resource {
+		patch = map[string]any{}
+	}
+	patch["status"] = status
+	options := rc.write.options(nil)
+	options.internal = true
+	stored, err := rc.write.sendMergePatch(ctx, c.resource.writes, rc.key, rc.write.primary(c.resource, rc.key), patch, options)
+	if err != nil {
+		return err
+	}
+	content, err := contentOf(stored)
+	if err != nil || holds(content["status"], status) {
+		return err
+	}
+	return c.statusError(ctx, rc.key, errStatusDropped)
+}
+
+var errStatusDropped = errors.New("the API server has dropped fields of the status, which the kind's schema may lack")
+
+// statusError is the failure of a write of the status, in clear words if the cause is where that was sent to.
+func (c *controller[P]) statusError(ctx context.Context, key trc.Key, err error) error {
+	r := c.resource.writes
+	wasApart := r.statusApart.Load()
+	if err == nil || wasApart && !apierrors.IsNotFound(err) {
+		return err
+	}
+	_, isApart, unknown := c.operator.cluster.served(ctx, c.gvk)
+	if unknown == nil && isApart != wasApart {
+		r.statusApart.Store(isApart)
+		err = fmt.Errorf("whether %s has a status sub-resource has changed, the next attempt knows: %w", c.gvk.Kind, err)
+	} else if wasApart {
+		return err
+	}
+	return fmt.Errorf("framework: UpdateControl of %s: %w", c.resource.describe(key), err)
+}

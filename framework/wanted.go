@@ -1,0 +1,64 @@
+package framework
+
+import (
+	"maps"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// wantsOther tells whether what is wanted of an object has changed: its generation grew or, of a kind without
+// generations, anything beside metadata and status differs. Metadata-only objects of such a kind do not tell.
+func wantsOther(old, new trc.Object) bool {
+	if new.GetGeneration() > 0 {
+		return new.GetGeneration() > old.GetGeneration()
+	}
+	switch now := new.(type) {
+	case *metav1.PartialObjectMetadata:
+		return false
+	case *unstructured.Unstructured:
+		before, same := old.(*unstructured.Unstructured)
+		return same && !reflect.DeepEqual(wantedOf(before.Object), wantedOf(now.Object))
+	}
+	before, now := reflect.ValueOf(old).Elem(), reflect.ValueOf(new).Elem()
+	if before.Type() != now.Type() || now.Kind() != reflect.Struct {
+		return false
+	}
+	for i := range now.NumField() {
+		switch field := now.Type().Field(i); {
+		case !field.IsExported() || field.Name == "TypeMeta" || field.Name == "ObjectMeta" || field.Name == "Status":
+		case !reflect.DeepEqual(before.Field(i).Interface(), now.Field(i).Interface()):
+			return true
+		}
+	}
+	return false
+}
+
+func wantedOf(content map[string]any) map[string]any {
+	wanted := maps.Clone(content)
+	delete(wanted, "metadata")
+	delete(wanted, "status")
+	return wanted
+}
+
+// holds tells whether a merge patch would change nothing of content.
+func holds(content, patch any) bool {
+	changes, isMap := patch.(map[string]any)
+	if !isMap {
+		return equality.Semantic.DeepEqual(content, patch)
+	}
+	now, _ := content.(map[string]any)
+	for field, change := range changes {
+		if change == nil && now[field] == nil {
+			continue
+		}
+		if !holds(now[field], change) {
+			return false
+		}
+	}
+	return true
+}
