@@ -138,11 +138,12 @@ func (c *controller[P]) finalizerName() (string, string) {
 	return c.gvk.GroupKind().String(), c.options.Finalizer
 }
 
-func (c *controller[P]) referenceTo(primary P) *corev1.ObjectReference {
+// referenceTo leaves the version out: events about several of them would not count as repetitions.
+func (c *controller[P]) referenceTo(primary Object) *corev1.ObjectReference {
 	apiVersion, kind := c.gvk.ToAPIVersionAndKind()
 	return &corev1.ObjectReference{
 		APIVersion: apiVersion, Kind: kind, Namespace: primary.GetNamespace(), Name: primary.GetName(),
-		UID: primary.GetUID(), ResourceVersion: primary.GetResourceVersion(),
+		UID: primary.GetUID(),
 	}
 }
 

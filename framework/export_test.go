@@ -27,12 +27,20 @@ func EndWrites(op *Operator) { op.cluster.flying.end() }
 
 // Shown is the version of an object that the caches show, empty if none does.
 func Shown(op *Operator, gvk schema.GroupVersionKind, key trc.Key) string {
-	for _, s := range op.cluster.storesOf(gvk) {
-		if o := s.Get(key); o != nil {
-			return o.GetResourceVersion()
-		}
+	if o := ShownObject(op, gvk, key); o != nil {
+		return o.GetResourceVersion()
 	}
 	return ""
+}
+
+// ShownObject is the object that the caches show, shared, or nil.
+func ShownObject(op *Operator, gvk schema.GroupVersionKind, key trc.Key) Object {
+	for _, s := range op.cluster.storesOf(gvk) {
+		if o := s.Get(key); o != nil {
+			return o
+		}
+	}
+	return nil
 }
 
 // Lanes is the number of objects that an apply is under way to, or waits.

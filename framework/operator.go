@@ -333,6 +333,6 @@ func (op *Operator) event(about *corev1.ObjectReference, kind EventKind, action,
 	recorder := op.recorder
 	op.mu.Unlock()
 	if recorder != nil {
-		recorder.Eventf(about, nil, kind.String(), reason, action, note, args...)
+		recorder.Eventf(about, nil, kind.String(), reason, action, "%s", shortened(fmt.Sprintf(note, args...)))
 	}
 }

@@ -3,7 +3,6 @@ package framework
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -27,15 +26,15 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 	if shared == nil {
 		return scheduler.Result{Gone: true}
 	}
-	ctx, cancel := context.WithTimeoutCause(life, c.options.RunTimeout,
-		fmt.Errorf("framework: the run exceeded ControllerOptions.RunTimeout of %v", c.options.RunTimeout))
-	defer cancel()
 	rc := c.newContext(key, shared, run)
+	ctx, end := c.withDeadline(life, rc)
+	defer end()
 	rc.life, rc.gone, rc.write.ownerGone = life, gone, gone
 	ctx = logr.NewContext(ctx, rc.logger)
 	// Deferred so that a run that ends its goroutine ends the writer too.
 	returns := false
 	defer func() {
+		rc.ended.Store(true)
 		result.Requests = rc.write.end()
 		c.leave(key, rc.write)
 		if gone && returns {
@@ -57,7 +56,9 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 		rc.logger.V(1).Info("conflict, running again", "conflict", result.Err.Error())
 		result.Err, result.Superseded = nil, true
 	}
+	result.Err = withTimeout(ctx, result.Err)
 	result.Final = errors.Is(result.Err, ErrTooLarge)
+	c.tell(rc, result)
 	return result
 }
 
@@ -135,6 +136,7 @@ func (c *controller[P]) lifecycle(ctx context.Context, rc *Context[P], shared tr
 	}
 	read := shared
 	if c.needsFinalizer(shared) {
+		c.tellOfFinalizer(shared, rc.run.Causes)
 		withFinalizer, err := c.addFinalizer(ctx, rc.write, shared)
 		if err != nil {
 			return scheduler.Result{}, err

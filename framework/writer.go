@@ -15,8 +15,9 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// ErrRunEnded is what writes return once the run they belong to has ended, or the operator.
-var ErrRunEnded = errors.New("framework: the run has ended, its Context cannot write any more")
+// ErrRunEnded is what writes, and reads through a [Context], return once the run they belong to has ended, or
+// the operator.
+var ErrRunEnded = errors.New("framework: the run has ended, its Context cannot be used any more")
 
 // Writes is what [Apply] and the other writing functions write through: a [Context] during its run, or
 // what [Operator.Writer] returns outside of any.
