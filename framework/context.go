@@ -120,6 +120,10 @@ func (k EventKind) String() string {
 func (c *Context[P]) writer() *writer     { return c.write }
 func (c *Context[P]) primaryKey() trc.Key { return c.key }
 
+func (c *Context[P]) noteReads(store *trc.Store, read ...trc.Object) {
+	c.write.noteReads(store, read...)
+}
+
 func (c *Context[P]) informer(secondary SecondarySource) (*eventsource.Informer, error) {
 	if c.ended.Load() {
 		return nil, ErrRunEnded

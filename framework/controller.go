@@ -38,6 +38,7 @@ type controller[P Object] struct {
 	informers map[SecondarySource]*eventsource.Informer
 	scheduler *scheduler.Scheduler[trc.Key]
 	recorder  *timeline.Recorder
+	histories *timeline.Histories
 	// unresolved are the writes of unknown fate by primary: trc.Key to leftover, never empty.
 	unresolved sync.Map
 	departures departures // none unless ControllerOptions.AllEvents
@@ -55,7 +56,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	c := &controller[P]{
 		operator: op, name: options.Name, gvk: gvk, options: options, reconciler: reconciler,
 		informers: map[SecondarySource]*eventsource.Informer{},
-		recorder:  timeline.NewRecorder(options.KeepRecords),
+		recorder:  timeline.NewRecorder(options.KeepRecords), histories: timeline.NewHistories(options.KeepRecordsPerPrimary),
 	}
 	c.cleaner, _ = reconciler.(Cleaner[P])
 	c.errorHandler, _ = reconciler.(ErrorStatusHandler[P])
@@ -293,13 +294,16 @@ func (c *controller[P]) hasFinalizer(primary trc.Object) bool {
 }
 
 func (c *controller[P]) record(key trc.Key, r timeline.Record) {
-	r.Key = strings.TrimPrefix(key.String(), "/")
-	c.recorder.Add(r)
+	failed := r.Outcome == timeline.Failed || r.Outcome == timeline.Panicked
+	if !c.keepsRecords() && !(failed && c.operator.logger.Enabled()) {
+		return
+	}
+	r.Key = recordKey(key)
+	c.keepRecord(key, r)
 	logger := c.operator.logger.WithValues(c.logValues(key)...)
-	switch r.Outcome {
-	case timeline.Failed, timeline.Panicked:
+	if failed {
 		logger.Info("run failed", "error", r.Err, "attempt", r.Attempt, "next", r.Next.String())
-	default:
+	} else {
 		logger.V(1).Info("run", "outcome", r.Outcome.String(), "duration", r.Duration.String(), "writes", len(r.Requests))
 	}
 	if v := logger.V(2); v.Enabled() {

@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"errors"
 	"slices"
 	"sync"
 
@@ -129,6 +130,7 @@ func (c *controller[P]) primaryGone(t trc.Transition) {
 		if c.departures.first(key) == nil {
 			c.unresolved.Delete(key)
 			c.scheduler.Forget(key)
+			c.histories.Forget(recordKey(key))
 		}
 		return
 	}
@@ -145,7 +147,7 @@ func (c *controller[P]) depart(rc *Context[P], result *scheduler.Result) {
 	last := rc.write.owner
 	switch {
 	case result.Err != nil:
-		if !(rc.run.LastAttempt || result.Final) || !c.departures.hasSuccessor(rc.key) {
+		if !(rc.run.LastAttempt || errors.Is(result.Err, ErrTooLarge)) || !c.departures.hasSuccessor(rc.key) {
 			return
 		}
 		c.giveUp(last, result.Err.Error())

@@ -3,10 +3,12 @@ package framework
 import (
 	"fmt"
 	"hash/maphash"
+	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -101,6 +103,33 @@ func Departures(op *Operator) (n int) {
 }
 
 func (c *controller[P]) dueDepartures() int { return c.departures.len() }
+
+// Histories is the number of primaries that records are kept of one by one.
+func Histories(op *Operator) (n int) {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	for _, c := range op.controllers {
+		n += c.(interface{ keptHistories() int }).keptHistories()
+	}
+	return n
+}
+
+func (c *controller[P]) keptHistories() int { return c.histories.Len() }
+
+// RecordAllocations is how often a controller allocates to record a run that ended as the record says.
+func RecordAllocations(op *Operator, r timeline.Record) float64 {
+	c := op.controllers[0].(interface {
+		record(key trc.Key, r timeline.Record)
+	})
+	key := trc.Key{Namespace: "default", Name: "p"}
+	return testing.AllocsPerRun(100, func() { c.record(key, r) })
+}
+
+// NoteAllocations is how often a writer allocates to note a request and a read of a run that nobody reads of.
+func NoteAllocations(store *trc.Store, o Object) float64 {
+	w := &writer{}
+	return testing.AllocsPerRun(100, func() { w.noteRequest(write{verb: "apply"}); w.noteReads(store, o) })
+}
 
 // Echoes is what is known of answers whose echo has not come.
 type Echoes struct{ echoes }

@@ -29,8 +29,9 @@ var fatePauses = retry.Policy{Initial: 20 * time.Millisecond, Max: 2 * time.Seco
 func (w *writer) definite(ctx context.Context, q write) (got answer, lost bool, err error) {
 	var failures retry.State
 	for {
-		w.noteRequest(q)
+		noted := w.noteRequest(q)
 		got, err = attempt(ctx, q)
+		got.noted = noted
 		switch {
 		case err == nil || q.once, !lost && !isFateUnknown(err), lost && isAnswer(err), hasFailed(err):
 			return got, lost, err

@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	typedevents "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
@@ -77,6 +78,7 @@ type runner interface {
 	// run works until ctx ends.
 	run(ctx context.Context) error
 	records() []timeline.Record
+	history(primary types.NamespacedName) []timeline.Record
 	queued() int
 }
 

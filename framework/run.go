@@ -31,11 +31,14 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 	defer end()
 	rc.life, rc.gone, rc.write.ownerGone = life, gone, gone
 	ctx = logr.NewContext(ctx, rc.logger)
+	if !gone {
+		rc.write.noteReads(c.store.Store, shared)
+	}
 	// Deferred so that a run that ends its goroutine ends the writer too.
 	returns := false
 	defer func() {
 		rc.ended.Store(true)
-		result.Requests = rc.write.end()
+		result.Requests, result.ReadsAhead = rc.write.end(), int(rc.write.readsAhead.Load())
 		c.leave(key, rc.write)
 		if gone && returns {
 			c.depart(rc, &result)
@@ -118,7 +121,7 @@ func (c *controller[P]) newContext(key trc.Key, read trc.Object, run scheduler.R
 		logger: c.operator.logger.WithValues(values...),
 		write: &writer{
 			cluster: c.operator.cluster, fieldManager: c.options.FieldManager, mode: c.options.SecondaryWrites,
-			owner: read, ownerGVK: c.gvk, held: read, finalizer: finalizer,
+			owner: read, ownerGVK: c.gvk, held: read, finalizer: finalizer, noting: c.keepsRecords(),
 			page: c.operator.cluster.ledger.Open(c.ledgerWriter(key)),
 		},
 	}

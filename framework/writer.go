@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -50,9 +52,12 @@ type writer struct {
 	page *trc.Page
 
 	flying flight // the requests of the run
+	noting bool   // requests and reads are to be noted
+	// readsAhead counts the objects that reads brought from ahead of the watch.
+	readsAhead atomic.Int32
 
 	mu       sync.Mutex // guards everything below; a leaf
-	requests []string
+	requests []timeline.Request
 	// written are the kinds that an answer was acknowledged for.
 	written map[schema.GroupVersionKind]bool
 	// unresolved are the writes of unknown fate.

@@ -129,5 +129,6 @@ func record(run Run, result Result, started time.Time, duration, next time.Durat
 	case result.Gone:
 		r.Outcome = timeline.Gone
 	}
+	r.ReadsAhead = result.ReadsAhead
 	return r
 }
