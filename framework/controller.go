@@ -252,6 +252,7 @@ func (c *controller[P]) rewound() {
 
 // primaryChanged turns a transition of a primary into an event, or into the end of its key.
 func (c *controller[P]) primaryChanged(t trc.Transition) {
+	c.tellSources(t)
 	if t.New == nil {
 		c.primaryGone(t)
 		return
