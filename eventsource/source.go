@@ -30,3 +30,11 @@ type Source interface {
 	// Err is what is wrong with the source at the moment, nil if nothing is.
 	Err() error
 }
+
+// PrimaryWatcher is implemented by a [Source] that keeps something for each primary, as a poll.
+type PrimaryWatcher interface {
+	// PrimaryChanged is called for every change of a primary, also for those that filters keep from making
+	// it due. old is nil for an addition, new for a deletion; both are shared and must not be changed. It
+	// must not block.
+	PrimaryChanged(old, new trc.Object)
+}

@@ -105,10 +105,10 @@ var _ = Describe("A run that meets the changes of others", func() {
 
 	It("G03 does not take an object for gone that came to be while the answer that there is none was on its way", func() {
 		r := &pages{}
-		var lookup atomic.Pointer[pageContext]
+		var ran atomic.Bool
+		var operator atomic.Pointer[framework.Operator]
 		shown := func() bool {
-			m, err := r.configMaps.Get(lookup.Load())
-			return err == nil && m != nil
+			return framework.Shown(operator.Load(), corev1.SchemeGroupVersion.WithKind("ConfigMap"), types.NamespacedName{Namespace: ns, Name: "p"}) != ""
 		}
 		page := newPage(ns, "p")
 		outrun := func(next http.RoundTripper) http.RoundTripper {
@@ -124,7 +124,7 @@ var _ = Describe("A run that meets the changes of others", func() {
 			})
 		}
 		r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
-			if lookup.Swap(c) == nil {
+			if !ran.Swap(true) {
 				stale := configMapOf(page, "ours")
 				stale.ResourceVersion, stale.UID = "1", "gone-long-ago"
 				_, err := framework.Update(ctx, c, stale)
@@ -133,6 +133,7 @@ var _ = Describe("A run that meets the changes of others", func() {
 			return pageUpdate{}, nil
 		}
 		op, _ := operate(ns, r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)}, func(config *restConfig) { config.Wrap(outrun) })
+		operator.Store(op)
 		create(page)
 		Eventually(func() int { return len(records(op, page)) }).Should(BeNumerically(">=", 2))
 		Expect(shown()).To(BeTrue())

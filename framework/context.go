@@ -3,6 +3,7 @@ package framework
 import (
 	"context"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -15,7 +16,7 @@ import (
 )
 
 // Context is one run of one primary: what it may read, what it writes through, and why it runs. It
-// belongs to its run; writes through it fail with [ErrRunEnded] afterwards.
+// belongs to its run; reads and writes through it fail with [ErrRunEnded] afterwards.
 type Context[P Object] struct {
 	controller *controller[P]
 	key        trc.Key
@@ -24,6 +25,7 @@ type Context[P Object] struct {
 	write      *writer
 	logger     logr.Logger
 	gone       bool
+	ended      atomic.Bool
 	life       context.Context // ends when the operator stops, not with the run's deadline
 }
 
@@ -73,6 +75,9 @@ func (c *Context[P]) Logger() logr.Logger { return c.logger }
 // up after 30 s without an answer.
 func Live[T Object, P Object](ctx context.Context, c *Context[P], namespace, name string) (T, error) {
 	var none T
+	if c.ended.Load() {
+		return none, ErrRunEnded
+	}
 	sample := newObject[T]()
 	sample.SetNamespace(namespace)
 	sample.SetName(name)
@@ -89,7 +94,8 @@ func Live[T Object, P Object](ctx context.Context, c *Context[P], namespace, nam
 
 // Event publishes a Kubernetes event about the primary. action says what was done or tried, reason
 // why in one CamelCase word; both are for machines, note is for people. Repetitions are counted by
-// the events API instead of being stored one by one. It never blocks; events are best effort.
+// the events API instead of being stored one by one, with the note of the first; a note is cut at 1,024
+// bytes. It never blocks; events are best effort.
 func (c *Context[P]) Event(kind EventKind, action, reason, note string, args ...any) {
 	c.controller.operator.event(c.controller.referenceTo(c.primary), kind, action, reason, note, args...)
 }
@@ -114,7 +120,14 @@ func (k EventKind) String() string {
 func (c *Context[P]) writer() *writer     { return c.write }
 func (c *Context[P]) primaryKey() trc.Key { return c.key }
 
+func (c *Context[P]) noteReads(store *trc.Store, read ...trc.Object) {
+	c.write.noteReads(store, read...)
+}
+
 func (c *Context[P]) informer(secondary SecondarySource) (*eventsource.Informer, error) {
+	if c.ended.Load() {
+		return nil, ErrRunEnded
+	}
 	source := c.controller.informers[secondary]
 	if source == nil {
 		return nil, fmt.Errorf("framework: %T is not among ControllerOptions.Secondaries of controller %q", secondary, c.controller.name)

@@ -57,7 +57,7 @@ var _ = Describe("What Reconcile returns", func() {
 			page.Status.URL = "http://new"
 			return framework.PatchStatus(page), nil
 		})
-		Expect(record.Requests).To(Equal([]string{"patch status of WebPage " + ns + "/p"}))
+		Expect(texts(record)).To(Equal([]string{"patch status of WebPage " + ns + "/p"}))
 		Expect(read(page).Labels).To(BeEmpty())
 		Expect(read(page).Status.URL).To(Equal("http://new"))
 

@@ -40,6 +40,7 @@ type controller[P Object] struct {
 	scheduler *scheduler.Scheduler[trc.Key]
 	recorder  *timeline.Recorder
 	gate      gate
+	histories *timeline.Histories
 	// unresolved are the writes of unknown fate by primary: trc.Key to leftover, never empty.
 	unresolved sync.Map
 	departures departures // none unless ControllerOptions.AllEvents
@@ -58,7 +59,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	c := &controller[P]{
 		operator: op, name: options.Name, gvk: gvk, options: options, reconciler: reconciler,
 		informers: map[SecondarySource]*eventsource.Informer{},
-		recorder:  timeline.NewRecorder(options.KeepRecords),
+		recorder:  timeline.NewRecorder(options.KeepRecords), histories: timeline.NewHistories(options.KeepRecordsPerPrimary),
 	}
 	c.cleaner, _ = reconciler.(Cleaner[P])
 	c.errorHandler, _ = reconciler.(ErrorStatusHandler[P])
@@ -141,11 +142,12 @@ func (c *controller[P]) finalizerName() (string, string) {
 	return c.gvk.GroupKind().String(), c.options.Finalizer
 }
 
-func (c *controller[P]) referenceTo(primary P) *corev1.ObjectReference {
+// referenceTo leaves the version out: events about several of them would not count as repetitions.
+func (c *controller[P]) referenceTo(primary Object) *corev1.ObjectReference {
 	apiVersion, kind := c.gvk.ToAPIVersionAndKind()
 	return &corev1.ObjectReference{
 		APIVersion: apiVersion, Kind: kind, Namespace: primary.GetNamespace(), Name: primary.GetName(),
-		UID: primary.GetUID(), ResourceVersion: primary.GetResourceVersion(),
+		UID: primary.GetUID(),
 	}
 }
 
@@ -286,6 +288,7 @@ func (c *controller[P]) rewound() {
 
 // primaryChanged turns a transition of a primary into an event, or into the end of its key.
 func (c *controller[P]) primaryChanged(t trc.Transition) {
+	c.tellSources(t)
 	if t.New == nil {
 		c.primaryGone(t)
 		return
@@ -328,13 +331,16 @@ func (c *controller[P]) hasFinalizer(primary trc.Object) bool {
 }
 
 func (c *controller[P]) record(key trc.Key, r timeline.Record) {
-	r.Key = strings.TrimPrefix(key.String(), "/")
-	c.recorder.Add(r)
+	failed := r.Outcome == timeline.Failed || r.Outcome == timeline.Panicked
+	if !c.keepsRecords() && !(failed && c.operator.logger.Enabled()) {
+		return
+	}
+	r.Key = recordKey(key)
+	c.keepRecord(key, r)
 	logger := c.operator.logger.WithValues(c.logValues(key)...)
-	switch r.Outcome {
-	case timeline.Failed, timeline.Panicked:
+	if failed {
 		logger.Info("run failed", "error", r.Err, "attempt", r.Attempt, "next", r.Next.String())
-	default:
+	} else {
 		logger.V(1).Info("run", "outcome", r.Outcome.String(), "duration", r.Duration.String(), "writes", len(r.Requests))
 	}
 	if v := logger.V(2); v.Enabled() {

@@ -130,6 +130,7 @@ func (c *controller[P]) primaryGone(t trc.Transition) {
 		if c.departures.first(key) == nil {
 			c.unresolved.Delete(key)
 			c.scheduler.Forget(key)
+			c.histories.Forget(recordKey(key))
 		}
 		return
 	}

@@ -3,10 +3,12 @@ package framework
 import (
 	"fmt"
 	"hash/maphash"
+	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -27,12 +29,20 @@ func EndWrites(op *Operator) { op.cluster.flying.end() }
 
 // Shown is the version of an object that the caches show, empty if none does.
 func Shown(op *Operator, gvk schema.GroupVersionKind, key trc.Key) string {
-	for _, s := range op.cluster.storesOf(gvk) {
-		if o := s.Get(key); o != nil {
-			return o.GetResourceVersion()
-		}
+	if o := ShownObject(op, gvk, key); o != nil {
+		return o.GetResourceVersion()
 	}
 	return ""
+}
+
+// ShownObject is the object that the caches show, shared, or nil.
+func ShownObject(op *Operator, gvk schema.GroupVersionKind, key trc.Key) Object {
+	for _, s := range op.cluster.storesOf(gvk) {
+		if o := s.Get(key); o != nil {
+			return o
+		}
+	}
+	return nil
 }
 
 // Lanes is the number of objects that an apply is under way to, or waits.
@@ -93,6 +103,33 @@ func Departures(op *Operator) (n int) {
 
 func (c *controller[P]) dueDepartures() int { return c.departures.len() }
 
+// Histories is the number of primaries that records are kept of one by one.
+func Histories(op *Operator) (n int) {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	for _, c := range op.controllers {
+		n += c.(interface{ keptHistories() int }).keptHistories()
+	}
+	return n
+}
+
+func (c *controller[P]) keptHistories() int { return c.histories.Len() }
+
+// RecordAllocations is how often a controller allocates to record a run that ended as the record says.
+func RecordAllocations(op *Operator, r timeline.Record) float64 {
+	c := op.controllers[0].(interface {
+		record(key trc.Key, r timeline.Record)
+	})
+	key := trc.Key{Namespace: "default", Name: "p"}
+	return testing.AllocsPerRun(100, func() { c.record(key, r) })
+}
+
+// NoteAllocations is how often a writer allocates to note a request and a read of a run that nobody reads of.
+func NoteAllocations(store *trc.Store, o Object) float64 {
+	w := &writer{}
+	return testing.AllocsPerRun(100, func() { w.noteRequest(write{verb: "apply"}); w.noteReads(store, o) })
+}
+
 // Echoes is what is known of answers whose echo has not come.
 type Echoes struct{ echoes }
 
@@ -141,5 +178,6 @@ func ResolvedElection(o LeaderElection, operator, file string) (LeaderElection, 
 	o = o.resolved(operator, inferNamespace(file))
 	return o, o.validate()
 }
+
 // WantsOther tells whether what is wanted of an object has changed.
 func WantsOther(old, new Object) bool { return wantsOther(old, new) }

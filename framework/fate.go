@@ -30,8 +30,9 @@ func (w *writer) definite(ctx context.Context, q write) (got answer, lost bool, 
 	var failures retry.State
 	for {
 		if got, err = (answer{}), error(ErrStandby); w.cluster.office.may() {
-			w.noteRequest(q)
+			noted := w.noteRequest(q)
 			got, err = attempt(ctx, q)
+			got.noted = noted
 		}
 		switch {
 		case err == nil || q.once, !lost && !isFateUnknown(err), lost && isAnswer(err), hasFailed(err):

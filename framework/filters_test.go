@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/retry"
+	"github.com/evenkeel/evenkeel/trc"
 )
 
 // asked notes what filters are asked about, and answers by what verdict says.
@@ -215,5 +217,76 @@ func TestANewIncarnationThatTheRunItselfCreatedIsRun(t *testing.T) {
 		v.createPage("p", "a")
 		v.pass(time.Minute)
 		d.expect(t, "a", "b")
+	})
+}
+
+// watching is a source that notes what it is told of primaries.
+type watching struct {
+	source
+	asked
+}
+
+func (w *watching) Synced() <-chan struct{} {
+	synced := make(chan struct{})
+	close(synced)
+	return synced
+}
+
+func (w *watching) PrimaryChanged(old, new trc.Object) {
+	before, _ := old.(*Page)
+	after, _ := new.(*Page)
+	if w.about("told", before, after); after != nil && after.Labels["boom"] != "" {
+		panic("boom")
+	}
+}
+
+func TestC62SourcesAreToldOfWhatFiltersHide(t *testing.T) {
+	d, w := newDiary(), &watching{source: "watching"}
+	options := pageOptions{Filter: func(_, _ *Page) bool { return false }, Sources: []eventsource.Source{w}}
+	inVirtualTime(t, d, options, func(v *virtual) {
+		v.createPage("p", "a")
+		v.pass(time.Second)
+		v.patch(newPage("default", "p"), `{"metadata":{"labels":{"boom":"y"}}}`)
+		v.pass(time.Second)
+		v.delete("p")
+		v.pass(time.Second)
+		if got := w.since(); !slices.Equal(got, []string{"told: - a", "told: a a", "told: a -"}) {
+			t.Errorf("told %q", got)
+		}
+		d.expect(t)
+	})
+}
+
+func TestC90ARunWithoutRetriesIsTheLastAttemptAtOnce(t *testing.T) {
+	for _, policy := range []retry.Policy{retry.Never(), {Initial: time.Second, MaxAttempts: 1}} {
+		d := newDiary()
+		var infos []framework.RetryInfo
+		d.after = func(_ context.Context, _ *Page, c *pageContext) (pageUpdate, error) {
+			infos = append(infos, c.Retry())
+			return pageUpdate{}, errors.New("never")
+		}
+		inVirtualTime(t, d, pageOptions{Retry: policy}, func(v *virtual) {
+			v.createPage("p", "a")
+			v.pass(time.Minute)
+			want := []framework.RetryInfo{{Attempt: 0, LastAttempt: true}}
+			if policy.MaxAttempts == 1 {
+				want = []framework.RetryInfo{{}, {Attempt: 1, LastAttempt: true}}
+			}
+			if !slices.Equal(infos, want) {
+				t.Errorf("told %v, want %v", infos, want)
+			}
+		})
+	}
+}
+
+func TestAnUpdateControlThatContradictsItselfFails(t *testing.T) {
+	d := newDiary()
+	d.after = func(context.Context, *Page, *pageContext) (pageUpdate, error) {
+		return framework.NoUpdate[*Page]().Reschedule().RescheduleAfter(time.Hour), nil
+	}
+	inVirtualTime(t, d, pageOptions{Retry: retry.Never()}, func(v *virtual) {
+		v.createPage("p", "a")
+		v.pass(time.Second)
+		expectError(t, errors.New(v.op.Records("webpage")[0].Err), "Reschedule and RescheduleAfter 1h0m0s")
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	typedevents "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
@@ -112,6 +113,7 @@ type runner interface {
 	// overdue are the primaries whose runs ignore that their time has passed.
 	overdue() []string
 	records() []timeline.Record
+	history(primary types.NamespacedName) []timeline.Record
 	queued() int
 }
 
@@ -394,6 +396,6 @@ func (op *Operator) event(about *corev1.ObjectReference, kind EventKind, action,
 	recorder := op.recorder
 	op.mu.Unlock()
 	if recorder != nil {
-		recorder.Eventf(about, nil, kind.String(), reason, action, note, args...)
+		recorder.Eventf(about, nil, kind.String(), reason, action, "%s", shortened(fmt.Sprintf(note, args...)))
 	}
 }

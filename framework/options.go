@@ -89,6 +89,9 @@ type ControllerOptions[P Object] struct {
 	RunTimeout time.Duration
 	// KeepRecords is how many of the newest runs [Operator.Records] returns. Default 0: none.
 	KeepRecords int
+	// KeepRecordsPerPrimary is how many of the newest runs of every primary [Operator.History] returns, as
+	// long as the primary exists. Default 0: none.
+	KeepRecordsPerPrimary int
 }
 
 // validate reports everything that can be said without the API server. cleans says that the reconciler is
@@ -122,8 +125,10 @@ func (o *ControllerOptions[P]) validate(cleans bool) error {
 	if o.RunTimeout < 0 {
 		bad("RunTimeout", o.RunTimeout, "must not be negative")
 	}
-	if o.KeepRecords < 0 {
-		bad("KeepRecords", o.KeepRecords, "must not be negative")
+	for field, size := range map[string]int{"KeepRecords": o.KeepRecords, "KeepRecordsPerPrimary": o.KeepRecordsPerPrimary} {
+		if size < 0 {
+			bad(field, size, "must not be negative")
+		}
 	}
 	return errors.Join(errs...)
 }

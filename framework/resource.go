@@ -129,6 +129,7 @@ func (r *resource) inForm(request *rest.Request, suffix string) *rest.Request {
 type answer struct {
 	Object
 	created bool // 201
+	noted   int  // the request's place in the run's record, from 1; 0 if there is none
 }
 
 // errUndecodable is a complete answer that the Go type cannot hold: the write was carried out.

@@ -3,7 +3,6 @@ package framework
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -20,8 +19,7 @@ const errorStatusTime = 10 * time.Second
 // reconcile is the life of one run, from reading the primary to carrying out what the author asked
 // for. It is what the scheduler runs.
 func (c *controller[P]) reconcile(life context.Context, key trc.Key, run scheduler.Run) (result scheduler.Result) {
-	ctx, cancel := context.WithTimeoutCause(life, c.options.RunTimeout,
-		fmt.Errorf("framework: the run exceeded ControllerOptions.RunTimeout of %v", c.options.RunTimeout))
+	life, cancel := context.WithCancel(life)
 	defer cancel()
 	if !c.gate.enter(key, cancel) { // it will be offered again when the namespace is filled
 		return scheduler.Result{Gone: true}
@@ -37,12 +35,18 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 	c.inFlight.begin(key, time.Now().Add(c.options.RunTimeout))
 	defer c.inFlight.end(key)
 	rc := c.newContext(key, shared, run)
+	ctx, end := c.withDeadline(life, rc)
+	defer end()
 	rc.life, rc.gone, rc.write.ownerGone = life, gone, gone
 	ctx = logr.NewContext(ctx, rc.logger)
+	if !gone {
+		rc.write.noteReads(c.store.Store, shared)
+	}
 	// Deferred so that a run that ends its goroutine ends the writer too.
 	returns := false
 	defer func() {
-		result.Requests = rc.write.end()
+		rc.ended.Store(true)
+		result.Requests, result.ReadsAhead = rc.write.end(), int(rc.write.readsAhead.Load())
 		c.leave(key, rc.write)
 		if gone && returns {
 			c.depart(rc, &result)
@@ -67,6 +71,8 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 		// Nobody may act on this any more; should the lease come back, the run does, too.
 		result.Err, result.Superseded = nil, true
 	}
+	result.Err = withTimeout(ctx, result.Err)
+	c.tell(rc, result)
 	return result
 }
 
@@ -134,7 +140,7 @@ func (c *controller[P]) newContext(key trc.Key, read trc.Object, run scheduler.R
 		logger: c.operator.logger.WithValues(values...),
 		write: &writer{
 			cluster: c.operator.cluster, fieldManager: c.options.FieldManager, mode: c.options.SecondaryWrites,
-			owner: read, ownerGVK: c.gvk, held: read, finalizer: finalizer,
+			owner: read, ownerGVK: c.gvk, held: read, finalizer: finalizer, noting: c.keepsRecords(),
 			page: c.operator.cluster.ledger.Open(c.ledgerWriter(key)),
 			term: c.operator.cluster.office.current(),
 		},
@@ -153,6 +159,7 @@ func (c *controller[P]) lifecycle(ctx context.Context, rc *Context[P], shared tr
 	}
 	read := shared
 	if c.needsFinalizer(shared) {
+		c.tellOfFinalizer(shared, rc.run.Causes)
 		withFinalizer, err := c.addFinalizer(ctx, rc.write, shared)
 		if err != nil {
 			return scheduler.Result{}, err

@@ -55,6 +55,8 @@ type Lookup interface {
 	// informer returns the source registered for a Secondary, identified by its address.
 	informer(secondary SecondarySource) (*eventsource.Informer, error)
 	primaryKey() trc.Key
+	// noteReads notes for the record what was read.
+	noteReads(store *trc.Store, read ...trc.Object)
 }
 
 // Get returns the one secondary of the primary, or nil if there is none. More than one is an error
@@ -107,6 +109,7 @@ func (s *Secondary[S]) GetNamed(c Lookup, namespace, name string) (S, error) {
 		}
 		return none, nil
 	}
+	c.noteReads(source.Store(), o)
 	return copyOf[S](o), nil
 }
 
@@ -118,7 +121,9 @@ func (s *Secondary[S]) shared(c Lookup) ([]trc.Object, error) {
 	if err := checkSetAside(c, source.Store(), source.Primaries); err != nil {
 		return nil, err
 	}
-	return source.Of(c.primaryKey())
+	found, err := source.Of(c.primaryKey())
+	c.noteReads(source.Store(), found...)
+	return found, err
 }
 
 // secondaryDescription is a Secondary without its type parameter.

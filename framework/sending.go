@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/evenkeel/evenkeel/retry"
+	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -101,6 +102,7 @@ func (w *writer) take(q write, got answer) error {
 	gvk, proof := q.resource.gvk, q.proof(got)
 	if w.page != nil && !q.options.unfiltered && (proof.Created || proof.Base != "") && w.cluster.comparable(gvk) {
 		w.page.Record(trc.Edge{UID: got.GetUID(), From: proof.Base, To: got.GetResourceVersion()})
+		w.noteProof(got, proof)
 	}
 	if err := w.acknowledge(gvk, got.Object, proof); err != nil {
 		return err
@@ -279,7 +281,7 @@ func (w *writer) begin(ctx context.Context) (_ context.Context, done func(), err
 }
 
 // end closes the writer and returns the requests it sent. None of them is under way any more.
-func (w *writer) end() []string {
+func (w *writer) end() []timeline.Request {
 	w.flying.end()
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -306,16 +308,6 @@ func (w *writer) close() {
 		s.After(done)
 	}
 	done()
-}
-
-// noteRequest notes a request for the run's record.
-func (w *writer) noteRequest(q write) {
-	if w.page == nil {
-		return
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.requests = append(w.requests, q.describe())
 }
 
 // isGone tells from the answer to a write whether the object no longer exists: the server answers so

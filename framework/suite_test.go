@@ -195,7 +195,16 @@ func change[T any, P interface {
 func requests(op *framework.Operator, page *Page) [][]string {
 	var all [][]string
 	for _, record := range records(op, page) {
-		all = append(all, record.Requests)
+		all = append(all, texts(record))
+	}
+	return all
+}
+
+// texts are the requests of a run, without what they proved.
+func texts(record timeline.Record) []string {
+	var all []string
+	for _, request := range record.Requests {
+		all = append(all, request.Text)
 	}
 	return all
 }

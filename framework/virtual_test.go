@@ -27,7 +27,7 @@ type virtual struct {
 	op    *framework.Operator
 
 	mu sync.Mutex // guards below
-	// sent are the operator's writes, as "verb resource name"; fault decides about its requests.
+	// sent are the operator's writes but events, as "verb resource name"; fault decides about its requests.
 	sent  []string
 	fault func(apimodel.Request) apimodel.Fault
 }
@@ -68,7 +68,7 @@ func (v *virtual) intercept(r apimodel.Request) apimodel.Fault {
 		return apimodel.Fault{}
 	}
 	v.mu.Lock()
-	if !slices.Contains([]string{"get", "list", "watch", "discovery"}, r.Verb) {
+	if r.Resource != "events" && !slices.Contains([]string{"get", "list", "watch", "discovery"}, r.Verb) {
 		resource := r.Resource
 		if r.Subresource != "" {
 			resource += "/" + r.Subresource

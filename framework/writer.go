@@ -6,17 +6,20 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// ErrRunEnded is what writes return once the run they belong to has ended, or the operator.
-var ErrRunEnded = errors.New("framework: the run has ended, its Context cannot write any more")
+// ErrRunEnded is what writes, and reads through a [Context], return once the run they belong to has ended, or
+// the operator.
+var ErrRunEnded = errors.New("framework: the run has ended, its Context cannot be used any more")
 
 // Writes is what [Apply] and the other writing functions write through: a [Context] during its run, or
 // what [Operator.Writer] returns outside of any.
@@ -51,9 +54,12 @@ type writer struct {
 	term *term
 
 	flying flight // the requests of the run
+	noting bool   // requests and reads are to be noted
+	// readsAhead counts the objects that reads brought from ahead of the watch.
+	readsAhead atomic.Int32
 
 	mu       sync.Mutex // guards everything below; a leaf
-	requests []string
+	requests []timeline.Request
 	// written are the kinds that an answer was acknowledged for.
 	written map[schema.GroupVersionKind]bool
 	// unresolved are the writes of unknown fate.

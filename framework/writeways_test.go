@@ -67,13 +67,10 @@ var _ = Describe("The ways to write", func() {
 	It("takes the answer of a sub-resource that is another kind for nothing else", func() {
 		deployment := appsv1.SchemeGroupVersion.WithKind("Deployment")
 		found := framework.Secondary[*unstructuredObject]{GroupVersionKind: deployment, Map: func(*unstructuredObject) []types.NamespacedName { return nil }}
-		var lookup atomic.Pointer[pageContext]
-		capturing := &pages{reconcile: func(_ context.Context, _ *Page, c *pageContext) (pageUpdate, error) {
-			lookup.Store(c)
-			return pageUpdate{}, nil
-		}}
-		op, _ := operate(ns, capturing, pageOptions{Secondaries: framework.Secondaries(&found)})
-		create(newPage(ns, "p"))
+		op, _ := operate(ns, &pages{reconcile: r.reconcile}, pageOptions{Secondaries: framework.Secondaries(&found)})
+		shown := func() framework.Object {
+			return framework.ShownObject(op, deployment, types.NamespacedName{Namespace: ns, Name: "d"})
+		}
 		labels := map[string]string{"a": "b"}
 		create(&appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "d"}, Spec: appsv1.DeploymentSpec{
 			Selector: &metav1.LabelSelector{MatchLabels: labels},
@@ -82,16 +79,14 @@ var _ = Describe("The ways to write", func() {
 				Spec:       corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}},
 			},
 		}})
-		Eventually(lookup.Load).ShouldNot(BeNil())
-		Eventually(func() (*unstructuredObject, error) { return found.GetNamed(lookup.Load(), ns, "d") }).ShouldNot(BeNil())
+		Eventually(shown).ShouldNot(BeNil())
 		about := &unstructuredObject{}
 		about.SetGroupVersionKind(deployment)
 		about.SetNamespace(ns)
 		about.SetName("d")
 		_, err := framework.MergePatch(ctx, op.Writer("ours"), about, []byte(`{"spec":{"replicas":0}}`), framework.Subresource("scale"))
 		Expect(err).To(MatchError(ContainSubstring("Scale")))
-		now, err := found.GetNamed(lookup.Load(), ns, "d")
-		Expect(err).NotTo(HaveOccurred())
+		now := shown().(*unstructuredObject)
 		Expect(now.GetKind()).To(Equal("Deployment"))
 		Expect(now.Object["spec"]).To(And(HaveKeyWithValue("replicas", BeEquivalentTo(0)), HaveKey("template")))
 	})

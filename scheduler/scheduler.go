@@ -69,7 +69,9 @@ type Result struct {
 	// Decided, if set, is called once the causes that arrived during the run have been decided.
 	Decided func()
 	// Requests are the write requests of the run, for the record.
-	Requests []string
+	Requests []timeline.Request
+	// ReadsAhead is for the record as well.
+	ReadsAhead int
 }
 
 // Func is the function that is run for a due key. It is never called twice at a time for one key.

@@ -217,7 +217,7 @@ func TestG15PanicIsAFailureOfItsKeyAlone(t *testing.T) {
 			if key == "bad" {
 				panic("no such page")
 			}
-			return scheduler.Result{Requests: []string{"apply ConfigMap"}}
+			return scheduler.Result{Requests: []timeline.Request{{Text: "apply ConfigMap"}}, ReadsAhead: 3}
 		})
 		h.Offer("bad", event())
 		h.Offer("good", event())
@@ -225,7 +225,7 @@ func TestG15PanicIsAFailureOfItsKeyAlone(t *testing.T) {
 		if r := records["bad"]; r.Outcome != timeline.Panicked || r.Err != "panic: no such page" || r.Next == 0 {
 			t.Errorf("record of the panic is %+v", r)
 		}
-		if r := records["good"]; r.Outcome != timeline.Succeeded || len(r.Requests) != 1 {
+		if r := records["good"]; r.Outcome != timeline.Succeeded || len(r.Requests) != 1 || r.ReadsAhead != 3 {
 			t.Errorf("record of the success is %+v", r)
 		}
 	})

@@ -131,5 +131,6 @@ func record(run Run, result Result) timeline.Record {
 	case result.Gone:
 		r.Outcome = timeline.Gone
 	}
+	r.ReadsAhead = result.ReadsAhead
 	return r
 }

@@ -54,9 +54,12 @@ type Record struct {
 	Duration time.Duration
 	// Attempt is 0, or the number of the retry that this run was.
 	Attempt int
-	// Requests are the write requests that the run sent, one line each, in order: verb, kind and name.
-	Requests []string
-	Outcome  Outcome
+	// Requests are the write requests that the run sent, in order.
+	Requests []Request
+	// ReadsAhead counts the objects that the run read from the cache as its watch had not brought them yet:
+	// as own writes had been answered.
+	ReadsAhead int
+	Outcome    Outcome
 	// Err is the error's text, empty unless Outcome is Failed or Panicked.
 	Err string
 	// Next is the wait until the next run that is already certain (retry, reschedule or max

@@ -47,6 +47,13 @@ func (s *Store) Ahead() int {
 	return len(s.ahead)
 }
 
+// AheadOf reports whether what is shown of a key is ahead of its watch.
+func (s *Store) AheadOf(key Key) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.ahead[key] != nil
+}
+
 // Room returns once fewer keys are ahead of their watch than [Options.AheadLimit], or when ctx has
 // ended, with an error that says how many are. Writers call it before they send: their answers are
 // never dropped, so writes under way when the overlay fills up still find their place in it.

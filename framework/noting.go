@@ -1,0 +1,94 @@
+package framework
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/timeline"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// What a run did is noted only if somebody will read it.
+
+// keepsRecords tells whether the records of runs are read: kept, or logged.
+func (c *controller[P]) keepsRecords() bool {
+	return c.recorder != nil || c.histories != nil || c.operator.logger.V(1).Enabled()
+}
+
+// noteRequest notes a request for the run's record, and returns its place there, from 1.
+func (w *writer) noteRequest(q write) int {
+	if !w.noting {
+		return 0
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.requests = append(w.requests, timeline.Request{Text: q.describe()})
+	return len(w.requests)
+}
+
+// noteProof notes what an answer proved.
+func (w *writer) noteProof(got answer, proof trc.Proof) {
+	if got.noted == 0 {
+		return
+	}
+	what := timeline.Followed
+	switch {
+	case proof.Created:
+		what = timeline.Created
+	case proof.Base == got.GetResourceVersion():
+		what = timeline.Unchanged
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.requests[got.noted-1].Proof = what
+}
+
+// noteReads notes what was read of a store.
+func (w *writer) noteReads(store *trc.Store, read ...trc.Object) {
+	if !w.noting {
+		return
+	}
+	for _, o := range read {
+		if store.AheadOf(trc.KeyOf(o)) {
+			w.readsAhead.Add(1)
+		}
+	}
+}
+
+// History returns the newest runs of a primary, oldest first; see [ControllerOptions.KeepRecordsPerPrimary]. It
+// is nil for an unknown controller, and for a primary that is gone.
+func (op *Operator) History(controller string, primary types.NamespacedName) []timeline.Record {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	for _, c := range op.controllers {
+		if c.controllerName() == controller {
+			return c.history(primary)
+		}
+	}
+	return nil
+}
+
+// History returns the newest runs of the primary before this one, oldest first; see
+// [ControllerOptions.KeepRecordsPerPrimary].
+func (c *Context[P]) History() []timeline.Record { return c.controller.history(c.key) }
+
+func (c *controller[P]) history(key trc.Key) []timeline.Record {
+	return c.histories.Of(recordKey(key))
+}
+
+// recordKey is how records name a primary.
+func recordKey(key trc.Key) string { return strings.TrimPrefix(key.String(), "/") }
+
+// keep keeps a record. That of a primary that is gone is among the newest of the controller only.
+func (c *controller[P]) keepRecord(key trc.Key, r timeline.Record) {
+	c.recorder.Add(r)
+	if c.histories == nil {
+		return
+	}
+	c.histories.Add(r)
+	// If it goes after that, forgetting it comes after that, too.
+	if c.store.Get(key) == nil && c.departures.first(key) == nil {
+		c.histories.Forget(r.Key)
+	}
+}
