@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -91,12 +92,20 @@ func checkRecord(folder, kubernetes string, empty bool) (fresh bool, err error) 
 	return false, nil
 }
 
+// lockPatience is how long the guard of an owner that was killed may take to clean up and let go of the folder.
+const lockPatience = 5 * time.Second
+
 func lockData(folder string) (*os.File, error) {
 	lock, err := os.OpenFile(filepath.Join(folder, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: data %s: %w", folder, pathCause(err))
 	}
-	err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	for late := time.Now().Add(lockPatience); ; time.Sleep(50 * time.Millisecond) { // the lock tells nobody when it is free
+		err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(late) {
+			break
+		}
+	}
 	if err == nil {
 		return lock, nil
 	}

@@ -53,7 +53,8 @@ type Options struct {
 	Port int
 
 	// Data is a folder that keeps the cluster's state across runs. It is created if
-	// it is missing, and refused if it is in use, was written by another version of
+	// it is missing, and refused if it is in use for longer than a killed owner's
+	// clean-up may take (5 s), was written by another version of
 	// Kubernetes, or holds something else. Default "": a temporary folder that is
 	// removed at the end.
 	Data string
