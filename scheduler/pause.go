@@ -100,7 +100,6 @@ func (s *Scheduler[K]) Resume() {
 func (s *Scheduler[K]) endedLocked(key K) {
 	run := s.active[key]
 	delete(s.active, key)
-	s.ended++
 	s.waiting = slices.DeleteFunc(s.waiting, func(p *pause) bool {
 		if run > p.last {
 			return false
