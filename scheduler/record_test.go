@@ -23,8 +23,10 @@ func TestG07NothingIsLostWhileARunIsRecorded(t *testing.T) {
 	bubble(t, "a retry", func(t *testing.T) {
 		h := start(t, slow, failing(errBroken))
 		h.Offer("a", event())
+		time.Sleep(500 * time.Millisecond)
+		h.Offer("b", event()) // sets the timer, so that the retry of the other comes while it is recorded
 		time.Sleep(time.Minute)
-		h.expect(t, "0s a: manual by test", "2s a: retry 1")
+		h.expect(t, "0s a: manual by test", "500ms b: manual by test", "2s a: retry 1")
 	})
 	bubble(t, "an event, which is no reason for a second run beside", func(t *testing.T) {
 		h := start(t, slow, succeed)
