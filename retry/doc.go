@@ -7,6 +7,9 @@
 //	...
 //	state.Reset()                       // after a success
 //
+// Not every failure is alike: [Policy.Judge] tells those that the policy spaces from those that are to be
+// repeated [Soon], or not at all. An author says so with [After] and [Final], a framework with Classify.
+//
 // A [Policy] is a value that many keys share; a [State] is what one key remembers between its
 // failures. The zero Policy is the documented default, the zero State a key that never failed.
 //

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,7 +16,10 @@ import (
 
 // failing is a run that returns one error after the other, and nil when none is left.
 func failing(errs ...error) scheduler.Func[string] {
+	var mu sync.Mutex
 	return func(context.Context, string, scheduler.Run) scheduler.Result {
+		mu.Lock()
+		defer mu.Unlock()
 		if len(errs) == 0 {
 			return scheduler.Result{}
 		}

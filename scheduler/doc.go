@@ -9,18 +9,21 @@
 // waits or runs are merged into one further run, with all their causes. A failure is followed by
 // the delay of [Options.Retry]; an ordinary event brings a backing-off key forward at most once per
 // delay, without consuming an attempt; an event that renews the key (a new generation, a deletion)
-// starts it at once and resets the attempts.
+// starts it at once and resets the attempts. What else may follow a failure, [Result.Err] says.
+//
+// [Scheduler.Pause] holds everything back and cuts off what runs, [Scheduler.Resume] goes on without a loss;
+// [RateLimit] bounds the runs of a key. [Run.Gate] and the record say which of them held a run back.
 //
 // # Structure
 //
-// machine.go, with containers.go, is a pure state machine: it takes events and times, and has
-// neither clock, goroutine nor lock. scheduler.go and worker.go are the shell around it: workers,
-// one timer, one mutex.
+// machine.go, with key.go, lane.go and timers.go, is a pure state machine: it takes events and times, and has
+// neither clock, goroutine nor lock. scheduler.go, running.go, pause.go and worker.go are the shell around it:
+// workers, one timer, one mutex. The model test compares the whole with a naive oracle.
 //
 // # Concurrency
 //
-// All methods of [Scheduler] may be called from any goroutine. The mutex is a leaf: the run
-// function, [Options.Decide] and [Options.Record] are called without it.
+// All methods of [Scheduler] may be called from any goroutine, Pause not by a run. The mutex is a leaf: the run
+// function, [Options.Decide] and [Options.Record] are called without it, and so is Classify of the policy.
 //
 // # What it does not do
 //

@@ -31,6 +31,7 @@ const (
 	idle phase = iota
 	queued
 	running
+	ending // the run has ended and what follows is decided, but it is still being told
 )
 
 // slot is a time that a key waits for. Each has its own, so that none overwrites another.
@@ -51,9 +52,9 @@ const (
 )
 
 // keyState is what the machine remembers of a key. Invariants:
-//   - it is idle, queued or running; a queued key stands in exactly one lane once;
-//   - it has causes while queued, and those that arrived since its start while running; an idle key that has
-//     some waits for a slot;
+//   - it is idle, queued, running or ending; a queued key stands in exactly one lane once;
+//   - it has causes while queued, and those that arrived since its start while running and ending; an idle key
+//     that has some waits for a slot;
 //   - early only while backing off;
 //   - at is the earliest of the slots, and the key is in the timer heap iff it is not zero.
 type keyState[K comparable] struct {

@@ -87,7 +87,7 @@ func (m *machine[K]) offer(now instant, key K, e Event) {
 	s := m.state(key)
 	m.arrive(now, s, e.Cause, e.Renews)
 	switch s.phase {
-	case running:
+	case running, ending:
 	case queued:
 		if e.Renews {
 			m.renew(s)
@@ -111,19 +111,27 @@ func (m *machine[K]) wake(s *keyState[K], lane Lane) {
 	if s.renewed() {
 		m.renew(s)
 	}
+	if gate := m.closed(s); gate != timeline.Open {
+		s.gate = gate
+		return
+	}
+	s.early = s.isSet(retrySlot)
+	m.enqueue(s, lane)
+}
+
+// closed is the gate that holds a key back, Open if none does.
+func (m *machine[K]) closed(s *keyState[K]) timeline.Gate {
 	switch {
 	case s.isSet(holdSlot):
-		s.gate = timeline.Refusal
+		return timeline.Refusal
 	case m.limited(s):
-		s.gate = timeline.RateLimit
+		return timeline.RateLimit
 	case s.isSet(calmSlot):
-		s.gate = timeline.Storm
+		return timeline.Storm
 	case s.isSet(retrySlot) && s.early:
-		s.gate = timeline.BackOff
-	default:
-		s.early = s.isSet(retrySlot)
-		m.enqueue(s, lane)
+		return timeline.BackOff
 	}
+	return timeline.Open
 }
 
 // limited reports whether the key has used up the runs of its period.
@@ -211,10 +219,10 @@ type end struct {
 	cutOff  bool // by a pause
 }
 
-// finish ends the run of s, and returns the time until the next run that is certain, 0 if none is.
+// finish decides what follows the run of s, and returns the time until the next run that is certain, 0 if none is
+// or it is now. Until its release the key counts as running still.
 func (m *machine[K]) finish(now instant, s *keyState[K], e end) time.Duration {
-	m.busy--
-	s.phase = idle
+	s.phase = ending
 	m.putBefore(s, e.kept)
 	switch {
 	case e.Gone || s.forgot > 0:
@@ -224,11 +232,20 @@ func (m *machine[K]) finish(now instant, s *keyState[K], e end) time.Duration {
 	default:
 		m.settle(now, s, e)
 	}
+	if s.renewed() {
+		m.renew(s)
+	}
+	return m.next(now, s)
+}
+
+// release lets a key go whose run was finished.
+func (m *machine[K]) release(s *keyState[K]) {
+	m.busy--
+	s.phase = idle
 	if s.pending != nil {
 		m.wake(s, LiveLane)
 	}
 	m.tidy(s)
-	return m.next(now, s)
 }
 
 // putBefore lets causes wait before those that wait already.

@@ -3,11 +3,8 @@ package scheduler_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -314,94 +311,6 @@ func (w *world) sleep(t *rapid.T, d time.Duration) {
 		if at.Equal(target) {
 			return
 		}
-	}
-}
-
-// compare takes in what has begun and returned, and compares.
-func (w *world) compare(t *rapid.T) {
-	synctest.Wait()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.double != "" {
-		t.Fatalf("G06: %s runs twice at a time", w.double)
-	}
-	for _, s := range w.started {
-		w.begun(t, s)
-	}
-	for _, s := range w.started {
-		w.fair(t, s.key)
-	}
-	w.started = nil
-	o := w.oracle
-	due := o.count(func(k *modelKey) bool { return k.queued })
-	busy := o.count(func(k *modelKey) bool { return k.running })
-	if due > 0 && busy < o.workers && !o.paused && !o.stopped {
-		t.Fatalf("G07: %d keys are due, %d of %d workers are busy", due, busy, o.workers)
-	}
-	if want, got := o.tidy(), w.Len(); got != want && !o.stopped {
-		t.Fatalf("G16: state for %d keys is kept, want %d", got, want)
-	}
-	w.pauses = slices.DeleteFunc(w.pauses, func(p *modelPause) bool { return w.over(t, p) })
-}
-
-// begun compares a run that has begun with what the oracle says of it.
-func (w *world) begun(t *rapid.T, s started) {
-	if !s.at.Equal(w.oracle.now) {
-		t.Fatalf("%s began %v early", s.key, w.oracle.now.Sub(s.at))
-	}
-	if why := w.oracle.mayBegin(s.key); why != "" {
-		t.Fatalf("%s began, but %s", s.key, why)
-	}
-	w.runs++
-	k := w.oracle.keys[s.key]
-	causes, want := w.oracle.begin(k)
-	var got []string
-	for _, c := range s.run.Causes {
-		got = append(got, c.String())
-	}
-	if len(causes) <= 64 { // the order of what comes at one moment is nobody's business
-		slices.Sort(causes)
-		slices.Sort(got)
-	}
-	if len(got) != len(causes) || got[len(got)-1] != causes[len(causes)-1] || (len(got) <= 64 && !slices.Equal(got, causes)) {
-		t.Fatalf("%s began because of\n\t%q\nwant\n\t%q", s.key, got, causes)
-	}
-	if s.run.Waited != want.Waited || s.run.Attempt != want.Attempt || s.run.LastAttempt != want.LastAttempt {
-		t.Fatalf("G08: %s began as %+v, want %+v", s.key, s.run, want)
-	}
-}
-
-// fair checks that a key that began overtook none of its lane.
-func (w *world) fair(t *rapid.T, key string) {
-	k := w.oracle.keys[key]
-	for name, other := range w.oracle.keys {
-		if other.queued && other.lane == k.lane && other.queuedAt.Before(k.queuedAt) {
-			t.Fatalf("%s overtook %s", key, name)
-		}
-	}
-}
-
-// over checks whether a call of Pause has returned what it must, when it must.
-func (w *world) over(t *rapid.T, p *modelPause) bool {
-	p.runs = slices.DeleteFunc(p.runs, func(key string) bool {
-		k := w.oracle.keys[key]
-		return k == nil || !k.running || !k.cutOff
-	})
-	late := w.oracle.now.Sub(p.at) >= 10*time.Second
-	select {
-	case err := <-p.returned:
-		switch {
-		case len(p.runs) == 0 && err == nil:
-		case late && err != nil && strings.Contains(err.Error(), fmt.Sprint(p.runs)):
-		default:
-			t.Fatalf("Pause returned %v after %v; still in flight: %v", err, w.oracle.now.Sub(p.at), p.runs)
-		}
-		return true
-	default:
-		if late || len(p.runs) == 0 {
-			t.Fatalf("Pause has not returned after %v; still in flight: %v", w.oracle.now.Sub(p.at), p.runs)
-		}
-		return false
 	}
 }
 

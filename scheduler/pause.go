@@ -40,8 +40,8 @@ type pause struct {
 // Events are taken in and timers come due during a pause as at other times: their keys run after it.
 //
 // Pause may be called at any time. Before Run it makes Run begin paused. In a pause it only waits for what is
-// still in flight. Once the context of Run has ended it cuts the grace period short; Run returns as if the
-// grace period had passed. After the end of Run it has nothing to do. A Resume does not shorten its wait for
+// still in flight. Once the context of Run has ended it cuts the grace period short: Run returns when the runs
+// that it cancelled have returned. After the end of Run it has nothing to do. A Resume does not shorten its wait for
 // the runs that were in flight when it was called. It must not be called by a run, which would wait for itself.
 func (s *Scheduler[K]) Pause() error {
 	waiting := s.pause()
@@ -100,7 +100,6 @@ func (s *Scheduler[K]) Resume() {
 func (s *Scheduler[K]) endedLocked(key K) {
 	run := s.active[key]
 	delete(s.active, key)
-	s.ended++
 	s.waiting = slices.DeleteFunc(s.waiting, func(p *pause) bool {
 		if run > p.last {
 			return false

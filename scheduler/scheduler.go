@@ -108,7 +108,7 @@ type Options[K comparable] struct {
 	// more at the end of the run if the key was running then, as that run may explain it. What it once
 	// called needless must stay so. It must be pure.
 	Decide func(key K, cause timeline.Cause) bool
-	// Record, if set, is told of every run after it ended.
+	// Record, if set, is told of every run after it ended and before the key has another one.
 	Record func(key K, record timeline.Record)
 }
 

@@ -134,6 +134,38 @@ func TestG08FailuresFollowTheRetryLaw(t *testing.T) {
 	})
 }
 
+func TestG08PresetsAreExact(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy retry.Policy
+		want   []float64 // seconds, the first ones
+	}{
+		"JOSDK":             {retry.JOSDK(), []float64{0, 2, 4, 7, 11.5, 18.25}},
+		"ControllerRuntime": {retry.ControllerRuntime(), []float64{0, 0.005, 0.015, 0.035, 0.075, 0.155, 0.315, 0.635, 1.275}},
+		"Never":             {retry.Never(), []float64{0}},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			var last scheduler.Run
+			h := start(t, scheduler.Options[string]{Retry: c.policy, MaxInterval: scheduler.NoMaxInterval}, func(_ context.Context, _ string, r scheduler.Run) scheduler.Result {
+				last = r
+				return scheduler.Result{Err: errBroken}
+			})
+			h.Offer("a", event())
+			time.Sleep(time.Hour)
+			if err := h.stop(); err != nil {
+				t.Fatal(err)
+			}
+			if end := len(c.want); c.policy.MaxAttempts != 0 && (len(h.runs) != end || !last.LastAttempt) {
+				t.Errorf("runs are %v, the last %+v; want %d, and the last one to know", h.runs, last, end)
+			}
+			for i, seconds := range c.want {
+				if at := time.Duration(seconds * float64(time.Second)).Round(time.Millisecond); !strings.HasPrefix(h.runs[i], at.String()+" ") {
+					t.Errorf("run %d is %q, want it at %v", i, h.runs[i], at)
+				}
+			}
+		})
+	}
+}
+
 func TestG07TimersAreNotLost(t *testing.T) {
 	bubble(t, "a reschedule survives events", func(t *testing.T) {
 		asked := false

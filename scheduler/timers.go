@@ -53,7 +53,7 @@ func (m *machine[K]) wakeAt() instant {
 
 // next is the time until the next run of a key that is certain, 0 if none is or it is now.
 func (m *machine[K]) next(now instant, s *keyState[K]) time.Duration {
-	if s.phase != idle {
+	if s.pending != nil && m.closed(s) == timeline.Open {
 		return 0
 	}
 	at, held := earliest(s.slots[:runSlots]), s.slots[holdSlot]

@@ -104,18 +104,30 @@ func (s *Scheduler[K]) finish(term *term, state *keyState[K], e end) {
 	}
 	e.cutOff = term.over
 	next := s.core.finish(s.now(), state, e)
+	s.ended++
+	if e.Decided != nil || s.options.Record != nil {
+		s.mu.Unlock()
+		s.tell(key, e, ended.since(e.began), next)
+		s.mu.Lock()
+	}
+	s.core.release(state)
 	s.endedLocked(key)
 	s.armLocked()
 	s.callLocked()
 	s.mu.Unlock()
+}
+
+// tell tells of a run, before the key can have another: the records of a key come in the order of its runs.
+func (s *Scheduler[K]) tell(key K, e end, duration, next time.Duration) {
 	if e.Decided != nil {
 		e.Decided()
 	}
-	if s.options.Record != nil {
-		r := record(e.run, e.Result)
-		r.Started, r.Duration, r.Next = time.Now().Add(-s.now().since(e.began)), ended.since(e.began), next
-		s.options.Record(key, r)
+	if s.options.Record == nil {
+		return
 	}
+	r := record(e.run, e.Result)
+	r.Started, r.Duration, r.Next = time.Now().Add(-s.now().since(e.began)), duration, next
+	s.options.Record(key, r)
 }
 
 func record(run Run, result Result) timeline.Record {
