@@ -30,6 +30,12 @@
 // server returned. What its [UpdateControl] asks for is written; an error leads to a retry with
 // back-off. A reconciler that is no [Cleaner] has no finalizer.
 //
+// # Several instances
+//
+// In a cluster, instances of an operator elect the one that works, by a Lease of the operator's name; the others
+// stand by with filled caches, and their writes are refused with [ErrStandby]. See [LeaderElection].
+// [Operator.Ready] suits a readiness probe, [Operator.Alive] a liveness probe.
+//
 // # Concurrency
 //
 // An [Operator] is set up from one goroutine and run once. Reconcile is called from many goroutines,
