@@ -37,6 +37,12 @@
 // does: it has no runs, keeps its finalizers, and is told of as a Kubernetes event. [Operator.SetNamespaces]
 // changes what is watched.
 //
+// # Several instances
+//
+// In a cluster, instances of an operator elect the one that works, by a Lease of the operator's name; the others
+// stand by with filled caches, and their writes are refused with [ErrStandby]. See [LeaderElection].
+// [Operator.Ready] suits a readiness probe, [Operator.Alive] a liveness probe.
+//
 // # Concurrency
 //
 // An [Operator] is set up from one goroutine and run once; its other methods may be called from any. Reconcile is called from many goroutines,
