@@ -8,6 +8,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
@@ -98,9 +99,10 @@ func TestG09AFinalizerThatWasAppliedIsNotGivenUp(t *testing.T) {
 		return pageUpdate{}, err
 	})
 	inVirtualTime(t, r, pageOptions{}, func(v *virtual) {
-		applied := intentFor(newPage("default", "p"), "theirs", finalizer)
-		applied.SetGroupVersionKind(webpagev1.GroupVersion.WithKind("WebPage"))
-		noError(t, v.admin.Patch(v.t.Context(), applied, client.Apply, client.FieldOwner("webpage"), client.ForceOwnership))
+		applied := `{"apiVersion":"samples.evenkeel.dev/v1","kind":"WebPage","metadata":{"name":"p","namespace":"default",
+			"finalizers":["` + finalizer + `"]},"spec":{"html":"theirs"}}`
+		noError(t, v.admin.Patch(v.t.Context(), newPage("default", "p"), client.RawPatch(types.ApplyPatchType, []byte(applied)),
+			client.FieldOwner("webpage"), client.ForceOwnership))
 		v.pass(time.Minute)
 		if now := v.page("p"); now.Spec.HTML != "mine" || !slices.Equal(now.Finalizers, []string{finalizer}) {
 			t.Errorf("%q with finalizers %q", now.Spec.HTML, now.Finalizers)
