@@ -8,6 +8,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 	webpagev1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
@@ -84,4 +86,32 @@ func TestG09WhatTheAuthorWritesOfThePrimaryKeepsTheFinalizer(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestG09AFinalizerThatWasAppliedIsNotGivenUp, as by an operator before this one that put it on by apply: then
+// no other field manager owns it.
+func TestG09AFinalizerThatWasAppliedIsNotGivenUp(t *testing.T) {
+	r := &cleaningPages{cleanup: func(context.Context, *Page, *pageContext) (framework.DeleteControl, error) {
+		return framework.RemoveFinalizer(), nil
+	}}
+	r.inFirstRun(func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+		_, err := framework.Apply(ctx, c, intentFor(page, "mine"))
+		return pageUpdate{}, err
+	})
+	inVirtualTime(t, r, pageOptions{}, func(v *virtual) {
+		applied := `{"apiVersion":"samples.evenkeel.dev/v1","kind":"WebPage","metadata":{"name":"p","namespace":"default",
+			"finalizers":["` + finalizer + `"]},"spec":{"html":"theirs"}}`
+		noError(t, v.admin.Patch(v.t.Context(), newPage("default", "p"), client.RawPatch(types.ApplyPatchType, []byte(applied)),
+			client.FieldOwner("webpage"), client.ForceOwnership))
+		v.pass(time.Minute)
+		if now := v.page("p"); now.Spec.HTML != "mine" || !slices.Equal(now.Finalizers, []string{finalizer}) {
+			t.Errorf("%q with finalizers %q", now.Spec.HTML, now.Finalizers)
+		}
+		// It is there all the time: it was neither taken off nor put on again.
+		for _, c := range v.model.History() {
+			if c.Resource == "webpages" && !slices.Contains(c.Object.GetFinalizers(), finalizer) {
+				t.Errorf("version %d has finalizers %q", c.Version, c.Object.GetFinalizers())
+			}
+		}
+	})
 }

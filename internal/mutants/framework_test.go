@@ -260,7 +260,7 @@ var ofFramework = []mutant{
 		file:   "framework/apply.go",
 		old:    "\t\tkeepFinalizer(intent, w.finalizerToKeep(r, key))\n",
 		new:    "",
-		kills:  []suite{{folder: "framework", run: "TestG09What"}},
+		kills:  []suite{{folder: "framework", run: "TestG09AFinal"}},
 	},
 	{
 		name:   "a run's own creation of a new incarnation is nothing to run for",
