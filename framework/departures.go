@@ -7,7 +7,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/eventsource"
-	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -147,7 +146,7 @@ func (c *controller[P]) depart(rc *Context[P], result *scheduler.Result) {
 	last := rc.write.owner
 	switch {
 	case result.Err != nil:
-		if !(rc.run.LastAttempt || c.options.Retry.Judge(result.Err).Class == retry.NotAgain) || !c.departures.hasSuccessor(rc.key) {
+		if !c.isLast(rc, result.Err) || !c.departures.hasSuccessor(rc.key) {
 			return
 		}
 		c.giveUp(last, result.Err.Error())

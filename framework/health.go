@@ -3,6 +3,7 @@ package framework
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +11,47 @@ import (
 
 	"github.com/evenkeel/evenkeel/trc"
 )
+
+// Ready returns nil while the operator works or could at once: it is running, every controller has started, and no
+// watch, no source and no request for the lease is failing. An instance that stands by is ready, or a rolling update
+// would wait for it in vain; [Operator.Leading] tells them apart. Otherwise the error names all that is not
+// well. It suits a readiness probe.
+func (op *Operator) Ready() error {
+	op.mu.Lock()
+	running, controllers, waiting := op.running, slices.Clone(op.controllers), maps.Clone(op.waiting)
+	op.mu.Unlock()
+	if !running {
+		return errors.New("framework: the operator is not running")
+	}
+	var errs []error
+	for _, c := range controllers {
+		if reason := waiting[c.controllerName()]; reason != nil {
+			errs = append(errs, fmt.Errorf("framework: controller %q waits to start: %w", c.controllerName(), reason))
+		}
+		if closed := c.closedNamespaces(); len(closed) > 0 {
+			errs = append(errs, fmt.Errorf("framework: controller %q: the caches of namespaces %q are not filled yet", c.controllerName(), closed))
+		}
+		for _, source := range c.custom() {
+			if err := source.Err(); err != nil {
+				errs = append(errs, fmt.Errorf("framework: controller %q: source %q fails: %w", c.controllerName(), source.Name(), err))
+			}
+		}
+	}
+	if op.election != nil {
+		if err := op.election.lastErr(); err != nil {
+			errs = append(errs, fmt.Errorf("framework: leader election: %s: %w", op.election.describe(), err))
+		}
+	}
+	for _, s := range op.cluster.allStores() {
+		if err := s.Err(); err != nil {
+			errs = append(errs, fmt.Errorf("framework: the watch of %s fails: %w", s.describe(), err))
+		}
+		if err := s.Stale(); err != nil {
+			errs = append(errs, fmt.Errorf("framework: the watch of %s: %w", s.describe(), err))
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // overdueGrace is how long a run may go on after its deadline until Alive says so.
 const overdueGrace = time.Minute

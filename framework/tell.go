@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -69,6 +70,12 @@ func withTimeout(ctx context.Context, failure error) error {
 	return fmt.Errorf("%w (%w)", failure, cause)
 }
 
+// isLast tells whether no retry follows a failure.
+func (c *controller[P]) isLast(rc *Context[P], failure error) bool {
+	class := c.options.Retry.Judge(failure).Class
+	return class == retry.NotAgain || class == retry.ByPolicy && rc.run.LastAttempt
+}
+
 // tell publishes what a user of the primary must know of a failed run.
 func (c *controller[P]) tell(rc *Context[P], result scheduler.Result) {
 	about := rc.write.owner
@@ -76,7 +83,7 @@ func (c *controller[P]) tell(rc *Context[P], result scheduler.Result) {
 	case result.Err == nil || rc.life.Err() != nil:
 	case errors.Is(result.Err, ErrTooLarge):
 		c.warn(about, ReasonObjectTooLarge, "%v", result.Err)
-	case rc.run.LastAttempt:
+	case c.isLast(rc, result.Err):
 		c.warn(about, ReasonRetriesExhausted, "failed after %d retries, and no further one follows: %v", rc.run.Attempt, result.Err)
 	case errors.Is(result.Err, errRunTimeout):
 		c.warn(about, ReasonRunTimeout, "%v", result.Err)

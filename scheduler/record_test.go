@@ -68,7 +68,7 @@ func TestTheRecordsOfAKeyComeInTheOrderOfItsRuns(t *testing.T) {
 		}, func(context.Context, string, scheduler.Run) scheduler.Result {
 			runs++
 			h.Offer("a", event())
-			return scheduler.Result{Requests: make([]string, runs), Gone: runs == 4, RescheduleAfter: time.Hour}
+			return scheduler.Result{Requests: make([]timeline.Request, runs), Gone: runs == 4, RescheduleAfter: time.Hour}
 		})
 		h.Offer("a", event())
 		time.Sleep(29 * time.Second)
