@@ -135,6 +135,22 @@ func TestC81ADeleteRunIsRetriedThoughThePrimaryIsGone(t *testing.T) {
 	})
 }
 
+func TestG16ADepartureEndsWithTheWatchOfItsNamespace(t *testing.T) {
+	d := newDiary()
+	d.broken.Store(true)
+	inVirtualTime(t, d, pageOptions{AllEvents: true, Retry: retry.Policy{Initial: time.Second, Factor: 1, Jitter: retry.NoJitter}}, func(v *virtual) {
+		v.createPage("p", "a")
+		v.pass(time.Minute)
+		v.delete("p")
+		v.pass(1500 * time.Millisecond)
+		d.expect(t, "a", "a gone", "a gone")
+		noError(t, v.op.SetNamespaces([]string{"elsewhere"}))
+		v.pass(time.Minute)
+		d.expect(t)
+		v.drained()
+	})
+}
+
 func TestC81AFurtherEventRunsAfterTheRetriesOfADeleteRunAreExhausted(t *testing.T) {
 	d := newDiary()
 	d.broken.Store(true)

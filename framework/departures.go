@@ -107,6 +107,20 @@ func (d *departures) settle(key trc.Key, uid types.UID) (next scheduler.Event, m
 	return *at.successor, true
 }
 
+// leave forgets what is due in namespaces that are no longer watched, and returns the names.
+func (d *departures) leave(isWatched func(namespace string) bool) []trc.Key {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var left []trc.Key
+	for key := range d.byKey {
+		if !isWatched(key.Namespace) {
+			left = append(left, key)
+			delete(d.byKey, key)
+		}
+	}
+	return left
+}
+
 // hasSuccessor reports whether another incarnation waits for the departures of a name.
 func (d *departures) hasSuccessor(key trc.Key) bool {
 	d.mu.Lock()

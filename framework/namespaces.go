@@ -127,6 +127,10 @@ func (c *controller[P]) closeNamespaces(added, removed []string) (leaving []trc.
 // leaveNamespaces forgets the primaries of namespaces that are no longer watched.
 func (c *controller[P]) leaveNamespaces(removed []string, leaving []trc.Key) {
 	c.gate.open(removed)
+	watched := c.store.watching()
+	leaving = append(leaving, c.departures.leave(func(namespace string) bool {
+		return slices.Contains(watched, "") || slices.Contains(watched, namespace)
+	})...)
 	for _, key := range leaving {
 		c.unresolved.Delete(key)
 		c.scheduler.Forget(key)
