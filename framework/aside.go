@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -55,17 +54,13 @@ func (r *resource) listOneByOne(data []byte) (runtime.Object, error) {
 }
 
 // reporter makes a Kubernetes event.
-type reporter func(about *corev1.ObjectReference, kind EventKind, action, reason, note string, args ...any)
+type reporter func(gvk schema.GroupVersionKind, about Object, kind EventKind, action, reason, note string, args ...any)
 
 // setAside says that an object is set aside, where its owner looks and in the log.
 func (c *cluster) setAside(gvk schema.GroupVersionKind, u *trc.Undecoded) {
 	c.logger.Error(u.Err, "an object does not fit its Go type and is set aside", "kind", gvk.String(),
 		"objectNamespace", u.GetNamespace(), "objectName", u.GetName())
-	apiVersion, kind := gvk.ToAPIVersionAndKind()
-	c.event(&corev1.ObjectReference{
-		APIVersion: apiVersion, Kind: kind, Namespace: u.GetNamespace(), Name: u.GetName(),
-		UID: u.GetUID(), ResourceVersion: u.GetResourceVersion(),
-	}, Warning, "Decode", "SetAside", "it is left alone, and its finalizers stay, until it fits: %v", u.Err)
+	c.event(gvk, u, Warning, "Decode", "SetAside", "it is left alone, and its finalizers stay, until it fits: %v", u.Err)
 }
 
 // checkSetAside returns an error if a secondary of the primary is set aside, as far as what could be decoded of it

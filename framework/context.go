@@ -97,7 +97,7 @@ func Live[T Object, P Object](ctx context.Context, c *Context[P], namespace, nam
 // the events API instead of being stored one by one, with the note of the first; a note is cut at 1,024
 // bytes. It never blocks; events are best effort.
 func (c *Context[P]) Event(kind EventKind, action, reason, note string, args ...any) {
-	c.controller.operator.event(c.controller.referenceTo(c.primary), kind, action, reason, note, args...)
+	c.controller.operator.event(c.controller.gvk, c.primary, kind, action, reason, note, args...)
 }
 
 // EventKind is Normal or Warning.

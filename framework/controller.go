@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -140,15 +139,6 @@ func (c *controller[P]) finalizerName() (string, string) {
 		return "", ""
 	}
 	return c.gvk.GroupKind().String(), c.options.Finalizer
-}
-
-// referenceTo leaves the version out: events about several of them would not count as repetitions.
-func (c *controller[P]) referenceTo(primary Object) *corev1.ObjectReference {
-	apiVersion, kind := c.gvk.ToAPIVersionAndKind()
-	return &corev1.ObjectReference{
-		APIVersion: apiVersion, Kind: kind, Namespace: primary.GetNamespace(), Name: primary.GetName(),
-		UID: primary.GetUID(),
-	}
 }
 
 // findKinds asks the API server's discovery for the resources of the controller. It may be repeated.

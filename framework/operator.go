@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	typedevents "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
@@ -349,11 +350,17 @@ func (op *Operator) startEvents(ctx context.Context) (stop func(), err error) {
 	return broadcaster.Shutdown, nil
 }
 
-func (op *Operator) event(about *corev1.ObjectReference, kind EventKind, action, reason, note string, args ...any) {
+// event publishes a Kubernetes event. It leaves the object's version out: events about several of them would not
+// count as repetitions.
+func (op *Operator) event(gvk schema.GroupVersionKind, about Object, kind EventKind, action, reason, note string, args ...any) {
 	op.mu.Lock()
 	recorder := op.recorder
 	op.mu.Unlock()
 	if recorder != nil {
-		recorder.Eventf(about, nil, kind.String(), reason, action, "%s", shortened(fmt.Sprintf(note, args...)))
+		apiVersion, kindOfObject := gvk.ToAPIVersionAndKind()
+		reference := &corev1.ObjectReference{
+			APIVersion: apiVersion, Kind: kindOfObject, Namespace: about.GetNamespace(), Name: about.GetName(), UID: about.GetUID(),
+		}
+		recorder.Eventf(reference, nil, kind.String(), reason, action, "%s", shortened(fmt.Sprintf(note, args...)))
 	}
 }

@@ -44,7 +44,7 @@ func shortened(note string) string {
 }
 
 func (c *controller[P]) warn(about trc.Object, reason, note string, args ...any) {
-	c.operator.event(c.referenceTo(about), Warning, "Reconcile", reason, note, args...)
+	c.operator.event(c.gvk, about, Warning, "Reconcile", reason, note, args...)
 }
 
 // errRunTimeout is the cause of the end of a run's context.

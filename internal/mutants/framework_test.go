@@ -281,9 +281,9 @@ var ofFramework = []mutant{
 	{
 		name:   "events name the version of their object",
 		breaks: "G12: what repeats leads to no more writes",
-		file:   "framework/controller.go",
-		old:    "\t\tUID: primary.GetUID(),\n",
-		new:    "\t\tUID: primary.GetUID(), ResourceVersion: primary.GetResourceVersion(),\n",
+		file:   "framework/operator.go",
+		old:    "UID: about.GetUID(),\n",
+		new:    "UID: about.GetUID(), ResourceVersion: about.GetResourceVersion(),\n",
 		kills:  []suite{{folder: "framework", run: "TestExhausted"}},
 	},
 	{
