@@ -136,7 +136,7 @@ func (c *controller[P]) leaveNamespaces(removed []string, leaving []trc.Key) {
 		c.scheduler.Forget(key)
 	}
 	if !c.store.key.follows && len(removed) > 0 {
-		c.offerAll("", "namespaces were removed")
+		c.offer(c.store.Keys(""), "namespaces were removed")
 	}
 }
 
@@ -157,18 +157,17 @@ func (c *controller[P]) enterNamespaces(ctx context.Context, added []string) {
 			s.After(func() { close(told) })
 			<-told
 		}
-		c.gate.open([]string{namespace})
-		if c.store.key.follows {
-			c.offerAll(namespace, "the namespace was added")
+		refused := c.gate.open([]string{namespace})
+		if c.store.key.follows { // the others have run since, or are about to: they were told of as additions
+			c.offer(refused, "the namespace was added")
 		} else {
-			c.offerAll("", "namespaces were added")
+			c.offer(c.store.Keys(""), "namespaces were added")
 		}
 	}
 }
 
-// offerAll makes the primaries of a namespace due, of all for "".
-func (c *controller[P]) offerAll(namespace, why string) {
-	for _, key := range c.store.Keys(namespace) {
+func (c *controller[P]) offer(primaries []trc.Key, why string) {
+	for _, key := range primaries {
 		c.scheduler.Offer(key, scheduler.Event{Cause: timeline.External{Source: c.name, ID: why}, Lane: scheduler.BulkLane})
 	}
 }
@@ -177,25 +176,33 @@ func (c *controller[P]) closedNamespaces() []string { return c.gate.closedNow() 
 
 // gate lets runs into namespaces. The zero value is open everywhere.
 type gate struct {
-	mu     sync.Mutex // guards below; a leaf
-	closed map[string]int
-	inside map[trc.Key]context.CancelFunc
+	mu      sync.Mutex // guards below; a leaf
+	closed  map[string]int
+	inside  map[trc.Key]context.CancelFunc
+	refused map[trc.Key]bool // since it was closed
 }
 
 // enter reports whether a run of a primary may begin; leave must be called at its end then.
 func (g *gate) enter(key trc.Key, cancel context.CancelFunc) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	switch {
-	case len(g.closed) == 0:
-	case key.Namespace == "" || g.closed[""] > 0 || g.closed[key.Namespace] > 0:
-		return false // primaries without a namespace read of all
+	if g.isClosedLocked(key) {
+		if g.refused == nil {
+			g.refused = map[trc.Key]bool{}
+		}
+		g.refused[key] = true
+		return false
 	}
 	if g.inside == nil {
 		g.inside = map[trc.Key]context.CancelFunc{}
 	}
 	g.inside[key] = cancel
 	return true
+}
+
+func (g *gate) isClosedLocked(key trc.Key) bool {
+	// Primaries without a namespace read of all.
+	return len(g.closed) > 0 && (key.Namespace == "" || g.closed[""] > 0 || g.closed[key.Namespace] > 0)
 }
 
 func (g *gate) leave(key trc.Key) {
@@ -216,7 +223,8 @@ func (g *gate) close(namespaces []string) {
 	}
 }
 
-func (g *gate) open(namespaces []string) {
+// open returns the primaries that were refused and may be let in now.
+func (g *gate) open(namespaces []string) (refused []trc.Key) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, namespace := range namespaces {
@@ -224,6 +232,13 @@ func (g *gate) open(namespaces []string) {
 			delete(g.closed, namespace)
 		}
 	}
+	for key := range g.refused {
+		if !g.isClosedLocked(key) {
+			refused = append(refused, key)
+			delete(g.refused, key)
+		}
+	}
+	return refused
 }
 
 // cancel ends those of the runs under way.
