@@ -86,6 +86,10 @@ func (d itemDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into
 }
 
 func (d itemDecoder) answer(data []byte, into Object) (Object, error) {
+	if early := d.echoes.takeEarly(data); early != nil {
+		reflect.ValueOf(into).Elem().Set(reflect.ValueOf(early).Elem())
+		return into, nil
+	}
 	err := decode(data, into)
 	if err == nil {
 		d.echoes.expect(data, into)
@@ -101,6 +105,8 @@ func (d itemDecoder) event(data []byte) (Object, error) {
 			if o, err = undecoded(data, o, err); err != nil {
 				return nil, err
 			}
+		} else {
+			d.echoes.cameEarly(data, o)
 		}
 	}
 	d.echoes.passed(o.GetResourceVersion())

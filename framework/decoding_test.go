@@ -16,6 +16,7 @@ import (
 	restwatch "k8s.io/client-go/rest/watch"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/trc"
 )
 
 func serializers() (general, direct runtime.NegotiatedSerializer, e *framework.Echoes) {
@@ -114,6 +115,32 @@ func TestAnEchoIsTheAnswerInAnObjectOfItsOwn(t *testing.T) {
 	if bytes, _ := expected.Audit(); bytes != 0 {
 		t.Errorf("%d bytes are still expected", bytes)
 	}
+}
+
+func TestAnAnswerIsTheEchoThatWasFasterInAnObjectOfItsOwn(t *testing.T) {
+	general, direct, early := serializers()
+	info, _ := runtime.SerializerInfoForMediaType(direct.SupportedMediaTypes(), runtime.ContentTypeJSON)
+	decode := func(s runtime.NegotiatedSerializer) (o Page) {
+		if _, _, err := s.DecoderToVersion(info.Serializer, pageKind.GroupVersion()).Decode([]byte(aPage), nil, &o); err != nil {
+			t.Fatal(err)
+		}
+		o.TypeMeta = metav1.TypeMeta{}
+		return o
+	}
+	key := trc.Key{Namespace: "n", Name: "p"}
+	early.Begin(key)
+	event, _ := events(t, direct, `{"type":"MODIFIED","object":`+aPage+"}\n")
+	if bytes, _ := early.Audit(); bytes != len(aPage) {
+		t.Errorf("%d bytes are kept of %v", bytes, event)
+	}
+	got := decode(direct)
+	if bytes, _ := early.Audit(); bytes != 0 {
+		t.Errorf("%d bytes are still kept", bytes)
+	}
+	if want := decode(general); !reflect.DeepEqual(got, want) {
+		t.Errorf("got\n%v\nwant\n%v", got, want)
+	}
+	early.End(key)
 }
 
 func TestAnswersAreReadAsClientGoReadsThem(t *testing.T) {

@@ -8,16 +8,18 @@ import (
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/evenkeel/evenkeel/trc"
 )
 
 // maxEchoBytes bounds what is kept of answers whose echo has not come: enough for some hundred objects.
 const maxEchoBytes = 1 << 20
 
-// echoes spares a watch decoding what the answer to a write has brought already: the server encodes an object at
-// a version alike for both. Equal bytes are equal objects, whatever they mean. An echo that is not found is
-// decoded.
+// echoes spares decoding twice what the answer to a write and a watch bring alike: the server encodes an object at
+// a version alike for both. Equal bytes are equal objects, whatever they mean. What is not found is decoded.
 //
 // Invariant: byHash and inOrder hold the same echoes, and size is the length of their texts: at most maxEchoBytes.
+// underWay holds the objects to which writes are under way, and early the newest event of each, if there was one.
 type echoes struct {
 	watched atomic.Bool // nothing is kept before
 
@@ -26,6 +28,15 @@ type echoes struct {
 	inOrder list.List // of echo, the oldest first
 	size    int
 	newest  string // version that a watch has brought
+
+	underWay map[trc.Key]*underWay
+	early    map[uint64]echo
+}
+
+// underWay are the writes to one object that the server has not answered.
+type underWay struct {
+	writes int
+	hash   uint64 // of the text of the echo that came before its answer; 0 if none has
 }
 
 type echo struct {
@@ -68,6 +79,69 @@ func (e *echoes) take(event []byte) Object {
 	defer e.mu.Unlock()
 	if found := e.byHash[hash]; found != nil && bytes.Equal(found.Value.(echo).text, event) {
 		return e.remove(found)
+	}
+	return nil
+}
+
+// begin notes that a write to an object is under way, until end is called as often.
+func (e *echoes) begin(key trc.Key) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.underWay == nil {
+		e.underWay, e.early = map[trc.Key]*underWay{}, map[uint64]echo{}
+	}
+	u := e.underWay[key]
+	if u == nil {
+		u = &underWay{}
+		e.underWay[key] = u
+	}
+	u.writes++
+}
+
+// end forgets the write, and with an object's last one the event that came before its answer.
+func (e *echoes) end(key trc.Key) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	u := e.underWay[key]
+	if u.writes--; u.writes == 0 {
+		delete(e.early, u.hash)
+		delete(e.underWay, key)
+	}
+}
+
+// cameEarly keeps a copy of an object that a watch has brought while a write to it is under way: the answer may
+// hold the same.
+func (e *echoes) cameEarly(event []byte, object Object) {
+	key := trc.KeyOf(object)
+	e.mu.Lock()
+	u := e.underWay[key]
+	e.mu.Unlock()
+	if u == nil || len(event) > maxEchoBytes {
+		return
+	}
+	text := bytes.Clone(bytes.TrimSpace(event))
+	hash, early := maphash.Bytes(echoSeed, text), echo{text, object.DeepCopyObject().(Object)}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.underWay[key] != u {
+		return
+	}
+	delete(e.early, u.hash)
+	u.hash, e.early[hash] = hash, early
+}
+
+// takeEarly hands over the object that an answer holds if a watch was faster, or nil.
+func (e *echoes) takeEarly(answer []byte) Object {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.early) == 0 {
+		return nil
+	}
+	answer = bytes.TrimSpace(answer)
+	hash := maphash.Bytes(echoSeed, answer)
+	if found, ok := e.early[hash]; ok && bytes.Equal(found.text, answer) {
+		delete(e.early, hash)
+		return found.object
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/trc"
 )
 
 // Whatever comes in whatever order: what is taken is what that very answer was decoded to, once; an echo that is
@@ -99,4 +100,59 @@ func TestEchoesThatDoNotComeMakeRoom(t *testing.T) {
 	if bytes, err := e.Audit(); bytes != 0 || err != nil {
 		t.Errorf("%d bytes left, %v", bytes, err)
 	}
+}
+
+// Whatever writes and events come in whatever order: an answer is taken for the newest event of its object that
+// came during its writes, once, and nothing is kept after them.
+func TestEarlyEchoesModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var e framework.Echoes
+		underWay, newest := map[string]int{}, map[string]string{} // by name
+		texts := []string{"never an event"}
+		for step := range rapid.IntRange(1, 60).Draw(t, "steps") {
+			name := rapid.SampledFrom([]string{"a", "b", "c"}).Draw(t, "name")
+			switch rapid.IntRange(0, 3).Draw(t, "what") {
+			case 0:
+				e.Begin(trc.Key{Name: name})
+				underWay[name]++
+			case 1:
+				if underWay[name] == 0 {
+					continue
+				}
+				e.End(trc.Key{Name: name})
+				if underWay[name]--; underWay[name] == 0 {
+					delete(newest, name)
+				}
+			case 2:
+				text := fmt.Sprint(name, step)
+				page := &Page{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: fmt.Sprint(step)}}
+				e.CameEarly(text+"\n", page)
+				page.ResourceVersion = "changed by the cache"
+				if underWay[name] > 0 {
+					newest[name] = text
+				}
+				texts = append(texts, text)
+			case 3:
+				text := rapid.SampledFrom(texts).Draw(t, "answer")
+				name := text[:1]
+				o := e.TakeEarly(text)
+				if want := newest[name] == text; want != (o != nil) || want && name+o.GetResourceVersion() != text {
+					t.Fatalf("took %v for %s, while %v are the newest", o, text, newest)
+				} else if want {
+					delete(newest, name)
+				}
+			}
+			if _, err := e.Audit(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for name, writes := range underWay {
+			for range writes {
+				e.End(trc.Key{Name: name})
+			}
+		}
+		if bytes, err := e.Audit(); bytes != 0 || err != nil {
+			t.Fatalf("%d bytes are left, %v", bytes, err)
+		}
+	})
 }

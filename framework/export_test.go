@@ -145,7 +145,19 @@ func (e *Echoes) Take(text string) Object { return e.take([]byte(text)) }
 // Passed takes in the version of an event.
 func (e *Echoes) Passed(version string) { e.passed(version) }
 
-// Audit returns how many bytes of answers are kept, and fails the invariant aloud.
+// Begin notes that a write to an object is under way.
+func (e *Echoes) Begin(key trc.Key) { e.begin(key) }
+
+// End notes that it has been answered.
+func (e *Echoes) End(key trc.Key) { e.end(key) }
+
+// CameEarly takes in an event that is not the echo of an answer.
+func (e *Echoes) CameEarly(text string, o Object) { e.cameEarly([]byte(text), o) }
+
+// TakeEarly takes in an answer, and returns its object if an event was it.
+func (e *Echoes) TakeEarly(text string) Object { return e.takeEarly([]byte(text)) }
+
+// Audit returns how many bytes of answers and events are kept, and fails the invariant aloud.
 func (e *Echoes) Audit() (bytes int, err error) {
 	for at := e.inOrder.Front(); at != nil; at = at.Next() {
 		kept := at.Value.(echo)
@@ -156,6 +168,15 @@ func (e *Echoes) Audit() (bytes int, err error) {
 	}
 	if len(e.byHash) != e.inOrder.Len() || bytes != e.size || bytes > maxEchoBytes {
 		return bytes, fmt.Errorf("%d to be found, %d in order, %d bytes of %d", len(e.byHash), e.inOrder.Len(), e.size, bytes)
+	}
+	kept := 0
+	for _, u := range e.underWay {
+		if early, ok := e.early[u.hash]; ok {
+			bytes, kept = bytes+len(early.text), kept+1
+		}
+	}
+	if kept != len(e.early) {
+		return bytes, fmt.Errorf("%d events that came before their answer, %d of them of writes under way", len(e.early), kept)
 	}
 	return bytes, nil
 }

@@ -157,11 +157,11 @@ func (r *resource) get(ctx context.Context, key trc.Key) (Object, error) {
 }
 
 func (r *resource) create(ctx context.Context, o Object, options writeOptions) (answer, error) {
-	return r.do(ctx, options.on(r.client.Post()).NamespaceIfScoped(o.GetNamespace(), r.namespaced).Resource(r.name).Body(o))
+	return r.write(ctx, trc.KeyOf(o), options.on(r.client.Post()).NamespaceIfScoped(o.GetNamespace(), r.namespaced).Resource(r.name).Body(o))
 }
 
 func (r *resource) update(ctx context.Context, o Object, options writeOptions) (answer, error) {
-	return r.do(ctx, options.on(r.client.Put()).NamespaceIfScoped(o.GetNamespace(), r.namespaced).Resource(r.name).
+	return r.write(ctx, trc.KeyOf(o), options.on(r.client.Put()).NamespaceIfScoped(o.GetNamespace(), r.namespaced).Resource(r.name).
 		Name(o.GetName()).SubResource(options.subresource...).Body(o))
 }
 
@@ -170,7 +170,7 @@ func (r *resource) patch(ctx context.Context, key trc.Key, kind types.PatchType,
 	if kind == types.ApplyPatchType {
 		request.Param("force", strconv.FormatBool(!options.leaveToOthers))
 	}
-	return r.do(ctx, request.NamespaceIfScoped(key.Namespace, r.namespaced).Resource(r.name).
+	return r.write(ctx, key, request.NamespaceIfScoped(key.Namespace, r.namespaced).Resource(r.name).
 		Name(key.Name).SubResource(options.subresource...).Body(body))
 }
 
@@ -207,6 +207,13 @@ func (r *resource) delete(ctx context.Context, key trc.Key, options metav1.Delet
 		return answer{}, errors.Join(errUndecodable, err)
 	}
 	return answer{Object: o}, nil
+}
+
+// write sends a request that changes the object of the key.
+func (r *resource) write(ctx context.Context, key trc.Key, request *rest.Request) (answer, error) {
+	r.echoes.begin(key)
+	defer r.echoes.end(key)
+	return r.do(ctx, request)
 }
 
 func (r *resource) do(ctx context.Context, request *rest.Request) (answer, error) {
