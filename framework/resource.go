@@ -169,6 +169,8 @@ func (r *resource) patch(ctx context.Context, key trc.Key, kind types.PatchType,
 	request := options.on(r.client.Patch(kind))
 	if kind == types.ApplyPatchType {
 		request.Param("force", strconv.FormatBool(!options.leaveToOthers))
+		// Of an apply, the server validates nothing besides but that no field is there twice, and parses it again for that.
+		request.Param("fieldValidation", metav1.FieldValidationIgnore)
 	}
 	return r.write(ctx, key, request.NamespaceIfScoped(key.Namespace, r.namespaced).Resource(r.name).
 		Name(key.Name).SubResource(options.subresource...).Body(body))
