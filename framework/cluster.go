@@ -177,6 +177,7 @@ func (c *cluster) clientFor(r *resource) (rest.Interface, error) {
 	if gv.Group == "" {
 		config.APIPath = "/api"
 	}
+	r.root, r.agent = config.APIPath+"/"+gv.String(), config.UserAgent
 	switch r.form {
 	case unstructuredForm:
 		config.NegotiatedSerializer = unstructuredscheme.NewUnstructuredNegotiatedSerializer()

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -179,6 +180,12 @@ func (e *Echoes) Audit() (bytes int, err error) {
 		return bytes, fmt.Errorf("%d events that came before their answer, %d of them of writes under way", len(e.early), kept)
 	}
 	return bytes, nil
+}
+
+// Addresses returns the address of a request as the framework sets it, and as client-go does.
+func Addresses(ours, theirs *rest.Request, gv schema.GroupVersion, namespaced bool, namespace string, names ...string) (at, want *rest.Request) {
+	r := &resource{name: "webpages", namespaced: namespaced, root: "/apis/" + gv.String(), agent: "a"}
+	return r.at(ours, namespace, names...), addressed(theirs.NamespaceIfScoped(namespace, namespaced).Resource(r.name), names)
 }
 
 // Cached returns the object as each cache shows it: the very one.

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,6 +30,8 @@ type resource struct {
 	// statusApart tells that the status is a sub-resource: writes of the resource leave it as it is.
 	statusApart *atomic.Bool
 	client      rest.Interface
+	root        string // path of the group and version
+	agent       string // that requests name
 	newItem     func() Object
 	newList     func() runtime.Object
 	// writes is the resource that writes go through: itself, or of metadata-only objects the whole ones, as
@@ -157,12 +160,12 @@ func (r *resource) get(ctx context.Context, key trc.Key) (Object, error) {
 }
 
 func (r *resource) create(ctx context.Context, o Object, options writeOptions) (answer, error) {
-	return r.write(ctx, trc.KeyOf(o), options.on(r.client.Post()).NamespaceIfScoped(o.GetNamespace(), r.namespaced).Resource(r.name).Body(o))
+	return r.write(ctx, trc.KeyOf(o), r.at(options.on(r.client.Post()), o.GetNamespace()).Body(o))
 }
 
 func (r *resource) update(ctx context.Context, o Object, options writeOptions) (answer, error) {
-	return r.write(ctx, trc.KeyOf(o), options.on(r.client.Put()).NamespaceIfScoped(o.GetNamespace(), r.namespaced).Resource(r.name).
-		Name(o.GetName()).SubResource(options.subresource...).Body(o))
+	key := trc.KeyOf(o)
+	return r.write(ctx, key, r.at(options.on(r.client.Put()), key.Namespace, options.names(key)...).Body(o))
 }
 
 func (r *resource) patch(ctx context.Context, key trc.Key, kind types.PatchType, body []byte, options writeOptions) (answer, error) {
@@ -172,8 +175,33 @@ func (r *resource) patch(ctx context.Context, key trc.Key, kind types.PatchType,
 		// Of an apply, the server validates nothing besides but that no field is there twice, and parses it again for that.
 		request.Param("fieldValidation", metav1.FieldValidationIgnore)
 	}
-	return r.write(ctx, key, request.NamespaceIfScoped(key.Namespace, r.namespaced).Resource(r.name).
-		Name(key.Name).SubResource(options.subresource...).Body(body))
+	return r.write(ctx, key, r.at(request, key.Namespace, options.names(key)...).Body(body))
+}
+
+// at addresses a request, with the names behind the resource's. It joins the path once: client-go joins what it is given one
+// by one each of the five times that it asks a request for its URL, which made a tenth of all that a write allocates.
+func (r *resource) at(request *rest.Request, namespace string, names ...string) *rest.Request {
+	if r.agent != "" {
+		request.SetHeader("User-Agent", r.agent) // or a transport copies the request to do so
+	}
+	path := []string{r.root}
+	if r.namespaced {
+		path = append(path, "namespaces", namespace)
+	}
+	path = append(append(path, r.name), names...)
+	for _, segment := range path[1:] {
+		if segment == "" || pathvalidation.IsValidPathSegmentName(segment) != nil { // client-go says what is wrong
+			return addressed(request.NamespaceIfScoped(namespace, r.namespaced).Resource(r.name), names)
+		}
+	}
+	return request.AbsPath(path...)
+}
+
+func addressed(request *rest.Request, names []string) *rest.Request {
+	if len(names) == 0 {
+		return request
+	}
+	return request.Name(names[0]).SubResource(names[1:]...)
 }
 
 // delete returns the object if the server answered with one, or none if it answered with a Status: then

@@ -5,6 +5,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/evenkeel/evenkeel/trc"
 )
 
 // WriteMode is how desired state is sent.
@@ -152,6 +154,11 @@ func (o *writeOptions) check(doing string, can ability) error {
 
 func (o *writeOptions) isStatus() bool {
 	return len(o.subresource) > 0 && o.subresource[0] == "status"
+}
+
+// names are those of the object and of its sub-resource in the path of a request.
+func (o *writeOptions) names(key trc.Key) []string {
+	return append([]string{key.Name}, o.subresource...)
 }
 
 // on sets what of the options is a parameter of the request.
