@@ -38,6 +38,10 @@ func (m *Model) deleteLocked(c *call) (answer any, err error) {
 	if finalized && !graceful {
 		markAsDeleting(o)
 	}
+	if unfinalized := !finalized && len(old.GetFinalizers()) > 0; unfinalized && !graceful && options.Preconditions != nil && options.Preconditions.ResourceVersion != nil {
+		// The server looks for the version that it would have updated the finalizers to, but deletes without an update.
+		return nil, apierrors.NewConflict(c.resource.gr, c.Name, errors.New(optimisticLock))
+	}
 	if (finalized || graceful) && !sameButTimes(old, o) {
 		old = m.commitLocked(c, watch.Modified, o)
 	}
