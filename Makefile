@@ -23,8 +23,9 @@ demo: sandbox ## Show the WebPage operator on a control plane of its own; ONCE=1
 	bin/sandbox up -- bin/demo $(if $(filter-out 0,$(ONCE)),-once)
 
 .PHONY: test
-test: sandbox vet ## Run all tests, with the race detector and that of changes to cached objects.
+test: sandbox vet ## Run all tests, with the race detector and that of changes to cached objects; the models once more without.
 	KUBE_CACHE_MUTATION_DETECTOR=true go test -race -count=1 -timeout 20m ./...
+	go test -count=1 -timeout 5m -run 'Model|Filter' ./trc ./scheduler # ten times the steps: the race detector is slow
 	cd sandbox && go test -race -count=1 -timeout 15m $(SANDBOX_PACKAGES)
 	cd benchmarks && go test -race -count=1 -timeout 10m ./...
 
