@@ -1,0 +1,279 @@
+package eventsource
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"sync"
+
+	"github.com/evenkeel/evenkeel/timeline"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// ValuesOptions say how the values of an external system are told apart.
+type ValuesOptions[V any] struct {
+	// ID tells the values of one primary apart. Default: a primary has one value, and its ID is "".
+	ID func(V) string
+	// Equal tells that two values are alike: then nothing has changed. Default: [reflect.DeepEqual].
+	Equal func(a, b V) bool
+	// Filter tells whether a change may make the primary due. old is nil for a value that was not there, new for one that
+	// is gone. Default: every change.
+	Filter func(old, new *V) bool
+}
+
+// Values are what an external system holds for each primary, as last seen or written. Its sources embed them.
+//
+// What is read is a snapshot; the values themselves are shared and must not be changed. All methods may be called
+// from any goroutine.
+//
+// A value that is written by [Values.Wrote] or [Values.Removed] is read at once, and is not taken back by a fetch that had begun
+// before: only one that begins later can know better.
+type Values[V any] struct {
+	options ValuesOptions[V]
+
+	mu        sync.Mutex // guards below; a leaf
+	clock     uint64     // counts beginnings of fetches
+	primaries map[trc.Key]*held[V]
+	ofAll     int    // fetches of all primaries that are under way
+	applied   uint64 // beginning of the newest of them that was applied
+}
+
+// held is what is known of one primary.
+//
+// Invariant: newer holds the IDs of what was written or pushed while a fetch was under way that still is; none if
+// none is.
+type held[V any] struct {
+	values  map[string]V
+	newer   map[string]bool
+	fetches int    // of this primary that are under way
+	applied uint64 // beginning of the newest fetch that was applied; 0 if there was none
+}
+
+// fetch is one that is under way, of a primary or of all.
+type fetch[V any] struct {
+	of    *held[V] // nil: all
+	began uint64
+}
+
+// change is what a fetch or a push changed; nil is what is not there.
+type change[V any] struct {
+	primary  trc.Key
+	id       string
+	old, new *V
+}
+
+func newValues[V any](options ValuesOptions[V]) *Values[V] {
+	if options.ID == nil {
+		options.ID = func(V) string { return "" }
+	}
+	if options.Equal == nil {
+		options.Equal = func(a, b V) bool { return reflect.DeepEqual(a, b) }
+	}
+	if options.Filter == nil {
+		options.Filter = func(_, _ *V) bool { return true }
+	}
+	return &Values[V]{options: options, primaries: map[trc.Key]*held[V]{}}
+}
+
+// Of returns the values of a primary, sorted by their IDs, or none if nothing is known of it.
+func (v *Values[V]) Of(primary trc.Key) []V {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	h := v.primaries[primary]
+	if h == nil {
+		return nil
+	}
+	all := make([]V, 0, len(h.values))
+	for _, id := range slices.Sorted(maps.Keys(h.values)) {
+		all = append(all, h.values[id])
+	}
+	return all
+}
+
+// Get returns the value of a primary with an ID, and whether there is one.
+func (v *Values[V]) Get(primary trc.Key, id string) (value V, found bool) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if h := v.primaries[primary]; h != nil {
+		value, found = h.values[id]
+	}
+	return value, found
+}
+
+// Wrote says that the caller has created or updated a value in the external system, whose answer it is. The
+// primary is not due for it.
+func (v *Values[V]) Wrote(primary trc.Key, value V) { v.put(primary, v.options.ID(value), &value) }
+
+// Removed says that the caller has removed a value in the external system. The primary is not due for it.
+func (v *Values[V]) Removed(primary trc.Key, id string) { v.put(primary, id, nil) }
+
+// put holds a value, or with nil its absence, against fetches that are under way.
+func (v *Values[V]) put(primary trc.Key, id string, value *V) change[V] {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	h := v.of(primary)
+	c := change[V]{primary: primary, id: id, old: at(h.values, id), new: value}
+	if h.fetches+v.ofAll > 0 {
+		h.newer[id] = true
+	}
+	if value != nil {
+		h.values[id] = *value
+	} else {
+		delete(h.values, id)
+	}
+	v.tidy(primary, h)
+	return c
+}
+
+func (v *Values[V]) of(primary trc.Key) *held[V] {
+	h := v.primaries[primary]
+	if h == nil {
+		h = &held[V]{values: map[string]V{}, newer: map[string]bool{}}
+		v.primaries[primary] = h
+	}
+	return h
+}
+
+// tidy forgets a primary of which nothing is known.
+func (v *Values[V]) tidy(primary trc.Key, h *held[V]) {
+	if len(h.values)+len(h.newer)+h.fetches == 0 && h.applied == 0 {
+		delete(v.primaries, primary)
+	}
+}
+
+// known tells whether a fetch of the primary has been applied.
+func (v *Values[V]) known(primary trc.Key) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	h := v.primaries[primary]
+	return h != nil && h.applied > 0
+}
+
+// begin is to be called before the external system is asked about a primary, and end after.
+func (v *Values[V]) begin(primary trc.Key) fetch[V] {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.clock++
+	h := v.of(primary)
+	h.fetches++
+	return fetch[V]{of: h, began: v.clock}
+}
+
+// end applies what a fetch brought, unless it failed or the primary has gone since, and returns what changed.
+func (v *Values[V]) end(f fetch[V], primary trc.Key, values []V, err error) (changes []change[V]) {
+	fresh := v.byID(values)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.primaries[primary] == f.of && err == nil {
+		changes = f.apply(primary, f.of, fresh)
+	}
+	if f.of.fetches--; f.of.fetches+v.ofAll == 0 {
+		clear(f.of.newer)
+	}
+	if v.primaries[primary] == f.of {
+		v.tidy(primary, f.of)
+	}
+	return changes
+}
+
+// beginAll is to be called before the external system is asked about all primaries, and endAll after.
+func (v *Values[V]) beginAll() fetch[V] {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.clock++
+	v.ofAll++
+	return fetch[V]{began: v.clock}
+}
+
+// endAll applies what a fetch of all primaries brought, unless it failed: those that are not in it have nothing any
+// more.
+func (v *Values[V]) endAll(f fetch[V], all map[trc.Key][]V, err error) (changes []change[V]) {
+	fresh := make(map[trc.Key]map[string]V, len(all))
+	for primary, values := range all {
+		fresh[primary] = v.byID(values)
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	brought := err == nil && f.began > v.applied
+	if brought {
+		v.applied = f.began
+		for primary := range fresh {
+			v.of(primary)
+		}
+		for primary, h := range v.primaries {
+			changes = append(changes, f.apply(primary, h, fresh[primary])...)
+		}
+	}
+	v.ofAll--
+	for primary, h := range v.primaries {
+		if h.fetches+v.ofAll == 0 {
+			clear(h.newer)
+		}
+		if _, has := fresh[primary]; brought && !has && h.fetches == 0 {
+			h.applied = 0
+		}
+		v.tidy(primary, h)
+	}
+	return changes
+}
+
+func (v *Values[V]) byID(values []V) map[string]V {
+	all := make(map[string]V, len(values))
+	for _, value := range values {
+		all[v.options.ID(value)] = value
+	}
+	return all
+}
+
+// apply replaces what is held by what a fetch brought, but for what is newer. A fetch that began before one that was
+// applied is too late.
+func (f fetch[V]) apply(primary trc.Key, h *held[V], fresh map[string]V) (changes []change[V]) {
+	if f.began < h.applied {
+		return nil
+	}
+	h.applied = f.began
+	ids := map[string]bool{}
+	for _, values := range []map[string]V{h.values, fresh} {
+		for id := range values {
+			ids[id] = !h.newer[id]
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(ids)) {
+		if !ids[id] {
+			continue
+		}
+		old, new := at(h.values, id), at(fresh, id)
+		changes = append(changes, change[V]{primary, id, old, new})
+		if new != nil {
+			h.values[id] = *new
+		} else {
+			delete(h.values, id)
+		}
+	}
+	return changes
+}
+
+func at[V any](values map[string]V, id string) *V {
+	value, there := values[id]
+	if !there {
+		return nil
+	}
+	return &value
+}
+
+// forget drops a primary that is gone; a fetch of it that is under way will be too late.
+func (v *Values[V]) forget(primary trc.Key) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.primaries, primary)
+}
+
+// offer makes the primaries due whose values changed in a way that matters.
+func (v *Values[V]) offer(sink Sink, source string, initial bool, changes []change[V]) {
+	for _, c := range changes {
+		same := c.old == nil && c.new == nil || c.old != nil && c.new != nil && v.options.Equal(*c.old, *c.new)
+		if !same && v.options.Filter(c.old, c.new) {
+			sink.Offer(c.primary, Offer{Cause: timeline.External{Source: source, ID: c.id}, Initial: initial})
+		}
+	}
+}
