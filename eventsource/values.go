@@ -21,6 +21,13 @@ type ValuesOptions[V any] struct {
 	Filter func(old, new *V) bool
 }
 
+func (o *ValuesOptions[V]) id(value V) string {
+	if o.ID == nil {
+		return ""
+	}
+	return o.ID(value)
+}
+
 // Values are what an external system holds for each primary, as last seen or written. Its sources embed them.
 //
 // What is read is a snapshot; the values themselves are shared and must not be changed. All methods may be called
@@ -32,10 +39,10 @@ type Values[V any] struct {
 	options ValuesOptions[V]
 
 	mu        sync.Mutex // guards below; a leaf
-	clock     uint64     // counts beginnings of fetches
+	clock     uint64     // counts beginnings of fetches, and their ends
 	primaries map[trc.Key]*held[V]
 	ofAll     int    // fetches of all primaries that are under way
-	applied   uint64 // beginning of the newest of them that was applied
+	applied   uint64 // when the last of them was applied
 }
 
 // held is what is known of one primary.
@@ -46,7 +53,7 @@ type held[V any] struct {
 	values  map[string]V
 	newer   map[string]bool
 	fetches int    // of this primary that are under way
-	applied uint64 // beginning of the newest fetch that was applied; 0 if there was none
+	applied uint64 // when the last fetch was applied; 0 if none was
 }
 
 // fetch is one that is under way, of a primary or of all.
@@ -63,9 +70,6 @@ type change[V any] struct {
 }
 
 func newValues[V any](options ValuesOptions[V]) *Values[V] {
-	if options.ID == nil {
-		options.ID = func(V) string { return "" }
-	}
 	if options.Equal == nil {
 		options.Equal = func(a, b V) bool { return reflect.DeepEqual(a, b) }
 	}
@@ -102,7 +106,7 @@ func (v *Values[V]) Get(primary trc.Key, id string) (value V, found bool) {
 
 // Wrote says that the caller has created or updated a value in the external system, whose answer it is. The
 // primary is not due for it.
-func (v *Values[V]) Wrote(primary trc.Key, value V) { v.put(primary, v.options.ID(value), &value) }
+func (v *Values[V]) Wrote(primary trc.Key, value V) { v.put(primary, v.options.id(value), &value) }
 
 // Removed says that the caller has removed a value in the external system. The primary is not due for it.
 func (v *Values[V]) Removed(primary trc.Key, id string) { v.put(primary, id, nil) }
@@ -160,12 +164,12 @@ func (v *Values[V]) begin(primary trc.Key) fetch[V] {
 }
 
 // end applies what a fetch brought, unless it failed or the primary has gone since, and returns what changed.
-func (v *Values[V]) end(f fetch[V], primary trc.Key, values []V, err error) (changes []change[V]) {
-	fresh := v.byID(values)
+func (v *Values[V]) end(f fetch[V], primary trc.Key, fresh map[string]V, err error) (changes []change[V]) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.primaries[primary] == f.of && err == nil {
-		changes = f.apply(primary, f.of, fresh)
+		v.clock++
+		changes = v.apply(f, primary, f.of, fresh)
 	}
 	if f.of.fetches--; f.of.fetches+v.ofAll == 0 {
 		clear(f.of.newer)
@@ -187,21 +191,18 @@ func (v *Values[V]) beginAll() fetch[V] {
 
 // endAll applies what a fetch of all primaries brought, unless it failed: those that are not in it have nothing any
 // more.
-func (v *Values[V]) endAll(f fetch[V], all map[trc.Key][]V, err error) (changes []change[V]) {
-	fresh := make(map[trc.Key]map[string]V, len(all))
-	for primary, values := range all {
-		fresh[primary] = v.byID(values)
-	}
+func (v *Values[V]) endAll(f fetch[V], fresh map[trc.Key]map[string]V, err error) (changes []change[V]) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	v.clock++
 	brought := err == nil && f.began > v.applied
 	if brought {
-		v.applied = f.began
+		v.applied = v.clock
 		for primary := range fresh {
 			v.of(primary)
 		}
 		for primary, h := range v.primaries {
-			changes = append(changes, f.apply(primary, h, fresh[primary])...)
+			changes = append(changes, v.apply(f, primary, h, fresh[primary])...)
 		}
 	}
 	v.ofAll--
@@ -209,7 +210,7 @@ func (v *Values[V]) endAll(f fetch[V], all map[trc.Key][]V, err error) (changes 
 		if h.fetches+v.ofAll == 0 {
 			clear(h.newer)
 		}
-		if _, has := fresh[primary]; brought && !has && h.fetches == 0 {
+		if _, has := fresh[primary]; brought && !has && h.applied == v.clock && h.fetches == 0 {
 			h.applied = 0
 		}
 		v.tidy(primary, h)
@@ -220,18 +221,18 @@ func (v *Values[V]) endAll(f fetch[V], all map[trc.Key][]V, err error) (changes 
 func (v *Values[V]) byID(values []V) map[string]V {
 	all := make(map[string]V, len(values))
 	for _, value := range values {
-		all[v.options.ID(value)] = value
+		all[v.options.id(value)] = value
 	}
 	return all
 }
 
-// apply replaces what is held by what a fetch brought, but for what is newer. A fetch that began before one that was
-// applied is too late.
-func (f fetch[V]) apply(primary trc.Key, h *held[V], fresh map[string]V) (changes []change[V]) {
+// apply replaces what is held by what a fetch brought, but for what is newer. Of two fetches that overlap nobody knows which
+// of them asked later: only the first is applied.
+func (v *Values[V]) apply(f fetch[V], primary trc.Key, h *held[V], fresh map[string]V) (changes []change[V]) {
 	if f.began < h.applied {
 		return nil
 	}
-	h.applied = f.began
+	h.applied = v.clock
 	ids := map[string]bool{}
 	for _, values := range []map[string]V{h.values, fresh} {
 		for id := range values {
@@ -271,9 +272,21 @@ func (v *Values[V]) forget(primary trc.Key) {
 // offer makes the primaries due whose values changed in a way that matters.
 func (v *Values[V]) offer(sink Sink, source string, initial bool, changes []change[V]) {
 	for _, c := range changes {
-		same := c.old == nil && c.new == nil || c.old != nil && c.new != nil && v.options.Equal(*c.old, *c.new)
-		if !same && v.options.Filter(c.old, c.new) {
+		if v.matters(c) {
 			sink.Offer(c.primary, Offer{Cause: timeline.External{Source: source, ID: c.id}, Initial: initial})
 		}
 	}
+}
+
+// matters takes a function that panics to say that a change matters: a run too many beats one too few.
+func (v *Values[V]) matters(c change[V]) (matters bool) {
+	defer func() {
+		if recover() != nil {
+			matters = true
+		}
+	}()
+	if c.old == nil && c.new == nil || c.old != nil && c.new != nil && v.options.Equal(*c.old, *c.new) {
+		return false
+	}
+	return v.options.Filter(c.old, c.new)
 }

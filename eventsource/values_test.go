@@ -102,57 +102,65 @@ func (f *aFetch) ask(o *outside) {
 }
 
 func (f *aFetch) finish(o *outside, err error) {
+	brought := map[trc.Key]map[string]thing{}
+	for key, things := range f.brought {
+		brought[key] = o.byID(things)
+	}
 	if f.of == nil {
-		o.offer(o, "outside", false, o.endAll(f.fetch, f.brought, err))
+		o.offer(o, "outside", false, o.endAll(f.fetch, brought, err))
 	} else {
-		o.offer(o, "outside", false, o.end(f.fetch, f.primary, f.brought[f.primary], err))
+		o.offer(o, "outside", false, o.end(f.fetch, f.primary, brought[f.primary], err))
 	}
 }
 
 // Whatever comes in whatever order: what was written is read until something newer is, nothing older is read after it, every other change of what is read makes
 // the primary due, and once a fetch has come that nothing overtook, all is as it is outside.
 func TestValuesModel_C104(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		o := newOutside()
-		t.Repeat(map[string]func(*rapid.T){
-			"foreign": func(t *rapid.T) { o.change(t) },
-			"push": func(t *rapid.T) { // at once
-				w := o.change(t)
-				var value *thing
-				if !w.gone {
-					value = &thing{w.id, w.version}
-				}
-				o.offer(o, "outside", false, []change[thing]{o.put(w.primary, w.id, value)})
-			},
-			"own":    func(t *rapid.T) { o.answered(o.change(t)) },
-			"begin":  func(t *rapid.T) { o.begins(t) },
-			"ask":    func(t *rapid.T) { o.some(t, false) },
-			"finish": func(t *rapid.T) { o.some(t, true) },
-			"":       o.check,
-		})
-		for _, f := range o.fetches {
-			f.finish(o, fmt.Errorf("too late"))
-		}
-		last := &aFetch{fetch: o.beginAll()}
-		last.ask(o)
-		last.finish(o, nil)
-		o.check(t)
-		for _, key := range outsiders {
-			want := []thing{}
-			for _, id := range slices.Sorted(maps.Keys(o.things[key])) {
-				want = append(want, o.things[key][id])
+	for range 20 {
+		rapid.Check(t, valuesHistory)
+	}
+}
+
+func valuesHistory(t *rapid.T) {
+	o := newOutside()
+	t.Repeat(map[string]func(*rapid.T){
+		"foreign": func(t *rapid.T) { o.change(t) },
+		"push": func(t *rapid.T) { // at once
+			w := o.change(t)
+			var value *thing
+			if !w.gone {
+				value = &thing{w.id, w.version}
 			}
-			if got := o.Of(key); !slices.Equal(got, want) {
-				t.Fatalf("%v has %v, want %v", key, got, want)
-			}
-		}
-		for _, key := range outsiders {
-			o.forget(key)
-		}
-		if len(o.primaries) != 0 || o.ofAll != 0 {
-			t.Fatalf("left: %v, %d", o.primaries, o.ofAll)
-		}
+			o.offer(o, "outside", false, []change[thing]{o.put(w.primary, w.id, value)})
+		},
+		"own":    func(t *rapid.T) { o.answered(o.change(t)) },
+		"begin":  func(t *rapid.T) { o.begins(t) },
+		"ask":    func(t *rapid.T) { o.some(t, false) },
+		"finish": func(t *rapid.T) { o.some(t, true) },
+		"":       o.check,
 	})
+	for _, f := range o.fetches {
+		f.finish(o, fmt.Errorf("too late"))
+	}
+	last := &aFetch{fetch: o.beginAll()}
+	last.ask(o)
+	last.finish(o, nil)
+	o.check(t)
+	for _, key := range outsiders {
+		want := []thing{}
+		for _, id := range slices.Sorted(maps.Keys(o.things[key])) {
+			want = append(want, o.things[key][id])
+		}
+		if got := o.Of(key); !slices.Equal(got, want) {
+			t.Fatalf("%v has %v, want %v", key, got, want)
+		}
+	}
+	for _, key := range outsiders {
+		o.forget(key)
+	}
+	if len(o.primaries) != 0 || o.ofAll != 0 {
+		t.Fatalf("left: %v, %d", o.primaries, o.ofAll)
+	}
 }
 
 func (o *outside) begins(t *rapid.T) {

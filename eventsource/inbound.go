@@ -1,0 +1,186 @@
+package eventsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/evenkeel/evenkeel/timeline"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// InboundOptions configure an [Inbound].
+type InboundOptions[V any] struct {
+	// Name of the source, required, unique within the controller.
+	Name string
+	// Fetch, if set, asks for the values of a primary of which nothing has been pushed, when they are read for the first time.
+	// It must return when its context ends.
+	Fetch func(ctx context.Context, primary trc.Key) ([]V, error)
+	// Timeout of a fetch. Default 30 s.
+	Timeout time.Duration
+	// Values say how values are told apart.
+	Values ValuesOptions[V]
+}
+
+// Inbound takes in what an external system pushes, as by a web hook or a queue: values, which it holds until they or
+// their primary go, or only that a primary is due. Pushing does not block, and works from any goroutine, before
+// the start too: then the primaries are due at the start.
+type Inbound[V any] struct {
+	*Values[V]
+	options InboundOptions[V]
+	synced  chan struct{}
+
+	mu    sync.Mutex // guards below; a leaf
+	sink  Sink       // while it runs
+	early map[trc.Key]map[string]bool
+}
+
+var (
+	_ Source         = (*Inbound[int])(nil)
+	_ PrimaryWatcher = (*Inbound[int])(nil)
+)
+
+// NewInbound returns a source, or what is wrong with the options.
+func NewInbound[V any](options InboundOptions[V]) (*Inbound[V], error) {
+	if options.Timeout == 0 {
+		options.Timeout = defaultTimeout
+	}
+	if err := checkPoll(options.Name, time.Second, options.Timeout, false); err != nil {
+		return nil, err
+	}
+	i := &Inbound[V]{Values: newValues(options.Values), options: options, synced: make(chan struct{}), early: map[trc.Key]map[string]bool{}}
+	close(i.synced)
+	return i, nil
+}
+
+// Name returns the name of the source.
+func (i *Inbound[V]) Name() string { return i.options.Name }
+
+// Synced is closed from the beginning.
+func (i *Inbound[V]) Synced() <-chan struct{} { return i.synced }
+
+// Err returns nil: nothing can fail that the caller is not told.
+func (i *Inbound[V]) Err() error { return nil }
+
+// Start begins to offer.
+func (i *Inbound[V]) Start(sink Sink) (stop func(), err error) {
+	i.mu.Lock()
+	early := i.early
+	i.sink, i.early = sink, map[trc.Key]map[string]bool{}
+	i.mu.Unlock()
+	for primary, ids := range early {
+		for id := range ids {
+			sink.Offer(primary, Offer{Cause: timeline.External{Source: i.options.Name, ID: id}, Initial: true})
+		}
+	}
+	return func() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.sink = nil
+	}, nil
+}
+
+// Push takes in a value. The primary is due if it differs from what is known.
+func (i *Inbound[V]) Push(primary trc.Key, value V) {
+	i.changed(i.put(primary, i.options.Values.id(value), &value))
+}
+
+// Pull takes in that a value has gone.
+func (i *Inbound[V]) Pull(primary trc.Key, id string) { i.changed(i.put(primary, id, nil)) }
+
+func (i *Inbound[V]) changed(c change[V]) {
+	if i.matters(c) {
+		i.Trigger(c.primary, c.id)
+	}
+}
+
+// Trigger makes a primary due, because of what id says.
+func (i *Inbound[V]) Trigger(primary trc.Key, id string) {
+	i.mu.Lock()
+	sink := i.sink
+	if sink == nil {
+		if i.early[primary] == nil {
+			i.early[primary] = map[string]bool{}
+		}
+		i.early[primary][id] = true
+	}
+	i.mu.Unlock()
+	if sink != nil {
+		sink.Offer(primary, Offer{Cause: timeline.External{Source: i.options.Name, ID: id}})
+	}
+}
+
+// Fetched returns the values of a primary, and asks for them once if nothing is known of it.
+func (i *Inbound[V]) Fetched(ctx context.Context, primary trc.Key) ([]V, error) {
+	if values := i.Of(primary); len(values) > 0 || i.options.Fetch == nil || i.known(primary) {
+		return values, nil
+	}
+	fetch := i.begin(primary)
+	fresh, err := guarded(ctx, i.options.Timeout, func(ctx context.Context) (map[string]V, error) {
+		values, err := i.options.Fetch(ctx, primary)
+		return i.byID(values), err
+	})
+	i.end(fetch, primary, fresh, err)
+	if err != nil {
+		err = fmt.Errorf("eventsource: fetch from %q for %s: %w", i.options.Name, primary, err)
+	}
+	return i.Of(primary), err
+}
+
+// PrimaryChanged drops what is held for a primary that is gone.
+func (i *Inbound[V]) PrimaryChanged(old, new trc.Object) {
+	if new == nil || old != nil && old.GetUID() != new.GetUID() {
+		i.forget(trc.KeyOf(old))
+	}
+}
+
+// Channel makes the primaries due that come through a channel, as [Inbound.Trigger] does, until it is closed. It
+// is for what exists already; new code better calls an Inbound.
+type Channel struct {
+	*Inbound[struct{}]
+	triggers <-chan Trigger
+}
+
+// Trigger says that a primary is due, because of what ID says.
+type Trigger struct {
+	Primary trc.Key
+	ID      string
+}
+
+// NewChannel returns a source, or what is wrong with the arguments.
+func NewChannel(name string, triggers <-chan Trigger) (*Channel, error) {
+	inbound, err := NewInbound(InboundOptions[struct{}]{Name: name})
+	if triggers == nil {
+		err = errors.Join(err, fmt.Errorf("eventsource: %q: the channel is nil", name))
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &Channel{Inbound: inbound, triggers: triggers}, nil
+}
+
+// Start begins to receive.
+func (c *Channel) Start(sink Sink) (stop func(), err error) {
+	end, err := c.Inbound.Start(sink)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	all.Go(func() {
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case t, open := <-c.triggers:
+				if !open {
+					return
+				}
+				c.Trigger(t.Primary, t.ID)
+			}
+		}
+	})
+	return func() { cancel(); all.Wait(); end() }, nil
+}

@@ -1,0 +1,158 @@
+package eventsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// PollingOptions configure a [Polling].
+type PollingOptions[V any] struct {
+	// Name of the source, required, unique within the controller.
+	Name string
+	// Period between the end of a poll and the begin of the next, required. It varies by a tenth, so that instances
+	// do not poll in step. After failures it is doubled, up to ten periods.
+	Period time.Duration
+	// Timeout of a poll. Default 30 s.
+	Timeout time.Duration
+	// Fetch asks for the values of all primaries, required. Primaries that are not in the answer have none. It must return
+	// when its context ends.
+	Fetch func(ctx context.Context) (map[trc.Key][]V, error)
+	// Values say how values are told apart.
+	Values ValuesOptions[V]
+}
+
+// Polling asks an external system about all primaries at once, one poll after the other. A poll that fails, or
+// panics, changes nothing; [Polling.Err] says so until one succeeds.
+type Polling[V any] struct {
+	*Values[V]
+	options PollingOptions[V]
+	synced  chan struct{}
+	once    sync.Once
+	failure atomic.Pointer[error]
+}
+
+var _ Source = (*Polling[int])(nil)
+
+// NewPolling returns a source, or what is wrong with the options.
+func NewPolling[V any](options PollingOptions[V]) (*Polling[V], error) {
+	if options.Timeout == 0 {
+		options.Timeout = defaultTimeout
+	}
+	if err := checkPoll(options.Name, options.Period, options.Timeout, options.Fetch == nil); err != nil {
+		return nil, err
+	}
+	return &Polling[V]{Values: newValues(options.Values), options: options, synced: make(chan struct{})}, nil
+}
+
+const defaultTimeout = 30 * time.Second
+
+func checkPoll(name string, period, timeout time.Duration, nothing bool) error {
+	var wrong []error
+	if name == "" {
+		wrong = append(wrong, errors.New("eventsource: Name is empty"))
+	}
+	if period <= 0 {
+		wrong = append(wrong, fmt.Errorf("eventsource: %q: Period %v: must be positive", name, period))
+	}
+	if timeout < 0 {
+		wrong = append(wrong, fmt.Errorf("eventsource: %q: Timeout %v: must not be negative", name, timeout))
+	}
+	if nothing {
+		wrong = append(wrong, fmt.Errorf("eventsource: %q: Fetch is nil", name))
+	}
+	return errors.Join(wrong...)
+}
+
+// Name returns the name of the source.
+func (p *Polling[V]) Name() string { return p.options.Name }
+
+// Synced is closed once a poll has succeeded.
+func (p *Polling[V]) Synced() <-chan struct{} { return p.synced }
+
+// Err returns why the last poll failed, nil if it did not.
+func (p *Polling[V]) Err() error {
+	if failure := p.failure.Load(); failure != nil {
+		return *failure
+	}
+	return nil
+}
+
+// Start begins with a poll.
+func (p *Polling[V]) Start(sink Sink) (stop func(), err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	var all sync.WaitGroup
+	all.Go(func() { p.poll(ctx, sink) })
+	return func() { cancel(); waitFor(&all) }, nil
+}
+
+func (p *Polling[V]) poll(ctx context.Context, sink Sink) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for failures, initial := 0, true; ; timer.Reset(periodAfter(p.options.Period, failures)) {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		fetch := p.beginAll()
+		all, err := guarded(ctx, p.options.Timeout, p.fetch)
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		changes := p.endAll(fetch, all, err)
+		if err != nil {
+			failures++
+			err = fmt.Errorf("eventsource: poll %q, failure %d: %w", p.options.Name, failures, err)
+			p.failure.Store(&err)
+			continue
+		}
+		failures = 0
+		p.failure.Store(nil)
+		p.offer(sink, p.options.Name, initial, changes)
+		initial = false
+		p.once.Do(func() { close(p.synced) })
+	}
+}
+
+func (p *Polling[V]) fetch(ctx context.Context) (map[trc.Key]map[string]V, error) {
+	all, err := p.options.Fetch(ctx)
+	byID := make(map[trc.Key]map[string]V, len(all))
+	for primary, values := range all {
+		byID[primary] = p.byID(values)
+	}
+	return byID, err
+}
+
+// periodAfter is a period with jitter, doubled with each failure up to ten of them.
+func periodAfter(period time.Duration, failures int) time.Duration {
+	wait := period
+	for range failures {
+		wait = min(2*wait, 10*period)
+	}
+	return jittered(wait)
+}
+
+// jittered varies a duration by a tenth.
+func jittered(d time.Duration) time.Duration {
+	return d - d/20 + rand.N(d/10+1)
+}
+
+// guarded calls a function of the author, with a timeout, and turns a panic into an error.
+func guarded[R any](ctx context.Context, timeout time.Duration, ask func(context.Context) (R, error)) (answer R, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	defer func() {
+		if value := recover(); value != nil {
+			err = fmt.Errorf("panic: %v\n%s", value, debug.Stack())
+		}
+	}()
+	return ask(ctx)
+}

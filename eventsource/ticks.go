@@ -1,0 +1,113 @@
+package eventsource
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/evenkeel/evenkeel/timeline"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// Ticks makes each primary due at times of its own, as by a calendar.
+type Ticks[P trc.Object] struct {
+	rounds[P]
+	name   string
+	next   func(primary P, after time.Time) time.Time
+	synced chan struct{}
+
+	state  sync.Mutex // guards below; a leaf
+	due    map[trc.Key]time.Time
+	failed map[trc.Key]error
+	sink   Sink
+}
+
+var (
+	_ Source         = (*Ticks[trc.Object])(nil)
+	_ PrimaryWatcher = (*Ticks[trc.Object])(nil)
+)
+
+// NewTicks returns a source that makes a primary due at the time that next returns, which must be pure: the first after the
+// given one, or the zero time for never. It is asked again after each, and when the primary has changed.
+func NewTicks[P trc.Object](name string, next func(primary P, after time.Time) time.Time) (*Ticks[P], error) {
+	var wrong []error
+	if name == "" {
+		wrong = append(wrong, errors.New("eventsource: the name is empty"))
+	}
+	if next == nil {
+		wrong = append(wrong, fmt.Errorf("eventsource: %q: next is nil", name))
+	}
+	if len(wrong) > 0 {
+		return nil, errors.Join(wrong...)
+	}
+	t := &Ticks[P]{name: name, next: next, synced: make(chan struct{}), due: map[trc.Key]time.Time{}, failed: map[trc.Key]error{}}
+	close(t.synced)
+	t.rounds = rounds[P]{workers: 1, takes: func(P) bool { return true }, first: t.until, turn: t.tick, renews: true, left: t.drop}
+	return t, nil
+}
+
+// Name returns the name of the source.
+func (t *Ticks[P]) Name() string { return t.name }
+
+// Synced is closed from the beginning.
+func (t *Ticks[P]) Synced() <-chan struct{} { return t.synced }
+
+// Err names a primary about which the author's function panicked: it has no ticks until it changes.
+func (t *Ticks[P]) Err() error {
+	t.state.Lock()
+	defer t.state.Unlock()
+	for key, err := range t.failed {
+		return fmt.Errorf("eventsource: ticks %q: %d primaries fail, one of them %s: %w", t.name, len(t.failed), key, err)
+	}
+	return nil
+}
+
+// Start begins to tick.
+func (t *Ticks[P]) Start(sink Sink) (stop func(), err error) {
+	t.state.Lock()
+	t.sink = sink
+	t.state.Unlock()
+	return t.run(), nil
+}
+
+// until asks when a primary is due, and returns how long that is from now.
+func (t *Ticks[P]) until(primary P) (time.Duration, bool) {
+	now, key := time.Now(), trc.KeyOf(primary)
+	due, err := guarded(context.Background(), defaultTimeout, func(context.Context) (time.Time, error) { return t.next(primary, now), nil })
+	t.state.Lock()
+	defer t.state.Unlock()
+	if t.isCurrent(key, primary) {
+		delete(t.failed, key)
+		delete(t.due, key)
+		if err != nil {
+			t.failed[key] = err
+		} else if !due.IsZero() {
+			t.due[key] = due
+		}
+	}
+	due, known := t.due[key]
+	return due.Sub(now), known
+}
+
+// tick offers the primary if it is due; a change may have put that off.
+func (t *Ticks[P]) tick(_ context.Context, primary P) (time.Duration, bool) {
+	key := trc.KeyOf(primary)
+	t.state.Lock()
+	due, known := t.due[key]
+	sink := t.sink
+	t.state.Unlock()
+	if left := time.Until(due); !known || left > 0 {
+		return left, known
+	}
+	sink.Offer(key, Offer{Cause: timeline.External{Source: t.name, ID: due.UTC().Format(time.RFC3339)}})
+	return t.until(primary)
+}
+
+func (t *Ticks[P]) drop(key trc.Key) {
+	t.state.Lock()
+	defer t.state.Unlock()
+	delete(t.due, key)
+	delete(t.failed, key)
+}
