@@ -7,13 +7,18 @@
 //	})
 //	stop, err := informer.Start(sink)
 //
+// What lies outside of the API server comes by [Polling] of all primaries at once, by [PollingEach] primary, by [Inbound]
+// pushes, through a [Channel], and at times by [Ticks]. Those that hold [Values] offer when they really change, and show at
+// once what a reconciler says to have written.
+//
 // A source offers to a [Sink] and knows nothing of what stands behind it; the framework puts the
 // scheduler there.
 //
 // # Concurrency
 //
 // Sources may be started, read and stopped from any goroutine. Filters and mappers are called one
-// transition at a time, without any lock, and must be pure.
+// transition at a time, without any lock, and must be pure. What fetches must return when its context ends: stopping a source
+// waits for it, for ten seconds at most.
 //
 // # What it does not do
 //

@@ -207,13 +207,13 @@ func TestPollingEach_C104(t *testing.T) {
 			t.Fatalf("read %v, %v", values, err)
 		}
 		pass(10 * time.Minute)
-		n.expect(t, "b size ")
+		n.expect(t, "b size")
 		if polls["a"] < 9 || polls["b"] != 1 || polls["c"] != 0 {
 			t.Fatalf("polls: %v", polls)
 		}
 		set(func() { outside["a"] = 2 })
 		pass(2 * time.Minute)
-		n.expect(t, "a size ")
+		n.expect(t, "a size")
 		set(func() { broken = "a" })
 		pass(2 * time.Minute)
 		if err := p.Err(); err == nil || !strings.Contains(err.Error(), `"size": 1 primaries fail, the last of them /a: panic: a bug`) {
@@ -225,7 +225,7 @@ func TestPollingEach_C104(t *testing.T) {
 		}
 		set(func() { broken = "" })
 		pass(2 * time.Minute)
-		n.expect(t, "a size ")
+		n.expect(t, "a size")
 		p.PrimaryChanged(primary("a", "9", "red"), nil)
 		p.PrimaryChanged(primary("b", "2", "slow"), primary("b", "2", "grey"))
 		count := polls["a"] + polls["b"]

@@ -129,8 +129,13 @@ func (c Retry) String() string { return fmt.Sprintf("retry %d", c.Attempt) }
 // String is one line.
 func (c MaxInterval) String() string { return fmt.Sprintf("max interval %v", c.Interval) }
 
-// String is one line.
-func (c External) String() string { return fmt.Sprintf("external %s %s", c.Source, c.ID) }
+// String is one line, as in "external builds 17".
+func (c External) String() string {
+	if c.ID == "" {
+		return "external " + c.Source
+	}
+	return fmt.Sprintf("external %s %s", c.Source, c.ID)
+}
 
 // String is one line.
 func (c Manual) String() string { return "manual by " + c.By }
