@@ -120,3 +120,22 @@ func ExampleNewTicks() {
 	fmt.Println(nightly.Name())
 	// Output: nightly
 }
+
+func ExampleExpectations() {
+	// In an operator, what expectations are judged by is the run's *framework.Context.
+	expectations, err := eventsource.NewExpectations[int]("expectations")
+	if err != nil {
+		panic(err)
+	}
+	team := trc.Key{Namespace: "default", Name: "team"}
+	if err := expectations.Expect(team, "three replicas", 5*time.Minute, func(ready int) bool { return ready >= 3 }); err != nil {
+		panic(err)
+	}
+	fmt.Println(expectations.Check(team, 2))
+	fmt.Println(expectations.Check(team, 3))
+	fmt.Println(expectations.Check(team, 3))
+	// Output:
+	// three replicas pending
+	// three replicas fulfilled
+	//  nothing expected
+}

@@ -1,0 +1,195 @@
+package eventsource
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/evenkeel/evenkeel/timeline"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// ExpectationState is what became of an expectation.
+type ExpectationState int
+
+// The states of expectations.
+const (
+	// NothingExpected says that there is none.
+	NothingExpected ExpectationState = iota
+	// Pending is neither fulfilled nor timed out.
+	Pending
+	// Fulfilled has been fulfilled, and is told so once.
+	Fulfilled
+	// TimedOut has not been fulfilled in time. It stays, and may be fulfilled yet, until it is replaced or dropped.
+	TimedOut
+)
+
+// String returns "nothing expected", "pending", "fulfilled" or "timed out".
+func (s ExpectationState) String() string {
+	switch s {
+	case NothingExpected:
+		return "nothing expected"
+	case Pending:
+		return "pending"
+	case Fulfilled:
+		return "fulfilled"
+	case TimedOut:
+		return "timed out"
+	}
+	return fmt.Sprintf("ExpectationState(%d)", int(s))
+}
+
+// Expectations remember for each primary what a reconciler waits for, and make it due when it has waited long enough:
+// that a Deployment is ready in five minutes, for example. What is expected comes with a change that makes the
+// primary due anyway; the reconciler then asks. C is what expectations are judged by, as a run's context.
+//
+// A primary has one expectation at a time, which goes with it. They are in memory: after a restart there are none.
+// All methods may be called from any goroutine.
+type Expectations[C any] struct {
+	name   string
+	synced chan struct{}
+
+	mu   sync.Mutex // guards below; a leaf
+	sink Sink       // while it runs
+	all  map[trc.Key]*expectation[C]
+}
+
+// expectation is what is expected of one primary.
+type expectation[C any] struct {
+	name      string
+	deadline  time.Time
+	timer     *time.Timer
+	fulfilled func(C) bool
+}
+
+var (
+	_ Source         = (*Expectations[int])(nil)
+	_ PrimaryWatcher = (*Expectations[int])(nil)
+)
+
+// NewExpectations returns a source; its name must be unique within the controller.
+func NewExpectations[C any](name string) (*Expectations[C], error) {
+	if name == "" {
+		return nil, errors.New("eventsource: the name is empty")
+	}
+	e := &Expectations[C]{name: name, synced: make(chan struct{}), all: map[trc.Key]*expectation[C]{}}
+	close(e.synced)
+	return e, nil
+}
+
+// Name returns the name of the source.
+func (e *Expectations[C]) Name() string { return e.name }
+
+// Synced is closed from the beginning.
+func (e *Expectations[C]) Synced() <-chan struct{} { return e.synced }
+
+// Err returns nil.
+func (e *Expectations[C]) Err() error { return nil }
+
+// Start begins to offer what has timed out.
+func (e *Expectations[C]) Start(sink Sink) (stop func(), err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.sink = sink
+	for primary, x := range e.all {
+		e.waitLocked(primary, x)
+	}
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.sink = nil
+		for _, x := range e.all {
+			x.timer.Stop()
+		}
+	}, nil
+}
+
+// Expect has a primary wait for what fulfilled tells, instead of what it has been waiting for. Refused are a timeout
+// that is not positive, and nil.
+func (e *Expectations[C]) Expect(primary trc.Key, name string, timeout time.Duration, fulfilled func(C) bool) error {
+	if timeout <= 0 {
+		return fmt.Errorf("eventsource: expect %q of %s: timeout %v: must be positive", name, primary, timeout)
+	}
+	if fulfilled == nil {
+		return fmt.Errorf("eventsource: expect %q of %s: fulfilled is nil", name, primary)
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.dropLocked(primary)
+	x := &expectation[C]{name: name, deadline: time.Now().Add(timeout), fulfilled: fulfilled}
+	e.all[primary] = x
+	e.waitLocked(primary, x)
+	return nil
+}
+
+// waitLocked starts or continues to wait for the deadline.
+func (e *Expectations[C]) waitLocked(primary trc.Key, x *expectation[C]) {
+	if x.timer != nil {
+		x.timer.Stop()
+	}
+	x.timer = time.AfterFunc(time.Until(x.deadline), func() {
+		e.mu.Lock()
+		sink := e.sink
+		if e.all[primary] != x {
+			sink = nil
+		}
+		e.mu.Unlock()
+		if sink != nil {
+			sink.Offer(primary, Offer{Cause: timeline.External{Source: e.name, ID: x.name + " timed out"}})
+		}
+	})
+}
+
+// Check tells what became of what is expected of a primary, and its name. What is fulfilled is forgotten with that.
+func (e *Expectations[C]) Check(primary trc.Key, by C) (name string, state ExpectationState) {
+	e.mu.Lock()
+	x := e.all[primary]
+	e.mu.Unlock()
+	if x == nil {
+		return "", NothingExpected
+	}
+	if x.fulfilled(by) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if e.all[primary] == x {
+			e.dropLocked(primary)
+		}
+		return x.name, Fulfilled
+	}
+	if time.Now().Before(x.deadline) {
+		return x.name, Pending
+	}
+	return x.name, TimedOut
+}
+
+// Expected tells what is expected of a primary, without judging it; empty if nothing is.
+func (e *Expectations[C]) Expected(primary trc.Key) (name string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if x := e.all[primary]; x != nil {
+		return x.name
+	}
+	return ""
+}
+
+// Drop has a primary expect nothing.
+func (e *Expectations[C]) Drop(primary trc.Key) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.dropLocked(primary)
+}
+
+func (e *Expectations[C]) dropLocked(primary trc.Key) {
+	if x := e.all[primary]; x != nil {
+		x.timer.Stop()
+		delete(e.all, primary)
+	}
+}
+
+// PrimaryChanged drops what is expected of a primary that is gone.
+func (e *Expectations[C]) PrimaryChanged(old, new trc.Object) {
+	if new == nil || old != nil && old.GetUID() != new.GetUID() {
+		e.Drop(trc.KeyOf(old))
+	}
+}
