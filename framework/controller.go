@@ -258,7 +258,11 @@ type sink[P Object] struct{ controller *controller[P] }
 // Offer passes on what a source says. For a primary that does not exist this costs a look into the
 // cache, which finds nothing and leaves nothing.
 func (s sink[P]) Offer(primary trc.Key, offer eventsource.Offer) {
-	s.controller.scheduler.Offer(primary, scheduler.Event{Cause: offer.Cause, Lane: laneOf(offer.Initial)})
+	c, event := s.controller, scheduler.Event{Cause: offer.Cause, Lane: laneOf(offer.Initial)}
+	if c.options.AllEvents && c.store.Get(primary) != nil {
+		c.waits(primary, event) // it may be about either
+	}
+	c.scheduler.Offer(primary, event)
 }
 
 func laneOf(initial bool) scheduler.Lane {
@@ -284,6 +288,10 @@ func (c *controller[P]) primaryChanged(t trc.Transition) {
 		c.primaryGone(t)
 		return
 	}
+	key := trc.KeyOf(t.New)
+	if t.Old == nil && c.options.AllEvents {
+		c.departures.settle(key, t.New.GetUID()) // one that matches the selector again is not gone
+	}
 	renewed := c.renews(t)
 	if !c.triggers(t, renewed) {
 		return
@@ -293,10 +301,10 @@ func (c *controller[P]) primaryChanged(t trc.Transition) {
 		Lane:   laneOf(t.Initial),
 		Renews: renewed,
 	}
-	if t.Old == nil && c.options.AllEvents && c.departures.succeed(t.New, event) {
+	if c.options.AllEvents && c.waits(key, event) {
 		return
 	}
-	c.scheduler.Offer(trc.KeyOf(t.New), event)
+	c.scheduler.Offer(key, event)
 }
 
 // needsRun decides whether a cause makes the primary due: its own proven writes do not. A new incarnation of

@@ -25,7 +25,7 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 		return scheduler.Result{Gone: true}
 	}
 	defer c.gate.leave(key)
-	shared, gone := c.departures.first(key), true
+	shared, gone := c.departures.begin(key), true
 	if shared == nil {
 		shared, gone = c.store.Get(key), false
 	}
@@ -51,8 +51,16 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 		if gone && returns {
 			c.depart(rc, &result)
 		}
-		if result.Decided = rc.write.close; !returns {
+		if !returns {
 			rc.write.close() // nobody will get the result
+			return
+		}
+		failure, cutOff := result.Err, life.Err() != nil
+		result.Decided = func() {
+			rc.write.close()
+			if failure != nil && !cutOff {
+				c.followUp(rc, failure)
+			}
 		}
 	}()
 	if resolved, err := c.resolve(ctx, rc); resolved || err != nil {
@@ -72,7 +80,6 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 		result.Err, result.Superseded = nil, true
 	}
 	result.Err = withTimeout(ctx, result.Err)
-	c.tell(rc, result)
 	return result
 }
 
