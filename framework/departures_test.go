@@ -66,7 +66,7 @@ func TestG07APrimaryThatComesAfterADeleteRunHasFailedForGoodIsRun(t *testing.T) 
 // change of it does, while the last run of the one before is still to succeed.
 func TestG04WhatHappensToASuccessorIsNotTakenForTheLastRun(t *testing.T) {
 	for what, happens := range map[string]func(*virtual){
-		"an update":                func(v *virtual) { v.patch(newPage("default", "p"), `{"spec":{"html":"c"}}`) },
+		"an update":               func(v *virtual) { v.patch(newPage("default", "p"), `{"spec":{"html":"c"}}`) },
 		"a change of a secondary": func(v *virtual) { v.create(configMapOf(newPage("default", "x"), "one")) },
 	} {
 		t.Run(what, func(t *testing.T) {

@@ -40,14 +40,21 @@ func (op *Operator) SetNamespaces(namespaces []string) error {
 	for i, c := range controllers {
 		left[i] = c.closeNamespaces(added, removed)
 	}
-	for _, s := range op.cluster.allStores() {
-		if s.key.follows {
-			op.changeNamespaces(s, after, added, removed)
-		}
+	stores := slices.DeleteFunc(op.cluster.allStores(), func(s *sharedStore) bool { return !s.key.follows })
+	for _, s := range stores {
+		op.removeNamespaces(s, after, removed)
 	}
 	for i, c := range controllers {
 		c.leaveNamespaces(removed, left[i])
-		op.life.stores.Go(func() { c.enterNamespaces(op.life.background, added) })
+	}
+	// Not before: what is fed may be of primaries that were just forgotten.
+	for _, s := range stores {
+		op.life.stores.Go(s.Feed(op.life.background, s.watched(added)...))
+	}
+	for _, c := range controllers {
+		for _, namespace := range added {
+			op.life.stores.Go(func() { c.enterNamespace(op.life.background, namespace) })
+		}
 	}
 	return nil
 }
@@ -66,8 +73,8 @@ func without(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(namespace string) bool { return slices.Contains(b, namespace) })
 }
 
-// changeNamespaces has a store watch other namespaces.
-func (op *Operator) changeNamespaces(s *sharedStore, now, added, removed []string) {
+// removeNamespaces ends watches of a store, which is to watch what it does now then.
+func (op *Operator) removeNamespaces(s *sharedStore, now, removed []string) {
 	for _, namespace := range removed {
 		keys := s.Keys(namespace)
 		s.RemoveWatch(namespace)
@@ -78,7 +85,6 @@ func (op *Operator) changeNamespaces(s *sharedStore, now, added, removed []strin
 	s.mu.Lock()
 	s.namespaces = now
 	s.mu.Unlock()
-	op.life.stores.Go(s.Feed(op.life.background, s.watched(added)...))
 }
 
 // watching are the namespaces that are watched now.
@@ -134,35 +140,34 @@ func (c *controller[P]) leaveNamespaces(removed []string, leaving []trc.Key) {
 	for _, key := range leaving {
 		c.unresolved.Delete(key)
 		c.scheduler.Forget(key)
+		c.histories.Forget(recordKey(key))
 	}
 	if !c.store.key.follows && len(removed) > 0 {
 		c.offer(c.store.Keys(""), "namespaces were removed")
 	}
 }
 
-// enterNamespaces lets runs into namespaces once all that they read there is filled.
-func (c *controller[P]) enterNamespaces(ctx context.Context, added []string) {
-	for _, namespace := range added {
-		for _, s := range c.reads {
-			if !s.key.follows {
-				continue
-			}
-			select {
-			case <-s.Filled(namespace):
-			case <-ctx.Done():
-				return
-			}
-			// What filled it is still being told. Told after a run has begun, it would bring a second one.
-			told := make(chan struct{})
-			s.After(func() { close(told) })
-			<-told
+// enterNamespace lets runs into a namespace once all that they read there is filled.
+func (c *controller[P]) enterNamespace(ctx context.Context, added string) {
+	for _, s := range c.reads {
+		if !s.key.follows {
+			continue
 		}
-		refused := c.gate.open([]string{namespace})
-		if c.store.key.follows { // the others have run since, or are about to: they were told of as additions
-			c.offer(refused, "the namespace was added")
-		} else {
-			c.offer(c.store.Keys(""), "namespaces were added")
+		select {
+		case <-s.Filled(added):
+		case <-ctx.Done():
+			return
 		}
+		// What filled it is still being told. Told after a run has begun, it would bring a second one.
+		told := make(chan struct{})
+		s.After(func() { close(told) })
+		<-told
+	}
+	refused := c.gate.open([]string{added})
+	if c.store.key.follows { // the others have run since, or are about to: they were told of as additions
+		c.offer(refused, "the namespace was added")
+	} else {
+		c.offer(c.store.Keys(""), "namespaces were added")
 	}
 }
 

@@ -101,7 +101,7 @@ type runner interface {
 	follows() bool
 	closeNamespaces(added, removed []string) (leaving []trc.Key)
 	leaveNamespaces(removed []string, leaving []trc.Key)
-	enterNamespaces(ctx context.Context, added []string)
+	enterNamespace(ctx context.Context, added string)
 	closedNamespaces() []string
 	// custom are the sources that the author brought.
 	custom() []eventsource.Source

@@ -1,8 +1,6 @@
 package framework_test
 
 import (
-	"context"
-	"fmt"
 	"testing"
 	"time"
 
@@ -48,32 +46,5 @@ func TestG16HistoriesEndWithTheWatchOfTheirNamespace(t *testing.T) {
 			t.Errorf("records of %d primaries that are no longer watched", n)
 		}
 		v.drained()
-	})
-}
-
-// What the new watches tell is not forgotten with what the old ones told.
-func TestG04NothingIsLostWhenAllNamespacesBecomeSome(t *testing.T) {
-	ran := map[string]int{}
-	r := &pages{}
-	reconcile := func(_ context.Context, page *Page, c *pageContext) (pageUpdate, error) { return pageUpdate{}, nil }
-	_ = ran
-	r.reconcile = reconcile
-	inVirtualTime(t, r, pageOptions{}, func(v *virtual) {
-		for i := range 2000 {
-			v.create(newPage("default", fmt.Sprint("p", i)))
-		}
-		v.pass(time.Minute)
-		for range 20 {
-			noError(t, v.op.SetNamespaces([]string{"default"}))
-			v.pass(time.Minute)
-			if n := framework.PendingKeys(v.op, "webpage"); n != 2000 {
-				t.Fatalf("%d keys", n)
-			}
-			noError(t, v.op.SetNamespaces(nil))
-			v.pass(time.Minute)
-			if n := framework.PendingKeys(v.op, "webpage"); n != 2000 {
-				t.Fatalf("%d keys with all", n)
-			}
-		}
 	})
 }

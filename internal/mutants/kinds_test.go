@@ -46,8 +46,8 @@ var ofKinds = []mutant{
 		name:   "a namespace is entered before it is filled",
 		breaks: "G01: a run sees what was written there before",
 		file:   "framework/namespaces.go",
-		old:    "			case <-s.Filled(namespace):\n",
-		new:    "			default:\n",
+		old:    "		case <-s.Filled(added):\n",
+		new:    "		default:\n",
 		kills:  specs("are not entered by a run"),
 	},
 	{
