@@ -2,6 +2,7 @@ package framework
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -179,16 +180,19 @@ func (c *controller[P]) offer(primaries []trc.Key, why string) {
 
 func (c *controller[P]) closedNamespaces() []string { return c.gate.closedNow() }
 
+// errNamespacesChanged is the cause of the end of runs that [Operator.SetNamespaces] ends.
+var errNamespacesChanged = errors.New("framework: the namespaces of the operator have changed")
+
 // gate lets runs into namespaces. The zero value is open everywhere.
 type gate struct {
 	mu      sync.Mutex // guards below; a leaf
 	closed  map[string]int
-	inside  map[trc.Key]context.CancelFunc
+	inside  map[trc.Key]context.CancelCauseFunc
 	refused map[trc.Key]bool // since it was closed
 }
 
 // enter reports whether a run of a primary may begin; leave must be called at its end then.
-func (g *gate) enter(key trc.Key, cancel context.CancelFunc) bool {
+func (g *gate) enter(key trc.Key, cancel context.CancelCauseFunc) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.isClosedLocked(key) {
@@ -199,7 +203,7 @@ func (g *gate) enter(key trc.Key, cancel context.CancelFunc) bool {
 		return false
 	}
 	if g.inside == nil {
-		g.inside = map[trc.Key]context.CancelFunc{}
+		g.inside = map[trc.Key]context.CancelCauseFunc{}
 	}
 	g.inside[key] = cancel
 	return true
@@ -252,7 +256,7 @@ func (g *gate) cancel(those func(trc.Key) bool) {
 	defer g.mu.Unlock()
 	for key, cancel := range g.inside {
 		if those(key) {
-			cancel()
+			cancel(errNamespacesChanged)
 		}
 	}
 }

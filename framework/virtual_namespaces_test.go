@@ -1,10 +1,14 @@
 package framework_test
 
 import (
+	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
@@ -46,5 +50,59 @@ func TestG16HistoriesEndWithTheWatchOfTheirNamespace(t *testing.T) {
 			t.Errorf("records of %d primaries that are no longer watched", n)
 		}
 		v.drained()
+	})
+}
+
+// nodes is a reconciler of nodes, which are in no namespace.
+type nodes struct {
+	reconcile   func(ctx context.Context, c *framework.Context[*corev1.Node]) error
+	errorStatus int
+}
+
+func (r *nodes) Reconcile(ctx context.Context, _ *corev1.Node, c *framework.Context[*corev1.Node]) (framework.UpdateControl[*corev1.Node], error) {
+	return framework.NoUpdate[*corev1.Node](), r.reconcile(ctx, c)
+}
+
+func (r *nodes) ErrorStatus(context.Context, *corev1.Node, *framework.Context[*corev1.Node], error) framework.ErrorStatusControl[*corev1.Node] {
+	r.errorStatus++
+	return framework.ErrorStatusControl[*corev1.Node]{}
+}
+
+// TestG08ARunThatAChangeOfNamespacesEndsIsNoFailure: it comes again in the new ones, as the attempt that it was.
+func TestG08ARunThatAChangeOfNamespacesEndsIsNoFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model := newModel(t)
+		admin, err := client.New(model.Config(), client.Options{Scheme: scheme})
+		noError(t, err)
+		node := &corev1.Node{}
+		node.Name = "n"
+		noError(t, admin.Create(t.Context(), node))
+		var configMaps framework.Secondary[*corev1.ConfigMap]
+		runs := 0
+		r := &nodes{reconcile: func(ctx context.Context, c *framework.Context[*corev1.Node]) error {
+			if runs++; runs == 1 {
+				<-ctx.Done()
+				return context.Cause(ctx)
+			}
+			if c.Retry().Attempt != 0 {
+				t.Errorf("run %d is attempt %d", runs, c.Retry().Attempt)
+			}
+			return nil
+		}}
+		op, err := framework.NewOperator(model.Config(), framework.OperatorOptions{Scheme: scheme, Namespaces: []string{"default"}, Grace: -1})
+		noError(t, err)
+		noError(t, framework.Register(op, r, framework.ControllerOptions[*corev1.Node]{Secondaries: framework.Secondaries(&configMaps)}))
+		running, stop := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- op.Run(running) }()
+		time.Sleep(time.Second)
+		noError(t, op.SetNamespaces([]string{"default", "other"}))
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if runs < 2 || runs > 3 || r.errorStatus != 0 {
+			t.Errorf("%d runs, and the failure was handled %d times", runs, r.errorStatus)
+		}
+		stop()
+		noError(t, <-done)
 	})
 }

@@ -54,7 +54,7 @@ var ofKinds = []mutant{
 		name:   "runs go on in a namespace that is removed",
 		breaks: "C98: they write nothing more",
 		file:   "framework/namespaces.go",
-		old:    "			cancel()\n",
+		old:    "			cancel(errNamespacesChanged)\n",
 		new:    "			_ = cancel\n",
 		kills:  specs("cancel the runs in flight"),
 	},
