@@ -64,15 +64,15 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	c.errorHandler, _ = reconciler.(ErrorStatusHandler[P])
 	c.filters = c.guardedFilters()
 	c.options.Retry.Classify = c.guardedClassifier(options.Retry.Classify)
-	if err := errors.Join(options.validate(c.cleaner != nil), c.describeSecondaries()); err != nil {
-		return nil, err
-	}
 	c.scheduler, err = scheduler.New(c.reconcile, scheduler.Options[trc.Key]{
 		Concurrency: options.Concurrency, Retry: c.options.Retry, MaxInterval: options.MaxInterval, RateLimit: options.RateLimit,
 		Grace: op.options.Grace, Record: c.record, Decide: c.needsRun,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("framework: controller %q: %w", c.name, err)
+		err = fmt.Errorf("framework: controller %q: %w", c.name, err)
+	}
+	if err := errors.Join(options.validate(c.cleaner != nil), c.describeSecondaries(), err); err != nil {
+		return nil, err
 	}
 	return c, nil
 }
