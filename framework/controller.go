@@ -256,11 +256,15 @@ func (c *controller[P]) overdue() []string             { return c.inFlight.passe
 type sink[P Object] struct{ controller *controller[P] }
 
 // Offer passes on what a source says. For a primary that does not exist this costs a look into the
-// cache, which finds nothing and leaves nothing.
+// cache, which finds nothing and leaves nothing: not while standing by either, when nothing is run.
 func (s sink[P]) Offer(primary trc.Key, offer eventsource.Offer) {
 	c, event := s.controller, scheduler.Event{Cause: offer.Cause, Lane: laneOf(offer.Initial)}
-	if c.options.AllEvents && c.store.Get(primary) != nil {
+	exists := c.store.Get(primary) != nil
+	switch {
+	case exists && c.options.AllEvents:
 		c.waits(primary, event) // it may be about either
+	case !exists && c.store.isSynced() && !c.gate.isClosed(primary) && c.departures.first(primary) == nil:
+		return
 	}
 	c.scheduler.Offer(primary, event)
 }

@@ -3,6 +3,7 @@ package framework
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -34,6 +35,7 @@ type departing struct {
 type departure struct {
 	last  trc.Object // as it was shown last
 	event scheduler.Event
+	since time.Time
 }
 
 // add notes that a primary is gone. It returns one that there is no room for any more, mostly nil.
@@ -50,7 +52,7 @@ func (d *departures) add(last trc.Object, event scheduler.Event) (dropped trc.Ob
 		d.byKey[key] = at
 	}
 	at.successor, at.failed = nil, false
-	at.gone = append(at.gone, departure{last, event})
+	at.gone = append(at.gone, departure{last, event, time.Now()})
 	if len(at.gone) > maxDepartures {
 		dropped = at.gone[0].last
 		at.gone = slices.Delete(at.gone, 0, 1)
@@ -139,6 +141,22 @@ func (d *departures) settle(key trc.Key, uid types.UID) (next scheduler.Event, m
 	return *at.successor, true
 }
 
+// expire forgets what is due since before a time. It returns the names of which nothing is due any more, and the
+// event of what has the name now, nil if nothing has.
+func (d *departures) expire(before time.Time) map[trc.Key]*scheduler.Event {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	expired := map[trc.Key]*scheduler.Event{}
+	for key, at := range d.byKey {
+		at.gone = slices.DeleteFunc(at.gone, func(g departure) bool { return g.since.Before(before) })
+		if len(at.gone) == 0 {
+			delete(d.byKey, key)
+			expired[key] = at.successor
+		}
+	}
+	return expired
+}
+
 // leave forgets what is due in namespaces that are no longer watched, and returns the names.
 func (d *departures) leave(isWatched func(namespace string) bool) []trc.Key {
 	d.mu.Lock()
@@ -176,6 +194,22 @@ func (c *controller[P]) primaryGone(t trc.Transition) {
 		c.giveUp(dropped, "too many incarnations of it wait for their last run")
 	}
 	c.scheduler.Offer(key, event)
+	c.leaveToLeader()
+}
+
+// leaveToLeader forgets, while standing by, the departures that the leader has run for: those from so long ago that
+// another instance would lead by now, had it ended before.
+func (c *controller[P]) leaveToLeader() {
+	office := &c.operator.cluster.office
+	if !office.contested || office.current() != nil {
+		return
+	}
+	for key, next := range c.departures.expire(time.Now().Add(-3 * c.operator.options.LeaderElection.LeaseDuration)) {
+		c.scheduler.Forget(key)
+		if next != nil {
+			c.scheduler.Offer(key, *next)
+		}
+	}
 }
 
 // waits reports whether the event of a primary that exists has to wait for the last run of one that had its name.

@@ -75,3 +75,60 @@ func TestG07AnErrorStatusHandlerDoesNotSettleARunThatLostTheLease(t *testing.T) 
 		noError(r.T, a.stop())
 	})
 }
+
+// TestG16WhoStandsByKeepsNothingOfWhatIsGone: secondaries go after their primary, and map to it still.
+func TestG16WhoStandsByKeepsNothingOfWhatIsGone(t *testing.T) {
+	withReplicas(t, func(r *replicas) {
+		owned := func() (*pages, pageOptions) {
+			p := &pages{}
+			p.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+				_, err := framework.Apply(ctx, c, configMapOf(page, "x"), framework.OwnedByPrimary())
+				return pageUpdate{}, err
+			}
+			return p, pageOptions{Secondaries: framework.Secondaries(&p.configMaps)}
+		}
+		p, options := owned()
+		a := r.startWith("a", p, options)
+		p, options = owned()
+		b := r.startWith("b", p, options)
+		for _, name := range []string{"p", "q", "r"} {
+			page := newPage("default", name)
+			r.create(page)
+			r.pass(time.Second)
+			noError(r.T, r.admin.Delete(r.Context(), newPage("default", name)))
+			r.pass(time.Second)
+			noError(r.T, r.admin.Delete(r.Context(), configMapOf(page, "x")))
+			r.pass(time.Second)
+		}
+		r.lead("a", a, b)
+		for _, one := range []*replica{a, b} {
+			if n := framework.PendingKeys(one.Operator, "webpage"); n != 0 {
+				r.Errorf("%s keeps %d keys, and there is no page", one.name, n)
+			}
+		}
+		noError(r.T, a.stop())
+		noError(r.T, b.stop())
+	})
+}
+
+// TestG16WhoStandsByKeepsNoDeparturesOfOld: the leader has made the last runs.
+func TestG16WhoStandsByKeepsNoDeparturesOfOld(t *testing.T) {
+	withReplicas(t, func(r *replicas) {
+		dA, dB := newDiary(), newDiary()
+		a := r.startWith("a", dA, pageOptions{AllEvents: true})
+		b := r.startWith("b", dB, pageOptions{AllEvents: true})
+		for _, name := range []string{"p", "q", "r"} {
+			r.create(newPage("default", name))
+			r.pass(time.Second)
+			noError(r.T, r.admin.Delete(r.Context(), newPage("default", name)))
+			r.pass(time.Hour)
+		}
+		if n := framework.Departures(b.Operator); n > 1 {
+			r.Errorf("%d departures are kept for an hour and more", n)
+		}
+		noError(r.T, a.stop())
+		r.pass(time.Minute)
+		r.lead("b", b)
+		noError(r.T, b.stop())
+	})
+}
