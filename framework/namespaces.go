@@ -37,7 +37,7 @@ func (op *Operator) SetNamespaces(namespaces []string) error {
 	}
 	op.logger.Info("namespaces changed", "added", added, "removed", removed)
 	controllers := slices.DeleteFunc(op.runners(), func(c runner) bool { return !c.follows() })
-	left := make([][]trc.Key, len(controllers))
+	left := make([][]trc.Object, len(controllers))
 	for i, c := range controllers {
 		left[i] = c.closeNamespaces(added, removed)
 	}
@@ -116,7 +116,7 @@ func (c *controller[P]) follows() bool {
 }
 
 // closeNamespaces lets no run begin in namespaces that are added or removed, and returns the primaries in these.
-func (c *controller[P]) closeNamespaces(added, removed []string) (leaving []trc.Key) {
+func (c *controller[P]) closeNamespaces(added, removed []string) (leaving []trc.Object) {
 	c.gate.close(added)
 	c.gate.close(removed)
 	c.gate.cancel(func(key trc.Key) bool {
@@ -125,20 +125,28 @@ func (c *controller[P]) closeNamespaces(added, removed []string) (leaving []trc.
 	})
 	if c.store.key.follows {
 		for _, namespace := range removed {
-			leaving = append(leaving, c.store.Keys(namespace)...)
+			leaving = append(leaving, c.store.List(namespace, nil)...)
 		}
 	}
 	return leaving
 }
 
 // leaveNamespaces forgets the primaries of namespaces that are no longer watched.
-func (c *controller[P]) leaveNamespaces(removed []string, leaving []trc.Key) {
+func (c *controller[P]) leaveNamespaces(removed []string, leaving []trc.Object) {
 	c.gate.open(removed)
 	watched := c.store.watching()
-	leaving = append(leaving, c.departures.leave(func(namespace string) bool {
+	left := c.departures.leave(func(namespace string) bool {
 		return slices.Contains(watched, "") || slices.Contains(watched, namespace)
-	})...)
-	for _, key := range leaving {
+	})
+	for _, primary := range leaving {
+		left = append(left, trc.KeyOf(primary))
+	}
+	c.store.After(func() { // what was told before is being told still
+		for _, primary := range leaving {
+			c.tellSources(trc.Transition{Old: primary})
+		}
+	})
+	for _, key := range left {
 		c.unresolved.Delete(key)
 		c.scheduler.Forget(key)
 		c.histories.Forget(recordKey(key))

@@ -101,8 +101,8 @@ type runner interface {
 	needs() []need
 	// follows and so on are the steps of [Operator.SetNamespaces].
 	follows() bool
-	closeNamespaces(added, removed []string) (leaving []trc.Key)
-	leaveNamespaces(removed []string, leaving []trc.Key)
+	closeNamespaces(added, removed []string) (leaving []trc.Object)
+	leaveNamespaces(removed []string, leaving []trc.Object)
 	enterNamespace(ctx context.Context, added string)
 	closedNamespaces() []string
 	// custom are the sources that the author brought.

@@ -2,6 +2,9 @@ package framework_test
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -10,8 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
+	"github.com/evenkeel/evenkeel/trc"
 )
 
 // A namespace that cannot be read holds up itself alone.
@@ -104,5 +109,54 @@ func TestG08ARunThatAChangeOfNamespacesEndsIsNoFailure(t *testing.T) {
 		}
 		stop()
 		noError(t, <-done)
+	})
+}
+
+// watcher is a source that keeps which primaries there are.
+type watcher struct {
+	source
+	mu    sync.Mutex // guards there
+	there map[string]bool
+}
+
+func (w *watcher) Synced() <-chan struct{} {
+	synced := make(chan struct{})
+	close(synced)
+	return synced
+}
+
+func (w *watcher) PrimaryChanged(old, new trc.Object) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if new == nil {
+		delete(w.there, trc.KeyOf(old).String())
+	} else {
+		w.there[trc.KeyOf(new).String()] = true
+	}
+}
+
+func (w *watcher) expect(t *testing.T, want ...string) {
+	t.Helper()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if got := slices.Sorted(maps.Keys(w.there)); !slices.Equal(got, want) {
+		t.Errorf("the source knows of %q, want %q", got, want)
+	}
+}
+
+// A source that keeps something for each primary keeps nothing where none is watched.
+func TestG16SourcesAreToldOfPrimariesThatAreNoLongerWatched(t *testing.T) {
+	d, w := newDiary(), &watcher{source: "watcher", there: map[string]bool{}}
+	inVirtualTime(t, d, pageOptions{Sources: []eventsource.Source{w}}, func(v *virtual) {
+		v.createPage("p", "a")
+		v.create(newPage("other", "q"))
+		v.pass(time.Minute)
+		w.expect(t, "default/p", "other/q")
+		noError(t, v.op.SetNamespaces([]string{"other"}))
+		v.pass(time.Minute)
+		w.expect(t, "other/q")
+		noError(t, v.op.SetNamespaces([]string{"default"}))
+		v.pass(time.Minute)
+		w.expect(t, "default/p")
 	})
 }
