@@ -134,7 +134,7 @@ func (c *controller[P]) leave(key trc.Key, w *writer) {
 // keep keeps writes for the next run of that very primary: another one of its name has no part in them.
 func (c *controller[P]) keep(key trc.Key, left leftover) {
 	c.unresolved.Store(key, left)
-	if c.options.AllEvents && c.filters.remove == nil && c.filters.every == nil {
+	if c.options.AllEvents && c.filters.remove == nil && c.filters.every == nil && c.store.Covers(key.Namespace) {
 		return // the last run of the primary needs them, and forgets them
 	}
 	// Had the primary gone during the run, there was nothing to forget when that was told.

@@ -160,3 +160,21 @@ func TestG16SourcesAreToldOfPrimariesThatAreNoLongerWatched(t *testing.T) {
 		w.expect(t, "default/p")
 	})
 }
+
+// TestG16AWriteOfUnknownFateIsForgottenWithTheWatchOfItsNamespace: a run with AllEvents is under way there.
+func TestG16AWriteOfUnknownFateIsForgottenWithTheWatchOfItsNamespace(t *testing.T) {
+	for _, allEvents := range []bool{false, true} {
+		r := allocator()
+		inVirtualTime(t, r, withConfigMaps(r, pageOptions{AllEvents: allEvents, RunTimeout: time.Minute}), func(v *virtual) {
+			v.disturb(unanswered(apimodel.Fault{Drop: true}, "create", "configmaps", true))
+			v.createPage("p", "a")
+			v.pass(30 * time.Second) // in the midst of the first run
+			noError(t, v.op.SetNamespaces([]string{"elsewhere"}))
+			v.pass(10 * time.Minute)
+			if n := framework.Unresolved(v.op); n != 0 {
+				t.Errorf("all events %v: %d writes are unresolved, and no primary is watched", allEvents, n)
+			}
+			v.drained()
+		})
+	}
+}
