@@ -34,7 +34,7 @@ type Source interface {
 // PrimaryWatcher is implemented by a [Source] that keeps something for each primary, as a poll.
 type PrimaryWatcher interface {
 	// PrimaryChanged is called for every change of a primary, also for those that filters keep from making
-	// it due. old is nil for an addition, new for a deletion; both are shared and must not be changed. It
+	// it due. old is nil for an addition, new for a deletion, or the end of the watch of its namespace; both are shared and must not be changed. It
 	// must not block.
 	PrimaryChanged(old, new trc.Object)
 }

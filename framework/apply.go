@@ -20,6 +20,9 @@ func (w *writer) apply(ctx context.Context, desired Object, options writeOptions
 	if err != nil {
 		return nil, err
 	}
+	if err := w.check(); err != nil {
+		return nil, err
+	}
 	can := canOwn | canLeave
 	if options.mode == ByPatch {
 		can = canOwn // a patch takes every field over
@@ -118,6 +121,9 @@ func (w *writer) applyConfiguration(ctx context.Context, sample Object, configur
 // sendApply sends an intent. All applies to one object take their turn: so each can be for the version that
 // the one before it made.
 func (w *writer) sendApply(ctx context.Context, r *resource, key trc.Key, intent map[string]any, options writeOptions) (Object, error) {
+	if err := w.check(); err != nil {
+		return nil, err
+	}
 	leave, err := w.cluster.lanes.enter(ctx, lane{r.gvk.GroupKind(), key})
 	if err != nil {
 		return nil, fmt.Errorf("framework: apply %s: waiting for another apply to it: %w", r.describe(key), err)

@@ -63,15 +63,16 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	c.cleaner, _ = reconciler.(Cleaner[P])
 	c.errorHandler, _ = reconciler.(ErrorStatusHandler[P])
 	c.filters = c.guardedFilters()
-	if err := errors.Join(options.validate(c.cleaner != nil), c.describeSecondaries()); err != nil {
-		return nil, err
-	}
+	c.options.Retry.Classify = c.guardedClassifier(options.Retry.Classify)
 	c.scheduler, err = scheduler.New(c.reconcile, scheduler.Options[trc.Key]{
-		Concurrency: options.Concurrency, Retry: options.Retry, MaxInterval: options.MaxInterval, RateLimit: options.RateLimit,
+		Concurrency: options.Concurrency, Retry: c.options.Retry, MaxInterval: options.MaxInterval, RateLimit: options.RateLimit,
 		Grace: op.options.Grace, Record: c.record, Decide: c.needsRun,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("framework: controller %q: %w", c.name, err)
+		err = fmt.Errorf("framework: controller %q: %w", c.name, err)
+	}
+	if err := errors.Join(options.validate(c.cleaner != nil), c.describeSecondaries(), err); err != nil {
+		return nil, err
 	}
 	return c, nil
 }
@@ -255,9 +256,17 @@ func (c *controller[P]) overdue() []string             { return c.inFlight.passe
 type sink[P Object] struct{ controller *controller[P] }
 
 // Offer passes on what a source says. For a primary that does not exist this costs a look into the
-// cache, which finds nothing and leaves nothing.
+// cache, which finds nothing and leaves nothing: not while standing by either, when nothing is run.
 func (s sink[P]) Offer(primary trc.Key, offer eventsource.Offer) {
-	s.controller.scheduler.Offer(primary, scheduler.Event{Cause: offer.Cause, Lane: laneOf(offer.Initial)})
+	c, event := s.controller, scheduler.Event{Cause: offer.Cause, Lane: laneOf(offer.Initial)}
+	exists := c.store.Get(primary) != nil
+	switch {
+	case exists && c.options.AllEvents:
+		c.waits(primary, event) // it may be about either
+	case !exists && c.store.isSynced() && !c.gate.isClosed(primary) && c.departures.first(primary) == nil:
+		return
+	}
+	c.scheduler.Offer(primary, event)
 }
 
 func laneOf(initial bool) scheduler.Lane {
@@ -283,6 +292,10 @@ func (c *controller[P]) primaryChanged(t trc.Transition) {
 		c.primaryGone(t)
 		return
 	}
+	key := trc.KeyOf(t.New)
+	if t.Old == nil && c.options.AllEvents {
+		c.departures.settle(key, t.New.GetUID()) // one that matches the selector again is not gone
+	}
 	renewed := c.renews(t)
 	if !c.triggers(t, renewed) {
 		return
@@ -292,10 +305,10 @@ func (c *controller[P]) primaryChanged(t trc.Transition) {
 		Lane:   laneOf(t.Initial),
 		Renews: renewed,
 	}
-	if t.Old == nil && c.options.AllEvents && c.departures.succeed(t.New, event) {
+	if c.options.AllEvents && c.waits(key, event) {
 		return
 	}
-	c.scheduler.Offer(trc.KeyOf(t.New), event)
+	c.scheduler.Offer(key, event)
 }
 
 // needsRun decides whether a cause makes the primary due: its own proven writes do not. A new incarnation of

@@ -3,6 +3,7 @@ package framework
 import (
 	"slices"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -27,11 +28,14 @@ type departing struct {
 	gone []departure // the oldest first
 	// successor tells of the incarnation that has the name now; nil if none has, or none is to run.
 	successor *scheduler.Event
+	// failed says that no retry of the oldest one follows, and no run of it is under way.
+	failed bool
 }
 
 type departure struct {
 	last  trc.Object // as it was shown last
 	event scheduler.Event
+	since time.Time
 }
 
 // add notes that a primary is gone. It returns one that there is no room for any more, mostly nil.
@@ -47,8 +51,8 @@ func (d *departures) add(last trc.Object, event scheduler.Event) (dropped trc.Ob
 		}
 		d.byKey[key] = at
 	}
-	at.successor = nil
-	at.gone = append(at.gone, departure{last, event})
+	at.successor, at.failed = nil, false
+	at.gone = append(at.gone, departure{last, event, time.Now()})
 	if len(at.gone) > maxDepartures {
 		dropped = at.gone[0].last
 		at.gone = slices.Delete(at.gone, 0, 1)
@@ -56,19 +60,49 @@ func (d *departures) add(last trc.Object, event scheduler.Event) (dropped trc.Ob
 	return dropped
 }
 
-// succeed notes that a primary has come under a name that a departure is still due for: its event has to
-// wait until that is settled. It reports false if there is none. One that comes back, as it matches the
-// selector again, is not gone.
-func (d *departures) succeed(primary trc.Object, event scheduler.Event) bool {
-	key := trc.KeyOf(primary)
-	d.settle(key, primary.GetUID())
+// succeed notes an event of a primary that exists under a name that a departure is still due for: it has to wait
+// until that is settled. It reports false if there is none, or none that is retried any more: these are given up,
+// and returned.
+func (d *departures) succeed(key trc.Key, event scheduler.Event) (waits bool, givenUp []departure) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	at := d.byKey[key]
-	if at != nil {
+	switch {
+	case at == nil:
+		return false, nil
+	case at.failed:
+		delete(d.byKey, key)
+		return false, at.gone
+	case at.successor == nil: // what follows is seen by the run for the first
 		at.successor = &event
 	}
-	return at != nil
+	return true, nil
+}
+
+// fail notes that no retry follows the failed run of a departure. It reports whether others wait for it, which
+// must not be held up.
+func (d *departures) fail(key trc.Key) (othersWait bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at := d.byKey[key]
+	if at == nil {
+		return false
+	}
+	othersWait = at.successor != nil || len(at.gone) > 1
+	at.failed = !othersWait
+	return othersWait
+}
+
+// begin returns the oldest departure of a name, as it was shown last, for a run of it; nil if there is none.
+func (d *departures) begin(key trc.Key) trc.Object {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at := d.byKey[key]
+	if at == nil {
+		return nil
+	}
+	at.failed = false
+	return at.gone[0].last
 }
 
 // first returns the oldest departure of a name, as it was shown last, or nil.
@@ -107,6 +141,22 @@ func (d *departures) settle(key trc.Key, uid types.UID) (next scheduler.Event, m
 	return *at.successor, true
 }
 
+// expire forgets what is due since before a time. It returns the names of which nothing is due any more, and the
+// event of what has the name now, nil if nothing has.
+func (d *departures) expire(before time.Time) map[trc.Key]*scheduler.Event {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	expired := map[trc.Key]*scheduler.Event{}
+	for key, at := range d.byKey {
+		at.gone = slices.DeleteFunc(at.gone, func(g departure) bool { return g.since.Before(before) })
+		if len(at.gone) == 0 {
+			delete(d.byKey, key)
+			expired[key] = at.successor
+		}
+	}
+	return expired
+}
+
 // leave forgets what is due in namespaces that are no longer watched, and returns the names.
 func (d *departures) leave(isWatched func(namespace string) bool) []trc.Key {
 	d.mu.Lock()
@@ -119,14 +169,6 @@ func (d *departures) leave(isWatched func(namespace string) bool) []trc.Key {
 		}
 	}
 	return left
-}
-
-// hasSuccessor reports whether another incarnation waits for the departures of a name.
-func (d *departures) hasSuccessor(key trc.Key) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	at := d.byKey[key]
-	return at != nil && (at.successor != nil || len(at.gone) > 1)
 }
 
 // len is the number of names that a departure is due for.
@@ -152,25 +194,64 @@ func (c *controller[P]) primaryGone(t trc.Transition) {
 		c.giveUp(dropped, "too many incarnations of it wait for their last run")
 	}
 	c.scheduler.Offer(key, event)
+	c.leaveToLeader()
+}
+
+// leaveToLeader forgets, while standing by, the departures that the leader has run for: those from so long ago that
+// another instance would lead by now, had it ended before.
+func (c *controller[P]) leaveToLeader() {
+	office := &c.operator.cluster.office
+	if !office.contested || office.current() != nil {
+		return
+	}
+	for key, next := range c.departures.expire(time.Now().Add(-3 * c.operator.options.LeaderElection.LeaseDuration)) {
+		c.scheduler.Forget(key)
+		if next != nil {
+			c.scheduler.Offer(key, *next)
+		}
+	}
+}
+
+// waits reports whether the event of a primary that exists has to wait for the last run of one that had its name.
+// Should that have failed for good, the event finds nothing of it any more.
+func (c *controller[P]) waits(key trc.Key, event scheduler.Event) bool {
+	waits, givenUp := c.departures.succeed(key, event)
+	for _, departure := range givenUp {
+		c.giveUp(departure.last, "it has failed, no retry follows, and another one has its name")
+	}
+	if givenUp != nil {
+		c.unresolved.Delete(key)
+		c.scheduler.Forget(key)
+	}
+	return waits
 }
 
 // depart follows the run of a primary that is gone: it was the last one if it succeeded and asked for no
-// other. If no retry is left and another incarnation waits for the name, that one is not held up any longer.
+// other.
 func (c *controller[P]) depart(rc *Context[P], result *scheduler.Result) {
-	last := rc.write.owner
-	switch {
-	case result.Err != nil:
-		if !c.isLast(rc, result.Err) || !c.departures.hasSuccessor(rc.key) {
-			return
-		}
-		c.giveUp(last, result.Err.Error())
-	case result.Superseded || result.RescheduleNow || result.RescheduleAfter > 0:
+	if result.Err != nil || result.Superseded || result.RescheduleNow || result.RescheduleAfter > 0 {
 		return
 	}
 	result.Gone = true
+	c.settle(rc)
+}
+
+// departInVain follows the run of a primary that is gone if no retry follows its failure: another incarnation that
+// waits for the name is not held up any longer.
+func (c *controller[P]) departInVain(rc *Context[P], failure error) {
+	if c.scheduler.Imminent(rc.key) || !c.departures.fail(rc.key) {
+		return
+	}
+	c.giveUp(rc.write.owner, failure.Error())
+	c.scheduler.Forget(rc.key)
+	c.settle(rc)
+}
+
+// settle ends a departure; what is next of that name is offered, for after this run.
+func (c *controller[P]) settle(rc *Context[P]) {
 	c.unresolved.Delete(rc.key)
-	if next, more := c.departures.settle(rc.key, last.GetUID()); more {
-		c.scheduler.Offer(rc.key, next) // kept for after this run
+	if next, more := c.departures.settle(rc.key, rc.write.owner.GetUID()); more {
+		c.scheduler.Offer(rc.key, next)
 	}
 }
 

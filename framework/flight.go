@@ -40,6 +40,13 @@ func (f *flight) board(ctx context.Context) (_ context.Context, done func(), ok 
 	}, true
 }
 
+// isOver reports whether nothing takes off any more.
+func (f *flight) isOver() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.ended
+}
+
 // end lets nothing take off any more, breaks off what is under way and waits until it is down.
 func (f *flight) end() {
 	f.mu.Lock()

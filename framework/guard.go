@@ -2,6 +2,7 @@ package framework
 
 import (
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -57,5 +58,19 @@ func (c *controller[P]) tellSources(t trc.Transition) {
 		}
 		told := c.guardedFilter(source.Name(), func(old, new trc.Object) bool { watcher.PrimaryChanged(old, new); return true })
 		told(t.Old, t.New)
+	}
+}
+
+// guardedClassifier takes a classifier that panics to know nothing of the failure.
+func (c *controller[P]) guardedClassifier(classify func(error) retry.Verdict) func(error) retry.Verdict {
+	return func(failure error) (verdict retry.Verdict) {
+		defer func() {
+			if value := recover(); value != nil {
+				p := scheduler.NewPanicError(value)
+				c.operator.logger.Error(p, "Retry.Classify panicked", "controller", c.name, "failure", failure.Error(), "stack", string(p.Stack))
+				verdict = retry.Verdict{}
+			}
+		}()
+		return classify(failure)
 	}
 }

@@ -32,6 +32,9 @@ func (op *Operator) elect(ctx context.Context, stop func(), controllers []runner
 	op.pause(controllers)
 	op.election.begin = func(ctx context.Context) {
 		op.cluster.catchUp(ctx, op.options.LeaderElection.RenewDeadline, op.options.LeaderElection.RetryPeriod)
+		if !op.cluster.office.may() || ctx.Err() != nil {
+			return // the lease was lost meanwhile, by the clock at least
+		}
 		for _, c := range controllers {
 			c.resume()
 		}

@@ -2,6 +2,7 @@ package framework
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,18 +37,25 @@ func (op *Operator) SetNamespaces(namespaces []string) error {
 	}
 	op.logger.Info("namespaces changed", "added", added, "removed", removed)
 	controllers := slices.DeleteFunc(op.runners(), func(c runner) bool { return !c.follows() })
-	left := make([][]trc.Key, len(controllers))
+	left := make([][]trc.Object, len(controllers))
 	for i, c := range controllers {
 		left[i] = c.closeNamespaces(added, removed)
 	}
-	for _, s := range op.cluster.allStores() {
-		if s.key.follows {
-			op.changeNamespaces(s, after, added, removed)
-		}
+	stores := slices.DeleteFunc(op.cluster.allStores(), func(s *sharedStore) bool { return !s.key.follows })
+	for _, s := range stores {
+		op.removeNamespaces(s, after, removed)
 	}
 	for i, c := range controllers {
 		c.leaveNamespaces(removed, left[i])
-		op.life.stores.Go(func() { c.enterNamespaces(op.life.background, added) })
+	}
+	// Not before: what is fed may be of primaries that were just forgotten.
+	for _, s := range stores {
+		op.life.stores.Go(s.Feed(op.life.background, s.watched(added)...))
+	}
+	for _, c := range controllers {
+		for _, namespace := range added {
+			op.life.stores.Go(func() { c.enterNamespace(op.life.background, namespace) })
+		}
 	}
 	return nil
 }
@@ -66,8 +74,8 @@ func without(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(namespace string) bool { return slices.Contains(b, namespace) })
 }
 
-// changeNamespaces has a store watch other namespaces.
-func (op *Operator) changeNamespaces(s *sharedStore, now, added, removed []string) {
+// removeNamespaces ends watches of a store, which is to watch what it does now then.
+func (op *Operator) removeNamespaces(s *sharedStore, now, removed []string) {
 	for _, namespace := range removed {
 		keys := s.Keys(namespace)
 		s.RemoveWatch(namespace)
@@ -78,7 +86,6 @@ func (op *Operator) changeNamespaces(s *sharedStore, now, added, removed []strin
 	s.mu.Lock()
 	s.namespaces = now
 	s.mu.Unlock()
-	op.life.stores.Go(s.Feed(op.life.background, s.watched(added)...))
 }
 
 // watching are the namespaces that are watched now.
@@ -109,7 +116,7 @@ func (c *controller[P]) follows() bool {
 }
 
 // closeNamespaces lets no run begin in namespaces that are added or removed, and returns the primaries in these.
-func (c *controller[P]) closeNamespaces(added, removed []string) (leaving []trc.Key) {
+func (c *controller[P]) closeNamespaces(added, removed []string) (leaving []trc.Object) {
 	c.gate.close(added)
 	c.gate.close(removed)
 	c.gate.cancel(func(key trc.Key) bool {
@@ -118,51 +125,58 @@ func (c *controller[P]) closeNamespaces(added, removed []string) (leaving []trc.
 	})
 	if c.store.key.follows {
 		for _, namespace := range removed {
-			leaving = append(leaving, c.store.Keys(namespace)...)
+			leaving = append(leaving, c.store.List(namespace, nil)...)
 		}
 	}
 	return leaving
 }
 
 // leaveNamespaces forgets the primaries of namespaces that are no longer watched.
-func (c *controller[P]) leaveNamespaces(removed []string, leaving []trc.Key) {
+func (c *controller[P]) leaveNamespaces(removed []string, leaving []trc.Object) {
 	c.gate.open(removed)
 	watched := c.store.watching()
-	leaving = append(leaving, c.departures.leave(func(namespace string) bool {
+	left := c.departures.leave(func(namespace string) bool {
 		return slices.Contains(watched, "") || slices.Contains(watched, namespace)
-	})...)
-	for _, key := range leaving {
+	})
+	for _, primary := range leaving {
+		left = append(left, trc.KeyOf(primary))
+	}
+	c.store.After(func() { // what was told before is being told still
+		for _, primary := range leaving {
+			c.tellSources(trc.Transition{Old: primary})
+		}
+	})
+	for _, key := range left {
 		c.unresolved.Delete(key)
 		c.scheduler.Forget(key)
+		c.histories.Forget(recordKey(key))
 	}
 	if !c.store.key.follows && len(removed) > 0 {
 		c.offer(c.store.Keys(""), "namespaces were removed")
 	}
 }
 
-// enterNamespaces lets runs into namespaces once all that they read there is filled.
-func (c *controller[P]) enterNamespaces(ctx context.Context, added []string) {
-	for _, namespace := range added {
-		for _, s := range c.reads {
-			if !s.key.follows {
-				continue
-			}
-			select {
-			case <-s.Filled(namespace):
-			case <-ctx.Done():
-				return
-			}
-			// What filled it is still being told. Told after a run has begun, it would bring a second one.
-			told := make(chan struct{})
-			s.After(func() { close(told) })
-			<-told
+// enterNamespace lets runs into a namespace once all that they read there is filled.
+func (c *controller[P]) enterNamespace(ctx context.Context, added string) {
+	for _, s := range c.reads {
+		if !s.key.follows {
+			continue
 		}
-		refused := c.gate.open([]string{namespace})
-		if c.store.key.follows { // the others have run since, or are about to: they were told of as additions
-			c.offer(refused, "the namespace was added")
-		} else {
-			c.offer(c.store.Keys(""), "namespaces were added")
+		select {
+		case <-s.Filled(added):
+		case <-ctx.Done():
+			return
 		}
+		// What filled it is still being told. Told after a run has begun, it would bring a second one.
+		told := make(chan struct{})
+		s.After(func() { close(told) })
+		<-told
+	}
+	refused := c.gate.open([]string{added})
+	if c.store.key.follows { // the others have run since, or are about to: they were told of as additions
+		c.offer(refused, "the namespace was added")
+	} else {
+		c.offer(c.store.Keys(""), "namespaces were added")
 	}
 }
 
@@ -174,16 +188,19 @@ func (c *controller[P]) offer(primaries []trc.Key, why string) {
 
 func (c *controller[P]) closedNamespaces() []string { return c.gate.closedNow() }
 
+// errNamespacesChanged is the cause of the end of runs that [Operator.SetNamespaces] ends.
+var errNamespacesChanged = errors.New("framework: the namespaces of the operator have changed")
+
 // gate lets runs into namespaces. The zero value is open everywhere.
 type gate struct {
 	mu      sync.Mutex // guards below; a leaf
 	closed  map[string]int
-	inside  map[trc.Key]context.CancelFunc
+	inside  map[trc.Key]context.CancelCauseFunc
 	refused map[trc.Key]bool // since it was closed
 }
 
 // enter reports whether a run of a primary may begin; leave must be called at its end then.
-func (g *gate) enter(key trc.Key, cancel context.CancelFunc) bool {
+func (g *gate) enter(key trc.Key, cancel context.CancelCauseFunc) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.isClosedLocked(key) {
@@ -194,10 +211,16 @@ func (g *gate) enter(key trc.Key, cancel context.CancelFunc) bool {
 		return false
 	}
 	if g.inside == nil {
-		g.inside = map[trc.Key]context.CancelFunc{}
+		g.inside = map[trc.Key]context.CancelCauseFunc{}
 	}
 	g.inside[key] = cancel
 	return true
+}
+
+func (g *gate) isClosed(key trc.Key) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.isClosedLocked(key)
 }
 
 func (g *gate) isClosedLocked(key trc.Key) bool {
@@ -247,7 +270,7 @@ func (g *gate) cancel(those func(trc.Key) bool) {
 	defer g.mu.Unlock()
 	for key, cancel := range g.inside {
 		if those(key) {
-			cancel()
+			cancel(errNamespacesChanged)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	typedevents "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
@@ -38,7 +40,7 @@ type OperatorOptions struct {
 	// unstructured.
 	Scheme *runtime.Scheme
 	// Name of the operator, in the user agent and as the reporting controller of events. Default
-	// "evenkeel".
+	// "evenkeel". The API server takes qualified names only, as in "pages" or "example.com/pages".
 	Name string
 	// Namespaces that controllers watch unless they say otherwise. Default: all. [Operator.SetNamespaces]
 	// changes them.
@@ -99,9 +101,9 @@ type runner interface {
 	needs() []need
 	// follows and so on are the steps of [Operator.SetNamespaces].
 	follows() bool
-	closeNamespaces(added, removed []string) (leaving []trc.Key)
-	leaveNamespaces(removed []string, leaving []trc.Key)
-	enterNamespaces(ctx context.Context, added []string)
+	closeNamespaces(added, removed []string) (leaving []trc.Object)
+	leaveNamespaces(removed []string, leaving []trc.Object)
+	enterNamespace(ctx context.Context, added string)
 	closedNamespaces() []string
 	// custom are the sources that the author brought.
 	custom() []eventsource.Source
@@ -125,24 +127,11 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	if config == nil {
 		errs = append(errs, errors.New("framework: NewOperator: config is nil"))
 	}
-	if err := checkNamespaces(options.Namespaces); err != nil {
-		errs = append(errs, fmt.Errorf("framework: OperatorOptions: Namespaces %q: %w", options.Namespaces, err))
-	}
-	if options.SyncTimeout < 0 {
-		errs = append(errs, fmt.Errorf("framework: OperatorOptions: SyncTimeout %v: must not be negative", options.SyncTimeout))
-	}
-	if options.StaleAfter < 0 {
-		errs = append(errs, fmt.Errorf("framework: OperatorOptions: StaleAfter %v: must not be negative", options.StaleAfter))
-	}
 	if options.Name == "" {
 		options.Name = DefaultOperatorName
 	}
 	options.LeaderElection = options.LeaderElection.resolved(options.Name, inferNamespace(serviceAccountNamespace))
-	errs = append(errs, options.LeaderElection.validate())
-	if options.StartPolicy < WaitForKinds || options.StartPolicy > WaitForAll {
-		errs = append(errs, fmt.Errorf("framework: OperatorOptions: StartPolicy %d: must be WaitForKinds, FailStart or WaitForAll", options.StartPolicy))
-	}
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(append(errs, options.validate())...); err != nil {
 		return nil, err
 	}
 	if options.Scheme == nil {
@@ -183,6 +172,30 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 		op.election, err = newElection(cluster, options.LeaderElection, options.Logger)
 	}
 	return op, err
+}
+
+// validate names every option that makes no sense; the name and the election have their defaults.
+func (o *OperatorOptions) validate() error {
+	var errs []error
+	bad := func(field string, value any, why string) {
+		errs = append(errs, fmt.Errorf("framework: OperatorOptions: %s %v: %s", field, value, why))
+	}
+	if err := checkNamespaces(o.Namespaces); err != nil {
+		bad("Namespaces", fmt.Sprintf("%q", o.Namespaces), err.Error())
+	}
+	if o.SyncTimeout < 0 {
+		bad("SyncTimeout", o.SyncTimeout, "must not be negative")
+	}
+	if o.StaleAfter < 0 {
+		bad("StaleAfter", o.StaleAfter, "must not be negative")
+	}
+	if problems := validation.IsQualifiedName(o.Name); len(problems) > 0 {
+		bad("Name", fmt.Sprintf("%q", o.Name), strings.Join(problems, "; "))
+	}
+	if o.StartPolicy < WaitForKinds || o.StartPolicy > WaitForAll {
+		bad("StartPolicy", int(o.StartPolicy), "must be WaitForKinds, FailStart or WaitForAll")
+	}
+	return errors.Join(append(errs, o.LeaderElection.validate())...)
 }
 
 // Register adds a controller for primaries of type P. It makes no request. It returns an error that

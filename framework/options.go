@@ -62,8 +62,8 @@ type ControllerOptions[P Object] struct {
 	// [Cleaner]; [PatchResource] can put one on, and take it off. The run of a primary that is gone is
 	// repeated until one succeeds without a reschedule; what else there is of that name waits
 	// until then, or until the retries are exhausted. It is also run for a primary that no longer
-	// matches the selectors, and never for one that goes while the operator is down: only a finalizer
-	// does not miss that.
+	// matches the selectors, and never for one that goes while the operator is down, nor in another instance than
+	// the leader of that time unless it follows soon: only a finalizer does not miss that.
 	AllEvents bool
 	// Finalizer is put on primaries if the reconciler is a [Cleaner]. Default:
 	// GROUP/NAME-finalizer with the primary's group and the controller's name.

@@ -2,6 +2,7 @@ package framework_test
 
 import (
 	"context"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/retry"
 	webpagev1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
+	"github.com/evenkeel/evenkeel/scheduler"
 )
 
 func offline(t *testing.T) *framework.Operator {
@@ -135,4 +137,17 @@ func TestEveryNameOfAControllerMakesAFinalizer(t *testing.T) {
 	for _, bad := range []string{"foregroundDeletion", "orphan", "example.com/", "/x", "Example.com/x", "example.com/x y", "example.com/" + strings.Repeat("x", 64), "a/b/c"} {
 		expectError(t, framework.Register(offline(t), &cleaningPages{}, pageOptions{Finalizer: bad}), `Finalizer "`+bad+`"`)
 	}
+}
+
+func TestRegisterNamesWhatTheSchedulerRefusesWithAllElse(t *testing.T) {
+	err := framework.Register(offline(t), &pages{}, pageOptions{
+		Name: "Bad Name", Concurrency: -1, RateLimit: scheduler.RateLimit{Runs: 1}, Retry: retry.Policy{Factor: math.NaN(), Jitter: math.NaN()},
+		MaxInterval: -time.Hour,
+	})
+	expectError(t, err, `Name "Bad Name"`, "Concurrency -1", "RateLimit 1 runs per 0s", "Factor NaN", "Jitter NaN", "MaxInterval -1h")
+}
+
+func TestNewOperatorRefusesANameThatEventsCannotBear(t *testing.T) {
+	_, err := framework.NewOperator(&rest.Config{}, framework.OperatorOptions{Name: "my operator"})
+	expectError(t, err, `Name "my operator"`)
 }

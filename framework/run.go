@@ -19,13 +19,13 @@ const errorStatusTime = 10 * time.Second
 // reconcile is the life of one run, from reading the primary to carrying out what the author asked
 // for. It is what the scheduler runs.
 func (c *controller[P]) reconcile(life context.Context, key trc.Key, run scheduler.Run) (result scheduler.Result) {
-	life, cancel := context.WithCancel(life)
-	defer cancel()
+	life, cancel := context.WithCancelCause(life)
+	defer cancel(nil)
 	if !c.gate.enter(key, cancel) { // it will be offered again when the namespace is filled
 		return scheduler.Result{Gone: true}
 	}
 	defer c.gate.leave(key)
-	shared, gone := c.departures.first(key), true
+	shared, gone := c.departures.begin(key), true
 	if shared == nil {
 		shared, gone = c.store.Get(key), false
 	}
@@ -51,29 +51,46 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 		if gone && returns {
 			c.depart(rc, &result)
 		}
-		if result.Decided = rc.write.close; !returns {
+		if !returns {
 			rc.write.close() // nobody will get the result
+			return
+		}
+		failure, cutOff := result.Err, life.Err() != nil
+		result.Decided = func() {
+			rc.write.close()
+			if failure != nil && !cutOff {
+				c.followUp(rc, failure)
+			}
 		}
 	}()
-	if resolved, err := c.resolve(ctx, rc); resolved || err != nil {
-		// What became of the former run's writes may change what a run sees: it begins anew.
-		returns = true
-		return scheduler.Result{Err: err, Superseded: err == nil}
-	}
-	result, result.Err = c.lifecycle(ctx, rc, shared)
+	result, result.Err = c.goThrough(ctx, rc, shared)
 	returns = true
 	if onlyConflicts(result.Err) && ctx.Err() == nil {
 		// Not a failure, but a reason to look again; what there is to see has been read already.
 		rc.logger.V(1).Info("conflict, running again", "conflict", result.Err.Error())
 		result.Err, result.Superseded = nil, true
 	}
-	if rc.write.deposed() && result.Err != nil {
-		// Nobody may act on this any more; should the lease come back, the run does, too.
+	if rc.cutOff() && result.Err != nil {
+		// Nobody may act on this any more; should the lease or the namespace come back, the run does, too.
 		result.Err, result.Superseded = nil, true
 	}
 	result.Err = withTimeout(ctx, result.Err)
-	c.tell(rc, result)
 	return result
+}
+
+// goThrough is a run without what follows from its end.
+func (c *controller[P]) goThrough(ctx context.Context, rc *Context[P], shared trc.Object) (scheduler.Result, error) {
+	if resolved, err := c.resolve(ctx, rc); resolved || err != nil {
+		// What became of the former run's writes may change what a run sees: it begins anew.
+		return scheduler.Result{Superseded: err == nil}, err
+	}
+	return c.lifecycle(ctx, rc, shared)
+}
+
+// cutOff tells whether the run was ended for what is no failure of its own: its term in office is over, or what it
+// reads is no longer watched.
+func (c *Context[P]) cutOff() bool {
+	return c.write.deposed() || errors.Is(context.Cause(c.life), errNamespacesChanged)
 }
 
 // resolve finds out what became of writes whose fate the last run of the primary could not learn, so that
@@ -117,7 +134,7 @@ func (c *controller[P]) leave(key trc.Key, w *writer) {
 // keep keeps writes for the next run of that very primary: another one of its name has no part in them.
 func (c *controller[P]) keep(key trc.Key, left leftover) {
 	c.unresolved.Store(key, left)
-	if c.options.AllEvents && c.filters.remove == nil && c.filters.every == nil {
+	if c.options.AllEvents && c.filters.remove == nil && c.filters.every == nil && c.store.Covers(key.Namespace) {
 		return // the last run of the primary needs them, and forgets them
 	}
 	// Had the primary gone during the run, there was nothing to forget when that was told.
@@ -225,7 +242,7 @@ func (c *controller[P]) callErrorStatus(ctx context.Context, rc *Context[P], fai
 }
 
 func (c *controller[P]) failed(ctx context.Context, rc *Context[P], read trc.Object, failure error) (scheduler.Result, error) {
-	if c.errorHandler == nil || onlyConflicts(failure) {
+	if c.errorHandler == nil || onlyConflicts(failure) || rc.cutOff() {
 		return scheduler.Result{}, failure
 	}
 	if ctx.Err() != nil && rc.life.Err() == nil {

@@ -280,6 +280,17 @@ func (w *writer) begin(ctx context.Context) (_ context.Context, done func(), err
 	return ctx, func() { downOfRun(); downOfTerm(); down() }, nil
 }
 
+// check returns what begin would refuse a write for, nil if nothing: for those that turn out to need no request.
+func (w *writer) check() error {
+	switch {
+	case w.cluster.flying.isOver() || w.flying.isOver():
+		return ErrRunEnded
+	case w.page != nil && w.deposed() || !w.cluster.office.may():
+		return ErrStandby
+	}
+	return nil
+}
+
 // end closes the writer and returns the requests it sent. None of them is under way any more.
 func (w *writer) end() []timeline.Request {
 	w.flying.end()

@@ -8,7 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/evenkeel/evenkeel/retry"
-	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -70,23 +69,32 @@ func withTimeout(ctx context.Context, failure error) error {
 	return fmt.Errorf("%w (%w)", failure, cause)
 }
 
-// isLast tells whether no retry follows a failure.
-func (c *controller[P]) isLast(rc *Context[P], failure error) bool {
-	class := c.options.Retry.Judge(failure).Class
-	return class == retry.NotAgain || class == retry.ByPolicy && rc.run.LastAttempt
+// wasLast tells whether no retry follows a failure, once that is decided: how much of a time is left, and whether a
+// retry that was granted before is still to come, only the scheduler knows.
+func (c *controller[P]) wasLast(rc *Context[P], failure error) bool {
+	switch c.options.Retry.Judge(failure).Class {
+	case retry.NotAgain:
+		return true
+	case retry.ByPolicy:
+		return (rc.run.LastAttempt || c.options.Retry.MaxElapsed > 0) && !c.scheduler.Retries(rc.key)
+	}
+	return false
 }
 
-// tell publishes what a user of the primary must know of a failed run.
-func (c *controller[P]) tell(rc *Context[P], result scheduler.Result) {
-	about := rc.write.owner
+// followUp follows a failed run once it is decided what comes next: it publishes what a user of the primary must
+// know.
+func (c *controller[P]) followUp(rc *Context[P], failure error) {
+	about, last := rc.write.owner, c.wasLast(rc, failure)
 	switch {
-	case result.Err == nil || rc.life.Err() != nil:
-	case errors.Is(result.Err, ErrTooLarge):
-		c.warn(about, ReasonObjectTooLarge, "%v", result.Err)
-	case c.isLast(rc, result.Err):
-		c.warn(about, ReasonRetriesExhausted, "failed after %d retries, and no further one follows: %v", rc.run.Attempt, result.Err)
-	case errors.Is(result.Err, errRunTimeout):
-		c.warn(about, ReasonRunTimeout, "%v", result.Err)
+	case errors.Is(failure, ErrTooLarge):
+		c.warn(about, ReasonObjectTooLarge, "%v", failure)
+	case last:
+		c.warn(about, ReasonRetriesExhausted, "failed after %d retries, and no further one follows: %v", rc.run.Attempt, failure)
+	case errors.Is(failure, errRunTimeout):
+		c.warn(about, ReasonRunTimeout, "%v", failure)
+	}
+	if last && rc.gone {
+		c.departInVain(rc, failure)
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 	"github.com/evenkeel/evenkeel/retry"
@@ -165,10 +167,11 @@ func TestEventsOfRunsAreCutAndCounted(t *testing.T) {
 func TestAContextIsOfNoUseAfterItsRun(t *testing.T) {
 	d := newDiary()
 	var kept atomic.Pointer[pageContext]
-	d.after = func(_ context.Context, _ *Page, c *pageContext) (pageUpdate, error) {
+	d.after = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
 		_, err := d.configMaps.List(c)
 		kept.Store(c)
-		return pageUpdate{}, err
+		_, written := framework.Apply(ctx, c, configMapOf(page, "so already"))
+		return pageUpdate{}, errors.Join(err, written)
 	}
 	options := pageOptions{Secondaries: framework.Secondaries(&d.configMaps), Retry: retry.Never()}
 	inVirtualTime(t, d, options, func(v *virtual) {
@@ -180,7 +183,11 @@ func TestAContextIsOfNoUseAfterItsRun(t *testing.T) {
 		_, named := d.configMaps.GetNamed(c, "default", "p")
 		_, live := framework.Live[*Page](ctx, c, "default", "p")
 		_, write := framework.Apply(ctx, c, configMapOf(c.Primary(), "x"))
-		for i, err := range []error{get, list, named, live, write} {
+		there := configMapOf(c.Primary(), "so already")
+		_, known := framework.Apply(ctx, c, there)
+		_, same := framework.Apply(ctx, c, there, framework.By(framework.ByPatch))
+		_, matched := framework.Apply(ctx, c, there, framework.MatchedBy(func(_, _ *corev1.ConfigMap) bool { return true }))
+		for i, err := range []error{get, list, named, live, write, known, same, matched} {
 			if !errors.Is(err, framework.ErrRunEnded) {
 				t.Errorf("%d: the error is %v", i, err)
 			}

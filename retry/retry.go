@@ -3,6 +3,7 @@ package retry
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -75,9 +76,9 @@ func (p Policy) Validate() error {
 		}
 	}
 	check(p.Initial < 0, "Initial", p.Initial, "must not be negative")
-	check(p.Factor != 0 && p.Factor < 1, "Factor", p.Factor, "must be at least 1")
+	check(p.Factor != 0 && !(p.Factor >= 1 && p.Factor <= math.MaxFloat64), "Factor", p.Factor, "must be a number, at least 1")
 	check(d.Max < d.Initial, "Max", d.Max, fmt.Sprintf("must not be below Initial %v", d.Initial))
-	check(p.Jitter != NoJitter && (p.Jitter < 0 || p.Jitter > 1), "Jitter", p.Jitter, "must be between 0 and 1, or NoJitter")
+	check(p.Jitter != NoJitter && !(p.Jitter >= 0 && p.Jitter <= 1), "Jitter", p.Jitter, "must be between 0 and 1, or NoJitter")
 	check(p.MaxAttempts < NoRetry, "MaxAttempts", p.MaxAttempts, "must be a number of attempts, 0 for no bound, or NoRetry")
 	check(p.MaxElapsed < 0, "MaxElapsed", p.MaxElapsed, "must not be negative")
 	check(p.Steady < 0, "Steady", p.Steady, "must not be negative")

@@ -2,6 +2,7 @@ package scheduler_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -77,6 +78,25 @@ func TestTheRecordsOfAKeyComeInTheOrderOfItsRuns(t *testing.T) {
 		}
 		if want := []string{"1 0s", "2 0s", "3 0s", "4 0s"}; !slices.Equal(told, want) {
 			t.Errorf("records are %q, want %q", told, want)
+		}
+	})
+}
+
+// What a run left counts though its failure could not be judged.
+func TestG15AClassifierThatPanicsIsAFailureByPolicy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		decided := 0
+		var records []timeline.Record
+		h := start(t, scheduler.Options[string]{
+			Retry:  retry.Policy{Initial: time.Minute, Jitter: retry.NoJitter, Classify: func(error) retry.Verdict { panic("no idea") }},
+			Record: func(_ string, r timeline.Record) { records = append(records, r) },
+		}, func(context.Context, string, scheduler.Run) scheduler.Result {
+			return scheduler.Result{Err: errors.New("broken"), Decided: func() { decided++ }, ReadsAhead: 3}
+		})
+		h.Offer("a", event())
+		h.expect(t, "0s a: manual by test")
+		if r := records[0]; decided != 1 || r.Err != "panic: no idea" || r.ReadsAhead != 3 || r.Next != time.Minute || !h.Retries("a") {
+			t.Errorf("decided %d times, record %+v", decided, r)
 		}
 	})
 }

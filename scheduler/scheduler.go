@@ -66,7 +66,7 @@ type Result struct {
 	Superseded bool
 	// Gone says that the resource no longer exists: the key's state is dropped.
 	Gone bool
-	// Decided, if set, is called once the causes that arrived during the run have been decided.
+	// Decided, if set, is called once the causes that arrived during the run have been decided, and what follows it.
 	Decided func()
 	// Requests are the write requests of the run, for the record.
 	Requests []timeline.Request
@@ -244,6 +244,15 @@ func (s *Scheduler[K]) Imminent(key K) bool {
 	defer s.mu.Unlock()
 	state := s.core.keys[key]
 	return state != nil && state.pending != nil
+}
+
+// Retries reports whether a retry of key by the policy is to come. While [Result.Decided] is called, that is what
+// follows the run.
+func (s *Scheduler[K]) Retries(key K) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	state := s.core.keys[key]
+	return state != nil && state.isSet(retrySlot)
 }
 
 // Len returns the number of keys that the scheduler keeps state for: queued, running, backing off

@@ -76,15 +76,14 @@ func (s *Scheduler[K]) execute(term *term, state *keyState[K], run Run) {
 	e := end{Result: Result{Err: errExited}, run: run, began: s.now()}
 	defer func() {
 		if value := recover(); value != nil {
-			e.Result, e.verdict = Result{Err: NewPanicError(value)}, retry.Verdict{}
+			e.Err, e.verdict = NewPanicError(value), retry.Verdict{}
 		}
 		s.finish(term, state, e)
 	}()
-	result := s.run(term.ctx, state.key, run)
-	if result.Err != nil {
-		e.verdict = s.options.Retry.Judge(result.Err)
+	e.Result = s.run(term.ctx, state.key, run)
+	if e.Err != nil { // should the classifier panic, all else that the run left counts
+		e.verdict = s.options.Retry.Judge(e.Err)
 	}
-	e.Result = result
 }
 
 // finish decides the causes that arrived during the run, outside the lock, until none is undecided,

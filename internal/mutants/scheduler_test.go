@@ -125,8 +125,8 @@ var ofScheduler = []mutant{
 		name:   "a panic takes the process down",
 		breaks: "G15: a panic is a failure of its key alone",
 		file:   "scheduler/worker.go",
-		old:    "		if value := recover(); value != nil {\n			e.Result,",
-		new:    "		if value := any(nil); value != nil {\n			e.Result,",
+		old:    "		if value := recover(); value != nil {\n			e.Err,",
+		new:    "		if value := any(nil); value != nil {\n			e.Err,",
 		kills:  []suite{{folder: "scheduler", run: "TestG15Panic"}},
 	},
 	{
