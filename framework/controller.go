@@ -32,9 +32,9 @@ type controller[P Object] struct {
 
 	resource  *resource
 	store     *sharedStore
-	reads     []*sharedStore // that and those of the secondaries
-	sources   []eventsource.Source
-	stops     []func() // of what was subscribed to and started
+	reads     []*sharedStore       // that and those of the secondaries
+	sources   []eventsource.Source // over the stores of the secondaries
+	stops     []func()             // of what was subscribed to and started
 	informers map[SecondarySource]*eventsource.Informer
 	scheduler *scheduler.Scheduler[trc.Key]
 	recorder  *timeline.Recorder
@@ -179,7 +179,6 @@ func (c *controller[P]) prepare() error {
 		c.informers[c.options.Secondaries[i]] = informer
 		c.sources = append(c.sources, informer)
 	}
-	c.sources = append(c.sources, c.options.Sources...)
 	return nil
 }
 
@@ -205,25 +204,46 @@ func (c *controller[P]) informerFor(d secondaryDescription, w watching) (*events
 
 func (c *controller[P]) stores() []*sharedStore { return c.reads }
 
-// needs are what must be filled before the first run.
-func (c *controller[P]) needs() []need {
+// caches are what must be filled before the author's sources start.
+func (c *controller[P]) caches() []need {
 	var all []need
 	for _, s := range c.reads {
 		all = append(all, need{name: "the cache of " + s.describe(), synced: s.Synced(), err: s.Err})
 	}
+	return all
+}
+
+// brought are the author's sources, which must be synced before the first run.
+func (c *controller[P]) brought() []need {
+	var all []need
 	for _, source := range c.custom() {
 		all = append(all, need{name: fmt.Sprintf("source %q", source.Name()), synced: source.Synced(), err: source.Err})
 	}
 	return all
 }
 
-// subscribe connects stores and sources with the scheduler, which keeps their events until it runs.
+// subscribe connects the stores with the scheduler, which keeps their events until it runs.
 func (c *controller[P]) subscribe() error {
 	c.stops = append(c.stops, c.store.Subscribe(c.primaryChanged))
 	c.store.mu.Lock()
 	c.store.onRewound = append(c.store.onRewound, c.rewound)
 	c.store.mu.Unlock()
-	for _, source := range c.sources {
+	return c.startSources(c.sources)
+}
+
+// startBrought starts the author's sources, once those that ask for it have been told of all primaries.
+func (c *controller[P]) startBrought(ctx context.Context) error {
+	for _, s := range c.reads {
+		s.told(ctx) // what is told after the first run has begun brings a second one
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return c.startSources(c.custom())
+}
+
+func (c *controller[P]) startSources(sources []eventsource.Source) error {
+	for _, source := range sources {
 		stop, err := source.Start(sink[P]{c})
 		if err != nil {
 			return fmt.Errorf("framework: controller %q: source %q: %w", c.name, source.Name(), err)

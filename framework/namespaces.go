@@ -88,6 +88,16 @@ func (s *sharedStore) watching() []string {
 	return slices.Clone(s.namespaces)
 }
 
+// told waits until what has filled the store has been told of, or ctx ends.
+func (s *sharedStore) told(ctx context.Context) {
+	told := make(chan struct{})
+	s.After(func() { close(told) })
+	select {
+	case <-told:
+	case <-ctx.Done():
+	}
+}
+
 // watched are watches of namespaces.
 func (s *sharedStore) watched(namespaces []string) []trc.Watched {
 	watched := make([]trc.Watched, len(namespaces))
@@ -152,10 +162,7 @@ func (c *controller[P]) enterNamespaces(ctx context.Context, added []string) {
 			case <-ctx.Done():
 				return
 			}
-			// What filled it is still being told. Told after a run has begun, it would bring a second one.
-			told := make(chan struct{})
-			s.After(func() { close(told) })
-			<-told
+			s.told(ctx) // or it would bring a second run
 		}
 		refused := c.gate.open([]string{namespace})
 		if c.store.key.follows { // the others have run since, or are about to: they were told of as additions

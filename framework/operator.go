@@ -89,14 +89,16 @@ type runner interface {
 	controllerName() string
 	finalizerName() (gk string, name string)
 	// findKinds asks for the controller's resources; prepare sets up its stores once that has
-	// succeeded, subscribe connects it to them and its sources; end takes that back.
+	// succeeded, subscribe connects it to them, startBrought starts the author's sources; end takes that back.
 	findKinds(ctx context.Context) error
 	prepare() error
 	subscribe() error
+	startBrought(ctx context.Context) error
 	end()
-	// stores and needs are what prepare has set up.
+	// stores, caches and brought are what there is to wait for.
 	stores() []*sharedStore
-	needs() []need
+	caches() []need
+	brought() []need
 	// follows and so on are the steps of [Operator.SetNamespaces].
 	follows() bool
 	closeNamespaces(added, removed []string) (leaving []trc.Key)
