@@ -297,5 +297,8 @@ func (s *sharedStore) describe() string {
 	if s.key.labels != "" {
 		d += " with " + s.key.labels
 	}
+	if s.key.fields != "" {
+		d += " where " + s.key.fields
+	}
 	return d
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -114,8 +115,11 @@ func (c *controller[P]) describeSecondaries() error {
 		if err := checkNamespaces(d.namespaces); err != nil {
 			errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: Namespaces: %w", c.name, d.name, err))
 		}
-		if _, err := labels.Parse(d.selector); err != nil {
-			errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: LabelSelector %q: %w", c.name, d.name, d.selector, err))
+		if _, err := labels.Parse(d.labels); err != nil {
+			errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: LabelSelector %q: %w", c.name, d.name, d.labels, err))
+		}
+		if _, err := fields.ParseSelector(d.fields); err != nil {
+			errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: FieldSelector %q: %w", c.name, d.name, d.fields, err))
 		}
 		taken(d.name)
 		c.secondaries = append(c.secondaries, d)
@@ -187,7 +191,7 @@ func (c *controller[P]) informerFor(d secondaryDescription, w watching) (*events
 	if len(d.namespaces) > 0 {
 		w.namespaces, w.follows = watchedNamespaces(d.namespaces), false
 	}
-	w.labels = d.selector
+	w.labels, w.fields = d.labels, d.fields
 	store, err := c.operator.cluster.storeOf(d.resource, w)
 	if err != nil {
 		return nil, err

@@ -30,6 +30,9 @@ type Secondary[S Object] struct {
 	Namespaces []string
 	// LabelSelector restricts what is watched, in kubectl's syntax. Default: everything.
 	LabelSelector string
+	// FieldSelector restricts it further, in kubectl's syntax: by metadata.name, metadata.namespace and what else
+	// the kind offers. Default: everything.
+	FieldSelector string
 	// Map tells the primaries of a secondary. Default: its owners of the primary's group and kind. It
 	// must be pure: it is asked for the old and the new state of each change, and to keep the index of
 	// the cache, which it must not read for that.
@@ -132,7 +135,8 @@ type secondaryDescription struct {
 	object     Object
 	gvk        schema.GroupVersionKind
 	namespaces []string
-	selector   string
+	labels     string
+	fields     string
 	mapper     eventsource.Mapper
 	filter     func(old, new trc.Object) bool
 	resource   *resource // once resolved
@@ -141,7 +145,7 @@ type secondaryDescription struct {
 func (s *Secondary[S]) describe() secondaryDescription {
 	d := secondaryDescription{
 		name: s.Name, object: newObject[S](), gvk: s.GroupVersionKind,
-		namespaces: s.Namespaces, selector: s.LabelSelector,
+		namespaces: s.Namespaces, labels: s.LabelSelector, fields: s.FieldSelector,
 	}
 	if s.Map != nil {
 		d.mapper = func(o trc.Object) []trc.Key { return s.Map(o.(S)) }
