@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/eventsource"
@@ -173,5 +174,35 @@ func TestAnOperatorThatIsStoppedBeforeItStartsDoesNothing(t *testing.T) {
 		expectError(t, op.Run(t.Context()), "an operator runs once, make a new one")
 		expectError(t, op.Alive(), "has stopped")
 		expectError(t, op.Ready(), "not running")
+	})
+}
+
+// TestC74WhatWasThereBeforeTheStartMakesOneRun, though telling of it takes its time.
+func TestC74WhatWasThereBeforeTheStartMakesOneRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		model := newModel(t)
+		admin, err := client.New(model.Config(), client.Options{Scheme: scheme})
+		noError(t, err)
+		noError(t, admin.Create(t.Context(), newPage("default", "p")))
+		for _, name := range []string{"one", "two"} {
+			noError(t, admin.Create(t.Context(), configMapOf(newPage("default", name), "x")))
+		}
+		op, err := framework.NewOperator(model.Config(), framework.OperatorOptions{Scheme: scheme, Grace: -1})
+		noError(t, err)
+		p := &protocol{began: time.Now()}
+		r := &pages{reconcile: func(_ context.Context, _ *Page, c *pageContext) (pageUpdate, error) {
+			p.note("a run for %d causes", len(c.Causes()))
+			return pageUpdate{}, nil
+		}}
+		r.configMaps.Map = mapToPage("p")
+		r.configMaps.Filter = func(_, _ *corev1.ConfigMap) bool {
+			time.Sleep(time.Second)
+			return true
+		}
+		noError(t, framework.Register(op, r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)}))
+		running, stop := context.WithTimeout(t.Context(), time.Minute)
+		defer stop()
+		noError(t, op.Run(running))
+		p.expect(t, "2s a run for 3 causes")
 	})
 }

@@ -294,4 +294,20 @@ var ofFramework = []mutant{
 		new:    "",
 		kills:  []suite{{folder: "framework", run: "TestAContextIsOfNoUse"}},
 	},
+	{
+		name:   "a controller starts while it is still told of what there was before",
+		breaks: "C74: events before the start make one run",
+		file:   "framework/controller.go",
+		old:    "		s.told(ctx) // what is told after the first run has begun brings a second one\n",
+		new:    "		_ = s\n",
+		kills:  []suite{{folder: "framework", run: "TestC74"}},
+	},
+	{
+		name:   "sources start, and runs with them, before the caches are filled",
+		breaks: "G01: no run begins with half a picture",
+		file:   "framework/starting.go",
+		old:    "op.awaitSync(ctx, c, c.caches(), missed)",
+		new:    "op.awaitSync(ctx, c, c.brought(), missed)",
+		kills:  []suite{{folder: "framework", run: "TestSourcesStart"}},
+	},
 }
