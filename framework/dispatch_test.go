@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,25 +16,6 @@ import (
 	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/scheduler"
 )
-
-func removeFinalizer(context.Context, *Page, *pageContext) (framework.DeleteControl, error) {
-	return framework.RemoveFinalizer(), nil
-}
-
-// cleaningDiary is a diary whose reconciler is a Cleaner; it notes cleanups as "html cleaned".
-type cleaningDiary struct {
-	*diary
-	control func(ctx context.Context, page *Page, c *pageContext) (framework.DeleteControl, error)
-}
-
-func (d *cleaningDiary) Cleanup(ctx context.Context, page *Page, c *pageContext) (framework.DeleteControl, error) {
-	d.mu.Lock()
-	d.seen = append(d.seen, page.Spec.HTML+" cleaned")
-	d.mu.Unlock()
-	return d.control(ctx, page, c)
-}
-
-func newCleaningDiary() *cleaningDiary { return &cleaningDiary{newDiary(), removeFinalizer} }
 
 // TestC59C105WithoutACleanerFinalizersAreNobodysBusiness: none is put on, and none is missed.
 func TestC59C105WithoutACleanerFinalizersAreNobodysBusiness(t *testing.T) {
@@ -83,6 +63,7 @@ func TestC65C73EventsOfPrimariesThatDoNotExistRunNothing(t *testing.T) {
 		v.pass(time.Minute)
 		d.expect(t, "a")
 		v.delete("p")
+		v.pass(time.Second)
 		v.create(configMapOf(newPage("default", "late"), "x"))
 		v.pass(time.Minute)
 		d.expect(t)
@@ -142,37 +123,6 @@ func TestC81AFurtherEventBringsTheRetryOfADeleteRunForward(t *testing.T) {
 	})
 }
 
-func TestC88APrimaryInDeletionIsLeftToThoseWhoseFinalizersItCarries(t *testing.T) {
-	for name, d := range map[string]interface {
-		framework.Reconciler[*Page]
-		expect(t *testing.T, want ...string)
-	}{"without a Cleaner": newDiary(), "when its own finalizer is off": newCleaningDiary()} {
-		inVirtualTime(t, d, pageOptions{AllGenerations: true}, func(v *virtual) {
-			v.createPage("p", "a")
-			v.pass(time.Second)
-			d.expect(t, "a")
-			v.patch(newPage("default", "p"), `{"metadata":{"finalizers":["somebody.else/one","`+finalizer+`"]}}`)
-			v.pass(time.Second)
-			v.delete("p")
-			v.pass(time.Second)
-			if _, cleans := d.(*cleaningDiary); cleans {
-				d.expect(t, "a", "a cleaned")
-			} else {
-				d.expect(t, "a")
-			}
-			v.patch(newPage("default", "p"), `{"metadata":{"finalizers":["somebody.else/one"],"labels":{"x":"y"}}}`)
-			v.patch(newPage("default", "p"), `{"spec":{"html":"b"}}`)
-			v.pass(time.Minute)
-			t.Log(name)
-			d.expect(t)
-			v.patch(newPage("default", "p"), `{"metadata":{"finalizers":null}}`)
-			v.pass(time.Minute)
-			d.expect(t)
-			v.drained()
-		})
-	}
-}
-
 // TestC91WhatARunAsksForInTimeComesExactlyThen, whichever way it ended.
 func TestC91WhatARunAsksForInTimeComesExactlyThen(t *testing.T) {
 	failing := &failingPages{}
@@ -213,42 +163,6 @@ func TestC91WhatARunAsksForInTimeComesExactlyThen(t *testing.T) {
 			}
 		})
 	}
-}
-
-// cleaningFailures fails in Cleanup.
-type cleaningFailures struct {
-	failingPages
-	cleanups atomic.Int32
-}
-
-func (r *cleaningFailures) Cleanup(context.Context, *Page, *pageContext) (framework.DeleteControl, error) {
-	if r.cleanups.Add(1) < 3 {
-		return framework.DeleteControl{}, errors.New("not yet")
-	}
-	return framework.RemoveFinalizer(), nil
-}
-
-func TestC92TheErrorStatusIsOfReconcileAloneAndCleanupIsRetriedLikeIt(t *testing.T) {
-	r := &cleaningFailures{}
-	r.reconcile = func(context.Context, *Page, *pageContext) (pageUpdate, error) { return pageUpdate{}, nil }
-	r.errorStatus = func(_ *Page, _ *pageContext, failure error) framework.ErrorStatusControl[*Page] {
-		t.Errorf("asked about %v", failure)
-		return framework.ErrorStatusControl[*Page]{}
-	}
-	inVirtualTime(t, r, pageOptions{Retry: everySecond}, func(v *virtual) {
-		v.createPage("p", "a")
-		v.pass(time.Second)
-		v.delete("p")
-		v.pass(1500 * time.Millisecond)
-		if r.cleanups.Load() != 2 || len(v.page("p").Finalizers) != 1 {
-			t.Errorf("%d cleanups", r.cleanups.Load())
-		}
-		v.pass(time.Minute)
-		if r.cleanups.Load() != 3 {
-			t.Errorf("%d cleanups", r.cleanups.Load())
-		}
-		v.drained()
-	})
 }
 
 func TestC92AHandledFailureWithAStatusIsASuccess(t *testing.T) {

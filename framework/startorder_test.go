@@ -62,7 +62,9 @@ func (s *slowSource) Start(eventsource.Sink) (func(), error) {
 
 func (s *slowSource) Synced() <-chan struct{} { return s.synced }
 
-func (s *slowSource) PrimaryChanged(_, new trc.Object) { s.note("%s is told of %s", s.source, new.GetName()) }
+func (s *slowSource) PrimaryChanged(_, new trc.Object) {
+	s.note("%s is told of %s", s.source, new.GetName())
+}
 
 // startWith starts an operator of pages with two sources beside one page that exists and caches that take 3 s to
 // fill, and returns how it ended and what it ran.
