@@ -121,6 +121,14 @@ func (k EventKind) String() string {
 func (c *Context[P]) writer() *writer     { return c.write }
 func (c *Context[P]) primaryKey() trc.Key { return c.key }
 
+func (c *Context[P]) references(secondary SecondarySource) (keys []trc.Key, known bool) {
+	references := c.controller.referring[secondary]
+	if references == nil {
+		return nil, false
+	}
+	return references(c.write.owner), true
+}
+
 func (c *Context[P]) noteReads(store *trc.Store, read ...trc.Object) {
 	c.write.noteReads(store, read...)
 }

@@ -37,6 +37,7 @@ type controller[P Object] struct {
 	sources   []eventsource.Source // over the stores of the secondaries
 	stops     []func()             // of what was subscribed to and started
 	informers map[SecondarySource]*eventsource.Informer
+	referring map[SecondarySource]eventsource.Mapper // those secondaries that primaries refer to
 	scheduler *scheduler.Scheduler[trc.Key]
 	recorder  *timeline.Recorder
 	gate      gate
@@ -58,8 +59,8 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	options.setDefaults(gvk)
 	c := &controller[P]{
 		operator: op, name: options.Name, gvk: gvk, options: options, reconciler: reconciler,
-		informers: map[SecondarySource]*eventsource.Informer{},
-		recorder:  timeline.NewRecorder(options.KeepRecords), histories: timeline.NewHistories(options.KeepRecordsPerPrimary),
+		informers: map[SecondarySource]*eventsource.Informer{}, referring: map[SecondarySource]eventsource.Mapper{},
+		recorder: timeline.NewRecorder(options.KeepRecords), histories: timeline.NewHistories(options.KeepRecordsPerPrimary),
 	}
 	c.cleaner, _ = reconciler.(Cleaner[P])
 	c.errorHandler, _ = reconciler.(ErrorStatusHandler[P])
@@ -103,6 +104,10 @@ func (c *controller[P]) describeSecondaries() error {
 			continue
 		}
 		d := secondary.describe()
+		if err := c.checkReferred(d); err != nil {
+			errs = append(errs, fmt.Errorf("framework: controller %q: Secondaries[%d]: %w", c.name, i, err))
+			continue
+		}
 		gvk, err := declaredKind(c.operator, d.object, d.gvk)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("framework: controller %q: Secondaries[%d]: %w", c.name, i, err))
@@ -175,12 +180,12 @@ func (c *controller[P]) prepare() error {
 		return fail(err)
 	}
 	c.reads = append(c.reads, c.store)
-	for i, d := range c.secondaries {
+	for _, d := range c.secondaries {
 		informer, err := c.informerFor(d, w)
 		if err != nil {
 			return fail(fmt.Errorf("secondary %q: %w", d.name, err))
 		}
-		c.informers[c.options.Secondaries[i]] = informer
+		c.informers[d.source] = informer
 		c.sources = append(c.sources, informer)
 	}
 	return nil
@@ -197,11 +202,15 @@ func (c *controller[P]) informerFor(d secondaryDescription, w watching) (*events
 		return nil, err
 	}
 	c.reads = append(c.reads, store)
-	if d.mapper == nil {
+	if d.refers != nil {
+		if d.mapper, err = c.mapByReference(d); err != nil {
+			return nil, err
+		}
+	} else if d.mapper == nil {
 		d.mapper = eventsource.OwnedBy(c.gvk.GroupKind(), !c.resource.namespaced)
 	}
 	return eventsource.NewInformer(store.Store, eventsource.InformerOptions{
-		Name: d.name, Index: c.name + "/" + d.name, Kind: d.gvk.Kind,
+		Name: d.name, Index: c.name + "/" + d.name, Unindexed: d.refers != nil, Kind: d.gvk.Kind,
 		Map: c.guardedMapper(d.name, d.mapper), Filter: c.guardedFilter(d.name, d.filter),
 	}), nil
 }

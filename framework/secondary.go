@@ -15,7 +15,7 @@ import (
 // Secondary declares the secondaries of type S that a controller reads, and reads them. The zero
 // value means: those with an owner reference to the primary, in the controller's namespaces. It
 // usually is a field of the [Reconciler], registered through [ControllerOptions.Secondaries]; its
-// fields must not be changed after that.
+// fields must not be changed after that. For those that primaries refer to, see [Referred].
 //
 // Reads see the cache with the operator's own writes laid over it, and never block. What they return
 // are private copies. A read that would have to return an object that does not fit S, which a
@@ -58,6 +58,8 @@ type Lookup interface {
 	// informer returns the source registered for a Secondary, identified by its address.
 	informer(secondary SecondarySource) (*eventsource.Informer, error)
 	primaryKey() trc.Key
+	// references are the secondaries that the primary refers to, if they are known so; see Referred.
+	references(secondary SecondarySource) (keys []trc.Key, known bool)
 	// noteReads notes for the record what was read.
 	noteReads(store *trc.Store, read ...trc.Object)
 }
@@ -121,6 +123,9 @@ func (s *Secondary[S]) shared(c Lookup) ([]trc.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	if keys, known := c.references(s); known {
+		return named(c, source.Store(), keys)
+	}
 	if err := checkSetAside(c, source.Store(), source.Primaries); err != nil {
 		return nil, err
 	}
@@ -140,11 +145,17 @@ type secondaryDescription struct {
 	mapper     eventsource.Mapper
 	filter     func(old, new trc.Object) bool
 	resource   *resource // once resolved
+
+	source SecondarySource // what reads name it by
+	err    error           // why it cannot be
+	// refers are the secondaries of a primary of type primary; nil if these map to it.
+	refers  eventsource.Mapper
+	primary reflect.Type
 }
 
 func (s *Secondary[S]) describe() secondaryDescription {
 	d := secondaryDescription{
-		name: s.Name, object: newObject[S](), gvk: s.GroupVersionKind,
+		source: s, name: s.Name, object: newObject[S](), gvk: s.GroupVersionKind,
 		namespaces: s.Namespaces, labels: s.LabelSelector, fields: s.FieldSelector,
 	}
 	if s.Map != nil {

@@ -310,4 +310,12 @@ var ofFramework = []mutant{
 		new:    "op.awaitSync(ctx, c, c.brought(), missed)",
 		kills:  []suite{{folder: "framework", run: "TestSourcesStart"}},
 	},
+	{
+		name:   "what primaries refer to makes none of them due",
+		breaks: "G04: a foreign change leads to a run of every primary it maps to",
+		file:   "framework/referred.go",
+		old:    "		primaries, _ := c.store.ByIndex(index, trc.KeyOf(secondary).String())\n",
+		new:    "		primaries, _ := c.store.ByIndex(index, secondary.GetName())\n",
+		kills:  []suite{{folder: "framework", run: "TestWhatPrimariesReferTo"}},
+	},
 }
