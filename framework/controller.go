@@ -65,15 +65,15 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	c.cleaner, _ = reconciler.(Cleaner[P])
 	c.errorHandler, _ = reconciler.(ErrorStatusHandler[P])
 	c.filters = c.guardedFilters()
-	if err := errors.Join(options.validate(c.cleaner != nil), c.describeSecondaries()); err != nil {
-		return nil, err
-	}
 	c.scheduler, err = scheduler.New(c.reconcile, scheduler.Options[trc.Key]{
 		Concurrency: options.Concurrency, Retry: options.Retry, MaxInterval: options.MaxInterval, RateLimit: options.RateLimit,
 		Grace: op.options.Grace, Record: c.record, Decide: c.needsRun,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("framework: controller %q: %w", c.name, err)
+		err = fmt.Errorf("framework: controller %q: %w", c.name, err)
+	}
+	if err := errors.Join(options.validate(c.cleaner != nil), c.describeSecondaries(), err); err != nil {
+		return nil, err
 	}
 	return c, nil
 }
@@ -126,6 +126,9 @@ func (c *controller[P]) describeSecondaries() error {
 		if _, err := fields.ParseSelector(d.fields); err != nil {
 			errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: FieldSelector %q: %w", c.name, d.name, d.fields, err))
 		}
+		if d.cluster, err = c.operator.clusterAt(d.config); err != nil {
+			errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: Cluster: %w", c.name, d.name, err))
+		}
 		taken(d.name)
 		c.secondaries = append(c.secondaries, d)
 	}
@@ -159,7 +162,7 @@ func (c *controller[P]) findKinds(ctx context.Context) error {
 	}
 	for i := range c.secondaries {
 		d := &c.secondaries[i]
-		if d.resource, err = cluster.resourceOf(ctx, d.object, d.gvk); err != nil {
+		if d.resource, err = d.cluster.resourceOf(ctx, d.object, d.gvk); err != nil {
 			return fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err)
 		}
 	}
@@ -197,7 +200,7 @@ func (c *controller[P]) informerFor(d secondaryDescription, w watching) (*events
 		w.namespaces, w.follows = watchedNamespaces(d.namespaces), false
 	}
 	w.labels, w.fields = d.labels, d.fields
-	store, err := c.operator.cluster.storeOf(d.resource, w)
+	store, err := d.cluster.storeOf(d.resource, w)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func (op *Operator) SetNamespaces(namespaces []string) error {
 	for i, c := range controllers {
 		left[i] = c.closeNamespaces(added, removed)
 	}
-	for _, s := range op.cluster.allStores() {
+	for _, s := range op.allStores() {
 		if s.key.follows {
 			op.changeNamespaces(s, after, added, removed)
 		}

@@ -80,6 +80,7 @@ type Operator struct {
 	started     bool
 	running     bool
 	ended       bool
+	remotes     map[*rest.Config]*cluster
 	waiting     map[string]error // why a controller has not started yet, by its name
 	recorder    events.EventRecorder
 }
@@ -159,9 +160,24 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	if options.Logger.GetSink() == nil {
 		options.Logger = logr.Discard()
 	}
+	cluster, err := newCluster(ownConfig(config, options.Name), options.Scheme, options.Logger)
+	if err != nil {
+		return nil, err
+	}
+	cluster.staleAfter = options.StaleAfter
+	op := &Operator{options: options, cluster: cluster, logger: options.Logger}
+	cluster.event = op.event
+	if options.LeaderElection.Mode == Always {
+		op.election, err = newElection(cluster, options.LeaderElection, options.Logger)
+	}
+	return op, err
+}
+
+// ownConfig is a copy of a client's configuration with the operator's defaults.
+func ownConfig(config *rest.Config, operator string) *rest.Config {
 	config = rest.CopyConfig(config)
 	if config.UserAgent == "" {
-		config.UserAgent = options.Name + " " + rest.DefaultKubernetesUserAgent()
+		config.UserAgent = operator + " " + rest.DefaultKubernetesUserAgent()
 	}
 	switch {
 	case config.RateLimiter != nil:
@@ -174,17 +190,7 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 		}
 		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, burst)
 	}
-	cluster, err := newCluster(config, options.Scheme, options.Logger)
-	if err != nil {
-		return nil, err
-	}
-	cluster.staleAfter = options.StaleAfter
-	op := &Operator{options: options, cluster: cluster, logger: options.Logger}
-	cluster.event = op.event
-	if options.LeaderElection.Mode == Always {
-		op.election, err = newElection(cluster, options.LeaderElection, options.Logger)
-	}
-	return op, err
+	return config
 }
 
 // Register adds a controller for primaries of type P. It makes no request. It returns an error that

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/trc"
@@ -33,6 +34,11 @@ type Secondary[S Object] struct {
 	// FieldSelector restricts it further, in kubectl's syntax: by metadata.name, metadata.namespace and what else
 	// the kind offers. Default: everything.
 	FieldSelector string
+	// Cluster is another cluster that they are read from, with the operator's scheme. Default: the operator's. They can
+	// only be read: what a [Context] writes goes to the operator's cluster. As owner references do not reach beyond a
+	// cluster, set Map or use [Referred]. Secondaries that share the pointer share connections and caches; what it points
+	// to must not be changed.
+	Cluster *rest.Config
 	// Map tells the primaries of a secondary. Default: its owners of the primary's group and kind. It
 	// must be pure: it is asked for the old and the new state of each change, and to keep the index of
 	// the cache, which it must not read for that.
@@ -142,6 +148,8 @@ type secondaryDescription struct {
 	namespaces []string
 	labels     string
 	fields     string
+	config     *rest.Config // of another cluster, or nil
+	cluster    *cluster
 	mapper     eventsource.Mapper
 	filter     func(old, new trc.Object) bool
 	resource   *resource // once resolved
@@ -156,7 +164,7 @@ type secondaryDescription struct {
 func (s *Secondary[S]) describe() secondaryDescription {
 	d := secondaryDescription{
 		source: s, name: s.Name, object: newObject[S](), gvk: s.GroupVersionKind,
-		namespaces: s.Namespaces, labels: s.LabelSelector, fields: s.FieldSelector,
+		namespaces: s.Namespaces, labels: s.LabelSelector, fields: s.FieldSelector, config: s.Cluster,
 	}
 	if s.Map != nil {
 		d.mapper = func(o trc.Object) []trc.Key { return s.Map(o.(S)) }
