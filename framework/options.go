@@ -36,7 +36,8 @@ type ControllerOptions[P Object] struct {
 
 	// Namespaces to watch. Default: those of the operator. For all, give [AllNamespaces].
 	Namespaces []string
-	// LabelSelector restricts the primaries, in kubectl's syntax. Default: all.
+	// LabelSelector restricts the primaries, in kubectl's syntax. Default: all. One that no longer matches has no
+	// more runs, and keeps the finalizer of a [Cleaner]: who takes such labels off has to see to that.
 	LabelSelector string
 	// FieldSelector restricts the primaries, in kubectl's syntax. Default: all.
 	FieldSelector string
