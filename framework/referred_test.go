@@ -157,3 +157,27 @@ func TestReferredIsRefusedWhereItMakesNoSense(t *testing.T) {
 	configMaps.Map = mapToPage("p")
 	expectError(t, register(framework.Referred(&configMaps, none)), "Secondary.Map: must be nil with Referred")
 }
+
+// TestWhatNothingMapsIsFoundByItsNameOnly: neither List nor events know of it.
+func TestWhatNothingMapsIsFoundByItsNameOnly(t *testing.T) {
+	r := newReaders()
+	var named []string
+	r.then = func(_ context.Context, page *Page, c *pageContext) error {
+		m, err := r.configMaps.GetNamed(c, page.Namespace, page.Spec.HTML)
+		named = append(named, fmt.Sprint(m != nil))
+		return err
+	}
+	inVirtualTime(t, r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)}, func(v *virtual) {
+		v.createPage("p", "shared")
+		v.pass(time.Second)
+		v.create(configMapOf(newPage("default", "shared"), "1"))
+		v.pass(time.Minute)
+		r.expect(t, "p:")
+		v.createPage("q", "shared")
+		v.pass(time.Minute)
+		r.expect(t, "q:")
+		if !slices.Equal(named, []string{"false", "true"}) {
+			t.Errorf("found by name: %v", named)
+		}
+	})
+}
