@@ -12,6 +12,9 @@ type InformerOptions struct {
 	// Index is the name of the index for [Informer.Of], unique within the store; default Name. Stores
 	// are shared, so controllers put their own name in it.
 	Index string
+	// Unindexed leaves the index out: [Informer.Of] fails, and Map may read other stores, as it is only asked
+	// about changes.
+	Unindexed bool
 	// Kind of the secondaries, for causes; required.
 	Kind string
 	// Map tells the primaries of a secondary, required.
@@ -52,8 +55,10 @@ func (i *Informer) Err() error { return i.store.Err() }
 
 // Start subscribes to the store and adds the index for [Informer.Of].
 func (i *Informer) Start(sink Sink) (stop func(), err error) {
-	if err := i.store.AddIndex(i.options.Index, i.primaries); err != nil {
-		return nil, err
+	if !i.options.Unindexed {
+		if err := i.store.AddIndex(i.options.Index, i.primaries); err != nil {
+			return nil, err
+		}
 	}
 	return i.store.Subscribe(func(t trc.Transition) { i.handle(t, sink) }), nil
 }

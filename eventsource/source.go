@@ -23,7 +23,8 @@ type Source interface {
 	// Name is unique within a controller.
 	Name() string
 	// Start begins to offer to the sink and returns; stop ends it, and nothing is offered after stop
-	// has returned and the offers under way have.
+	// has returned and the offers under way have. It is called once all that the controller watches has been
+	// read, in the order of the controller's sources; no primary runs before all of them are synced.
 	Start(sink Sink) (stop func(), err error)
 	// Synced is closed once the source has offered, or holds, everything that was there at its start.
 	Synced() <-chan struct{}
@@ -34,7 +35,8 @@ type Source interface {
 // PrimaryWatcher is implemented by a [Source] that keeps something for each primary, as a poll.
 type PrimaryWatcher interface {
 	// PrimaryChanged is called for every change of a primary, also for those that filters keep from making
-	// it due. old is nil for an addition, new for a deletion, or the end of the watch of its namespace; both are shared and must not be changed. It
-	// must not block.
+	// it due. old is nil for an addition, new for a deletion, or the end of the watch of its namespace; both are shared
+	// and must not be changed. It must not block. The primaries that there are at the start are told of before
+	// [Source.Start] is called.
 	PrimaryChanged(old, new trc.Object)
 }

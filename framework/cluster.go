@@ -35,6 +35,7 @@ type cluster struct {
 	codecs serializer.CodecFactory
 	disco  *discovery.DiscoveryClient
 	logger logr.Logger
+	at     string // where it is, empty for the operator's own
 	event  reporter
 	flying flight // the writes of all runs
 	office office // whether they may be sent
@@ -66,6 +67,7 @@ type sharedStore struct {
 	*trc.Store
 	key      storeKey
 	resource *resource
+	at       string // of its cluster
 	feeding  sync.Once
 
 	mu         sync.Mutex // guards below; a leaf
@@ -230,7 +232,7 @@ func (c *cluster) storeOf(r *resource, w watching) (*sharedStore, error) {
 	if shared := c.stores[key]; shared != nil {
 		return shared, nil
 	}
-	shared := &sharedStore{key: key, resource: r, namespaces: namespaces}
+	shared := &sharedStore{key: key, resource: r, at: c.at, namespaces: namespaces}
 	shared.Store = trc.NewStore(trc.Options{
 		Name: r.name, Visible: selects(selector, field), StaleAfter: c.staleAfter,
 		OnIncomparable: func(version string) { c.incomparable(shared, version) },
@@ -297,6 +299,12 @@ func (s *sharedStore) describe() string {
 	}
 	if s.key.labels != "" {
 		d += " with " + s.key.labels
+	}
+	if s.key.fields != "" {
+		d += " where " + s.key.fields
+	}
+	if s.at != "" {
+		d += " at " + s.at
 	}
 	return d
 }

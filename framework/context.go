@@ -61,7 +61,8 @@ func (c *Context[P]) Retry() RetryInfo {
 }
 
 // NextRunImminent reports whether a further run is already certain to follow this one, so that, say,
-// an intermediate status need not be written.
+// an intermediate status need not be written. What the run itself has written brings none, as long as that is
+// proven. A rate limit or a back-off may delay it.
 func (c *Context[P]) NextRunImminent() bool { return c.controller.scheduler.Imminent(c.key) }
 
 // Logger returns the run's logger, which carries controller, controllerGroup, controllerKind,
@@ -97,7 +98,7 @@ func Live[T Object, P Object](ctx context.Context, c *Context[P], namespace, nam
 // the events API instead of being stored one by one, with the note of the first; a note is cut at 1,024
 // bytes. It never blocks; events are best effort.
 func (c *Context[P]) Event(kind EventKind, action, reason, note string, args ...any) {
-	c.controller.operator.event(c.controller.gvk, c.primary, kind, action, reason, note, args...)
+	c.controller.operator.event(c.controller.gvk, c.write.owner, kind, action, reason, note, args...)
 }
 
 // EventKind is Normal or Warning.
@@ -119,6 +120,14 @@ func (k EventKind) String() string {
 
 func (c *Context[P]) writer() *writer     { return c.write }
 func (c *Context[P]) primaryKey() trc.Key { return c.key }
+
+func (c *Context[P]) references(secondary SecondarySource) (keys []trc.Key, known bool) {
+	references := c.controller.referring[secondary]
+	if references == nil {
+		return nil, false
+	}
+	return references(c.write.owner), true
+}
 
 func (c *Context[P]) noteReads(store *trc.Store, read ...trc.Object) {
 	c.write.noteReads(store, read...)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -32,10 +33,11 @@ type controller[P Object] struct {
 
 	resource  *resource
 	store     *sharedStore
-	reads     []*sharedStore // that and those of the secondaries
-	sources   []eventsource.Source
-	stops     []func() // of what was subscribed to and started
+	reads     []*sharedStore       // that and those of the secondaries
+	sources   []eventsource.Source // over the stores of the secondaries
+	stops     []func()             // of what was subscribed to and started
 	informers map[SecondarySource]*eventsource.Informer
+	referring map[SecondarySource]eventsource.Mapper // those secondaries that primaries refer to
 	scheduler *scheduler.Scheduler[trc.Key]
 	recorder  *timeline.Recorder
 	gate      gate
@@ -57,8 +59,8 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	options.setDefaults(gvk)
 	c := &controller[P]{
 		operator: op, name: options.Name, gvk: gvk, options: options, reconciler: reconciler,
-		informers: map[SecondarySource]*eventsource.Informer{},
-		recorder:  timeline.NewRecorder(options.KeepRecords), histories: timeline.NewHistories(options.KeepRecordsPerPrimary),
+		informers: map[SecondarySource]*eventsource.Informer{}, referring: map[SecondarySource]eventsource.Mapper{},
+		recorder: timeline.NewRecorder(options.KeepRecords), histories: timeline.NewHistories(options.KeepRecordsPerPrimary),
 	}
 	c.cleaner, _ = reconciler.(Cleaner[P])
 	c.errorHandler, _ = reconciler.(ErrorStatusHandler[P])
@@ -103,6 +105,10 @@ func (c *controller[P]) describeSecondaries() error {
 			continue
 		}
 		d := secondary.describe()
+		if err := c.checkReferred(d); err != nil {
+			errs = append(errs, fmt.Errorf("framework: controller %q: Secondaries[%d]: %w", c.name, i, err))
+			continue
+		}
 		gvk, err := declaredKind(c.operator, d.object, d.gvk)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("framework: controller %q: Secondaries[%d]: %w", c.name, i, err))
@@ -115,8 +121,14 @@ func (c *controller[P]) describeSecondaries() error {
 		if err := checkNamespaces(d.namespaces); err != nil {
 			errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: Namespaces: %w", c.name, d.name, err))
 		}
-		if _, err := labels.Parse(d.selector); err != nil {
-			errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: LabelSelector %q: %w", c.name, d.name, d.selector, err))
+		if _, err := labels.Parse(d.labels); err != nil {
+			errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: LabelSelector %q: %w", c.name, d.name, d.labels, err))
+		}
+		if _, err := fields.ParseSelector(d.fields); err != nil {
+			errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: FieldSelector %q: %w", c.name, d.name, d.fields, err))
+		}
+		if d.cluster, err = c.operator.clusterAt(d.config); err != nil {
+			errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: Cluster: %w", c.name, d.name, err))
 		}
 		taken(d.name)
 		c.secondaries = append(c.secondaries, d)
@@ -151,7 +163,7 @@ func (c *controller[P]) findKinds(ctx context.Context) error {
 	}
 	for i := range c.secondaries {
 		d := &c.secondaries[i]
-		if d.resource, err = cluster.resourceOf(ctx, d.object, d.gvk); err != nil {
+		if d.resource, err = d.cluster.resourceOf(ctx, d.object, d.gvk); err != nil {
 			return fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err)
 		}
 	}
@@ -172,15 +184,14 @@ func (c *controller[P]) prepare() error {
 		return fail(err)
 	}
 	c.reads = append(c.reads, c.store)
-	for i, d := range c.secondaries {
+	for _, d := range c.secondaries {
 		informer, err := c.informerFor(d, w)
 		if err != nil {
 			return fail(fmt.Errorf("secondary %q: %w", d.name, err))
 		}
-		c.informers[c.options.Secondaries[i]] = informer
+		c.informers[d.source] = informer
 		c.sources = append(c.sources, informer)
 	}
-	c.sources = append(c.sources, c.options.Sources...)
 	return nil
 }
 
@@ -189,42 +200,67 @@ func (c *controller[P]) informerFor(d secondaryDescription, w watching) (*events
 	if len(d.namespaces) > 0 {
 		w.namespaces, w.follows = watchedNamespaces(d.namespaces), false
 	}
-	w.labels = d.selector
-	store, err := c.operator.cluster.storeOf(d.resource, w)
+	w.labels, w.fields = d.labels, d.fields
+	store, err := d.cluster.storeOf(d.resource, w)
 	if err != nil {
 		return nil, err
 	}
 	c.reads = append(c.reads, store)
-	if d.mapper == nil {
+	if d.refers != nil {
+		if d.mapper, err = c.mapByReference(d); err != nil {
+			return nil, err
+		}
+	} else if d.mapper == nil {
 		d.mapper = eventsource.OwnedBy(c.gvk.GroupKind(), !c.resource.namespaced)
 	}
 	return eventsource.NewInformer(store.Store, eventsource.InformerOptions{
-		Name: d.name, Index: c.name + "/" + d.name, Kind: d.gvk.Kind,
+		Name: d.name, Index: c.name + "/" + d.name, Unindexed: d.refers != nil, Kind: d.gvk.Kind,
 		Map: c.guardedMapper(d.name, d.mapper), Filter: c.guardedFilter(d.name, d.filter),
 	}), nil
 }
 
 func (c *controller[P]) stores() []*sharedStore { return c.reads }
 
-// needs are what must be filled before the first run.
-func (c *controller[P]) needs() []need {
+// caches are what must be filled before the author's sources start.
+func (c *controller[P]) caches() []need {
 	var all []need
 	for _, s := range c.reads {
 		all = append(all, need{name: "the cache of " + s.describe(), synced: s.Synced(), err: s.Err})
 	}
+	return all
+}
+
+// brought are the author's sources, which must be synced before the first run.
+func (c *controller[P]) brought() []need {
+	var all []need
 	for _, source := range c.custom() {
 		all = append(all, need{name: fmt.Sprintf("source %q", source.Name()), synced: source.Synced(), err: source.Err})
 	}
 	return all
 }
 
-// subscribe connects stores and sources with the scheduler, which keeps their events until it runs.
+// subscribe connects the stores with the scheduler, which keeps their events until it runs.
 func (c *controller[P]) subscribe() error {
 	c.stops = append(c.stops, c.store.Subscribe(c.primaryChanged))
 	c.store.mu.Lock()
 	c.store.onRewound = append(c.store.onRewound, c.rewound)
 	c.store.mu.Unlock()
-	for _, source := range c.sources {
+	return c.startSources(c.sources)
+}
+
+// startBrought starts the author's sources, once those that ask for it have been told of all primaries.
+func (c *controller[P]) startBrought(ctx context.Context) error {
+	for _, s := range c.reads {
+		s.told(ctx) // what is told after the first run has begun brings a second one
+	}
+	if ctx.Err() != nil {
+		return nil
+	}
+	return c.startSources(c.custom())
+}
+
+func (c *controller[P]) startSources(sources []eventsource.Source) error {
+	for _, source := range sources {
 		stop, err := source.Start(sink[P]{c})
 		if err != nil {
 			return fmt.Errorf("framework: controller %q: source %q: %w", c.name, source.Name(), err)
@@ -314,10 +350,16 @@ func (c *controller[P]) primaryChanged(t trc.Transition) {
 // needsRun decides whether a cause makes the primary due: its own proven writes do not. A new incarnation of
 // it was never run, whoever created it.
 func (c *controller[P]) needsRun(key trc.Key, cause timeline.Cause) bool {
-	if step, ok := cause.(timeline.Resource); ok && step.Action == timeline.Added && step.Source == c.name {
+	if step, ok := cause.(timeline.Resource); ok && step.Action == timeline.Added && c.isOf(key, step) {
 		return true
 	}
 	return !eventsource.Own(c.operator.cluster.ledger, c.ledgerWriter(key), cause)
+}
+
+// isOf tells the steps of a primary itself from those of its secondaries: a source of these may have the name of
+// the controller, as both are named after their kind.
+func (c *controller[P]) isOf(key trc.Key, step timeline.Resource) bool {
+	return step.Source == c.name && step.Kind == c.gvk.Kind && step.Namespace == key.Namespace && step.Name == key.Name
 }
 
 func (c *controller[P]) ledgerWriter(key trc.Key) trc.Writer {

@@ -42,7 +42,7 @@ func (op *Operator) Ready() error {
 			errs = append(errs, fmt.Errorf("framework: leader election: %s: %w", op.election.describe(), err))
 		}
 	}
-	for _, s := range op.cluster.allStores() {
+	for _, s := range op.allStores() {
 		if err := s.Err(); err != nil {
 			errs = append(errs, fmt.Errorf("framework: the watch of %s fails: %w", s.describe(), err))
 		}

@@ -41,7 +41,7 @@ func (op *Operator) SetNamespaces(namespaces []string) error {
 	for i, c := range controllers {
 		left[i] = c.closeNamespaces(added, removed)
 	}
-	stores := slices.DeleteFunc(op.cluster.allStores(), func(s *sharedStore) bool { return !s.key.follows })
+	stores := slices.DeleteFunc(op.allStores(), func(s *sharedStore) bool { return !s.key.follows })
 	for _, s := range stores {
 		op.removeNamespaces(s, after, removed)
 	}
@@ -93,6 +93,16 @@ func (s *sharedStore) watching() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.namespaces)
+}
+
+// told waits until what has filled the store has been told of, or ctx ends.
+func (s *sharedStore) told(ctx context.Context) {
+	told := make(chan struct{})
+	s.After(func() { close(told) })
+	select {
+	case <-told:
+	case <-ctx.Done():
+	}
 }
 
 // watched are watches of namespaces.
@@ -167,10 +177,7 @@ func (c *controller[P]) enterNamespace(ctx context.Context, added string) {
 		case <-ctx.Done():
 			return
 		}
-		// What filled it is still being told. Told after a run has begun, it would bring a second one.
-		told := make(chan struct{})
-		s.After(func() { close(told) })
-		<-told
+		s.told(ctx) // or it would bring a second run
 	}
 	refused := c.gate.open([]string{added})
 	if c.store.key.follows { // the others have run since, or are about to: they were told of as additions

@@ -34,7 +34,7 @@ type Occupancy struct {
 func (op *Operator) Occupancy() Occupancy {
 	o := Occupancy{Confirmed: op.cluster.memo.len()}
 	o.Edges, o.Forgotten = op.cluster.ledger.Len()
-	for _, s := range op.cluster.allStores() {
+	for _, s := range op.allStores() {
 		o.Caches = append(o.Caches, CacheState{Cache: s.describe(), Objects: s.Len(), Ahead: s.Ahead(), SetAside: len(s.AllSetAside()), Comparable: s.Comparable(), Err: s.Err()})
 	}
 	return o

@@ -82,6 +82,7 @@ type Operator struct {
 	started     bool
 	running     bool
 	ended       bool
+	remotes     map[*rest.Config]*cluster
 	waiting     map[string]error // why a controller has not started yet, by its name
 	recorder    events.EventRecorder
 }
@@ -91,14 +92,16 @@ type runner interface {
 	controllerName() string
 	finalizerName() (gk string, name string)
 	// findKinds asks for the controller's resources; prepare sets up its stores once that has
-	// succeeded, subscribe connects it to them and its sources; end takes that back.
+	// succeeded, subscribe connects it to them, startBrought starts the author's sources; end takes that back.
 	findKinds(ctx context.Context) error
 	prepare() error
 	subscribe() error
+	startBrought(ctx context.Context) error
 	end()
-	// stores and needs are what prepare has set up.
+	// stores, caches and brought are what there is to wait for.
 	stores() []*sharedStore
-	needs() []need
+	caches() []need
+	brought() []need
 	// follows and so on are the steps of [Operator.SetNamespaces].
 	follows() bool
 	closeNamespaces(added, removed []string) (leaving []trc.Object)
@@ -146,9 +149,24 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	if options.Logger.GetSink() == nil {
 		options.Logger = logr.Discard()
 	}
+	cluster, err := newCluster(ownConfig(config, options.Name), options.Scheme, options.Logger)
+	if err != nil {
+		return nil, err
+	}
+	cluster.staleAfter = options.StaleAfter
+	op := &Operator{options: options, cluster: cluster, logger: options.Logger}
+	cluster.event = op.event
+	if options.LeaderElection.Mode == Always {
+		op.election, err = newElection(cluster, options.LeaderElection, options.Logger)
+	}
+	return op, err
+}
+
+// ownConfig is a copy of a client's configuration with the operator's defaults.
+func ownConfig(config *rest.Config, operator string) *rest.Config {
 	config = rest.CopyConfig(config)
 	if config.UserAgent == "" {
-		config.UserAgent = options.Name + " " + rest.DefaultKubernetesUserAgent()
+		config.UserAgent = operator + " " + rest.DefaultKubernetesUserAgent()
 	}
 	switch {
 	case config.RateLimiter != nil:
@@ -161,17 +179,7 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 		}
 		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, burst)
 	}
-	cluster, err := newCluster(config, options.Scheme, options.Logger)
-	if err != nil {
-		return nil, err
-	}
-	cluster.staleAfter = options.StaleAfter
-	op := &Operator{options: options, cluster: cluster, logger: options.Logger}
-	cluster.event = op.event
-	if options.LeaderElection.Mode == Always {
-		op.election, err = newElection(cluster, options.LeaderElection, options.Logger)
-	}
-	return op, err
+	return config
 }
 
 // validate names every option that makes no sense; the name and the election have their defaults.

@@ -30,12 +30,14 @@ type ControllerOptions[P Object] struct {
 	GroupVersionKind schema.GroupVersionKind
 	// Secondaries that the controller reads; their changes make their primaries due.
 	Secondaries []SecondarySource
-	// Sources are further event sources. Their names must not be those of Secondaries.
+	// Sources are further event sources, started in this order once the caches are filled. Their names must not
+	// be those of Secondaries.
 	Sources []eventsource.Source
 
 	// Namespaces to watch. Default: those of the operator. For all, give [AllNamespaces].
 	Namespaces []string
-	// LabelSelector restricts the primaries, in kubectl's syntax. Default: all.
+	// LabelSelector restricts the primaries, in kubectl's syntax. Default: all. One that no longer matches has no
+	// more runs, and keeps the finalizer of a [Cleaner]: who takes such labels off has to see to that.
 	LabelSelector string
 	// FieldSelector restricts the primaries, in kubectl's syntax. Default: all.
 	FieldSelector string

@@ -61,11 +61,12 @@ func TestRegisterNamesEveryBadOption(t *testing.T) {
 	err := framework.Register(offline(t), &pages{}, pageOptions{
 		Name: "Bad Name", Finalizer: "unqualified", FieldManager: strings.Repeat("x", 129), LabelSelector: "a in",
 		Namespaces: []string{"a/b"}, PrimaryWrites: 7, RunTimeout: -time.Second, KeepRecords: -1,
+		Retry: retry.Policy{Factor: 0.5}, Concurrency: -1, MaxInterval: -5, Secondaries: []framework.SecondarySource{nil},
 	})
 	expectError(t, err, `Name "Bad Name"`, `Finalizer "unqualified"`, "FieldManager", `LabelSelector "a in"`, `"a/b"`,
-		`PrimaryWrites "7"`, `RunTimeout "-1s"`, `KeepRecords "-1"`)
-	err = framework.Register(offline(t), &pages{}, pageOptions{Retry: retry.Policy{Factor: 0.5}, Concurrency: -1})
-	expectError(t, err, "Factor 0.5", "Concurrency -1", `controller "webpage"`)
+		`PrimaryWrites "7"`, `RunTimeout "-1s"`, `KeepRecords "-1"`, "Factor 0.5", "Concurrency -1", "MaxInterval -5ns", "Secondaries[0] is nil")
+	err = framework.Register(offline(t), &pages{}, pageOptions{Concurrency: -1})
+	expectError(t, err, "Concurrency -1", `controller "webpage"`)
 }
 
 func TestRegisterRefusesWhatCannotWork(t *testing.T) {

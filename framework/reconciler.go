@@ -39,9 +39,9 @@ type Cleaner[P Object] interface {
 
 // ErrorStatusHandler is implemented by a [Reconciler] that shows failures in the primary's status.
 type ErrorStatusHandler[P Object] interface {
-	// ErrorStatus is called after every Reconcile that returned an error or panicked, also the last
-	// one that the retry policy grants; [Context.Retry] tells which attempt it was. A conflict of
-	// the framework's own writes is no failure, nor is the end of a run that lost the lease or its namespace.
-	// primary is the copy that Reconcile was given, with what it changed.
+	// ErrorStatus is called after every Reconcile that returned an error or panicked, or of whose [UpdateControl]
+	// something could not be written, also the last one that the retry policy grants; [Context.Retry] tells which
+	// attempt it was. A conflict of the framework's own writes is no failure, nor is the end of a run that lost the
+	// lease or its namespace. primary is the copy that Reconcile was given, with what it changed.
 	ErrorStatus(ctx context.Context, primary P, c *Context[P], failure error) ErrorStatusControl[P]
 }

@@ -213,7 +213,7 @@ func (c *controller[P]) reconcileAuthor(ctx context.Context, rc *Context[P], rea
 		return c.failed(ctx, rc, read, err)
 	}
 	if err := c.carryOut(ctx, rc, read, control); err != nil {
-		return scheduler.Result{}, err
+		return c.failed(ctx, rc, read, err)
 	}
 	return scheduler.Result{RescheduleAfter: control.rescheduleIn, RescheduleNow: control.reschedule}, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/trc"
@@ -15,7 +16,7 @@ import (
 // Secondary declares the secondaries of type S that a controller reads, and reads them. The zero
 // value means: those with an owner reference to the primary, in the controller's namespaces. It
 // usually is a field of the [Reconciler], registered through [ControllerOptions.Secondaries]; its
-// fields must not be changed after that.
+// fields must not be changed after that. For those that primaries refer to, see [Referred].
 //
 // Reads see the cache with the operator's own writes laid over it, and never block. What they return
 // are private copies. A read that would have to return an object that does not fit S, which a
@@ -30,6 +31,14 @@ type Secondary[S Object] struct {
 	Namespaces []string
 	// LabelSelector restricts what is watched, in kubectl's syntax. Default: everything.
 	LabelSelector string
+	// FieldSelector restricts it further, in kubectl's syntax: by metadata.name, metadata.namespace and what else
+	// the kind offers. Default: everything.
+	FieldSelector string
+	// Cluster is another cluster that they are read from, with the operator's scheme. Default: the operator's. They can
+	// only be read: what a [Context] writes goes to the operator's cluster. As owner references do not reach beyond a
+	// cluster, set Map or use [Referred]. Secondaries that share the pointer share connections and caches; what it points
+	// to must not be changed.
+	Cluster *rest.Config
 	// Map tells the primaries of a secondary. Default: its owners of the primary's group and kind. It
 	// must be pure: it is asked for the old and the new state of each change, and to keep the index of
 	// the cache, which it must not read for that.
@@ -55,6 +64,8 @@ type Lookup interface {
 	// informer returns the source registered for a Secondary, identified by its address.
 	informer(secondary SecondarySource) (*eventsource.Informer, error)
 	primaryKey() trc.Key
+	// references are the secondaries that the primary refers to, if they are known so; see Referred.
+	references(secondary SecondarySource) (keys []trc.Key, known bool)
 	// noteReads notes for the record what was read.
 	noteReads(store *trc.Store, read ...trc.Object)
 }
@@ -118,6 +129,9 @@ func (s *Secondary[S]) shared(c Lookup) ([]trc.Object, error) {
 	if err != nil {
 		return nil, err
 	}
+	if keys, known := c.references(s); known {
+		return named(c, source.Store(), keys)
+	}
 	if err := checkSetAside(c, source.Store(), source.Primaries); err != nil {
 		return nil, err
 	}
@@ -132,16 +146,25 @@ type secondaryDescription struct {
 	object     Object
 	gvk        schema.GroupVersionKind
 	namespaces []string
-	selector   string
+	labels     string
+	fields     string
+	config     *rest.Config // of another cluster, or nil
+	cluster    *cluster
 	mapper     eventsource.Mapper
 	filter     func(old, new trc.Object) bool
 	resource   *resource // once resolved
+
+	source SecondarySource // what reads name it by
+	err    error           // why it cannot be
+	// refers are the secondaries of a primary of type primary; nil if these map to it.
+	refers  eventsource.Mapper
+	primary reflect.Type
 }
 
 func (s *Secondary[S]) describe() secondaryDescription {
 	d := secondaryDescription{
-		name: s.Name, object: newObject[S](), gvk: s.GroupVersionKind,
-		namespaces: s.Namespaces, selector: s.LabelSelector,
+		source: s, name: s.Name, object: newObject[S](), gvk: s.GroupVersionKind,
+		namespaces: s.Namespaces, labels: s.LabelSelector, fields: s.FieldSelector, config: s.Cluster,
 	}
 	if s.Map != nil {
 		d.mapper = func(o trc.Object) []trc.Key { return s.Map(o.(S)) }

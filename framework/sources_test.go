@@ -126,6 +126,9 @@ var _ = Describe("What feeds a controller", func() {
 		op := newOperator(framework.OperatorOptions{})
 		r := &pages{}
 		Expect(framework.Register(op, r, pageOptions{FieldSelector: "a b"})).To(MatchError(ContainSubstring("FieldSelector")))
+		r.configMaps.FieldSelector = "a b"
+		Expect(framework.Register(op, r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)})).To(MatchError(And(ContainSubstring(`secondary "configmap"`), ContainSubstring("FieldSelector"))))
+		r.configMaps.FieldSelector = ""
 		r.configMaps.LabelSelector = "a in"
 		Expect(framework.Register(op, r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)})).To(MatchError(ContainSubstring("LabelSelector")))
 		Expect(framework.Register(op, r, pageOptions{Sources: []eventsource.Source{nil}})).To(MatchError(ContainSubstring("nil")))

@@ -65,7 +65,13 @@ func (op *Operator) operate(ctx context.Context, l *life, c runner) error {
 		return err
 	}
 	op.waits(c, errUnfilled)
-	if err := op.awaitSync(ctx, c, missed); err != nil || ctx.Err() != nil {
+	if err := op.awaitSync(ctx, c, c.caches(), missed); err != nil || ctx.Err() != nil {
+		return err
+	}
+	if err := c.startBrought(ctx); err != nil {
+		return err
+	}
+	if err := op.awaitSync(ctx, c, c.brought(), missed); err != nil || ctx.Err() != nil {
 		return err
 	}
 	op.hasStarted(c)
@@ -138,12 +144,11 @@ func isMissing(err error) bool {
 	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err)
 }
 
-// awaitSync waits for the first list of a controller's stores and for its author's sources, each of which has
-// SyncTimeout.
-func (op *Operator) awaitSync(ctx context.Context, c runner, missed bool) error {
+// awaitSync waits for the first list of a controller's stores, or for its author's sources: each has SyncTimeout.
+func (op *Operator) awaitSync(ctx context.Context, c runner, needs []need, missed bool) error {
 	timeout := time.NewTimer(op.options.SyncTimeout)
 	defer timeout.Stop()
-	for _, n := range c.needs() {
+	for _, n := range needs {
 		select {
 		case <-n.synced:
 			continue

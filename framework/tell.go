@@ -104,10 +104,14 @@ func (c *controller[P]) tellOfFinalizer(primary trc.Object, causes []timeline.Ca
 	var by []string
 	for _, cause := range causes {
 		change, ok := cause.(timeline.Resource)
-		if !ok || change.Source == c.name && change.Action != timeline.Updated {
+		if !ok {
 			return
 		}
-		if change.Source == c.name && change.Manager != "" {
+		own := c.isOf(trc.KeyOf(primary), change)
+		if own && change.Action != timeline.Updated {
+			return
+		}
+		if own && change.Manager != "" {
 			by = append(by, change.Manager)
 		}
 	}

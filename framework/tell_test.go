@@ -140,7 +140,10 @@ func TestAFinalizerThatOthersTakeOffIsTold(t *testing.T) {
 func TestEventsOfRunsAreCutAndCounted(t *testing.T) {
 	d := newDiary()
 	d.after = func(_ context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+		copied := page.DeepCopy()
+		page.Name, page.UID = "scribble", "scribble" // the copy is the author's; the event is about the primary
 		c.Event(framework.Normal, "Look", "Seen", "100%% %s", strings.Repeat("ü", 1000))
+		page = copied
 		page.Status.URL = "http://" + page.Spec.HTML
 		return framework.PatchStatus(page), nil
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/onsi/gomega/types"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	k8stypes "k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -124,6 +125,8 @@ var _ = Describe("G15 An object that does not fit its Go type", func() {
 	It("fails the reads of the primary whose secondary it is, and no others", func() {
 		op := w.operator(framework.OperatorOptions{Namespaces: []string{w.ns}})
 		var owned framework.Secondary[*Gadget]
+		referred := framework.Secondary[*Gadget]{Name: "referred"}
+		byName := func(page *Page) []k8stypes.NamespacedName { return []k8stypes.NamespacedName{{Name: page.Name}} }
 		type outcome struct {
 			Page  string
 			Found int
@@ -132,13 +135,15 @@ var _ = Describe("G15 An object that does not fit its Go type", func() {
 		runs := make(chan outcome, 100)
 		r := &pages{reconcile: func(_ context.Context, page *Page, c *pageContext) (pageUpdate, error) {
 			found, err := owned.List(c)
-			if _, other := owned.GetNamed(c, w.ns, page.Name); (err == nil) != (other == nil) {
-				err = errors.New("list and get disagree")
+			_, got := owned.GetNamed(c, w.ns, page.Name)
+			_, listed := referred.List(c)
+			if (err == nil) != (got == nil) || (err == nil) != (listed == nil) {
+				err = errors.New("the ways to read disagree")
 			}
 			runs <- outcome{page.Name, len(found), err}
 			return pageUpdate{}, err
 		}}
-		Expect(framework.Register(op, r, pageOptions{Secondaries: framework.Secondaries(&owned)})).To(Succeed())
+		Expect(framework.Register(op, r, pageOptions{Secondaries: framework.Secondaries(&owned, framework.Referred(&referred, byName))})).To(Succeed())
 		for name, spec := range map[string]any{"good": sized(1), "bad": bad} {
 			page := create(newPage(w.ns, name))
 			g := w.gadget(name, spec)

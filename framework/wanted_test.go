@@ -11,6 +11,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/discovery"
@@ -132,6 +133,7 @@ var _ = Describe("A primary of any kind", func() {
 			}
 			found, err := r.gadgets.pages.List(c)
 			g.Status.Seen = len(found)
+			c.Event(framework.Normal, "Count", "Counted", "there are %d", len(found))
 			return framework.PatchStatus(g), err
 		}
 		op := w.operator(framework.OperatorOptions{})
@@ -141,6 +143,16 @@ var _ = Describe("A primary of any kind", func() {
 		Eventually(w.seen("g")).Should(BeEquivalentTo(1))
 		Expect(op.Records("gadget")).To(HaveLen(1))
 		Expect(op.Records("gadget")[0].Key).To(Equal("g"))
+		Eventually(func() (about []string) { // those of what has no namespace are in default
+			list := &eventsv1.EventList{}
+			Expect(admin.List(ctx, list, client.InNamespace(metav1.NamespaceDefault))).To(Succeed())
+			for _, e := range list.Items {
+				if e.Regarding.APIVersion == w.version().String() {
+					about = append(about, e.Regarding.Name+" "+e.Note)
+				}
+			}
+			return about
+		}).Should(ConsistOf("g there are 1"))
 		Expect(admin.Delete(ctx, newPage(w.ns, "of-g"))).To(Succeed())
 		Eventually(func() string { return read(newPage(w.ns, "of-g")).Name }).ShouldNot(BeEmpty())
 		Expect(admin.Delete(ctx, w.gadget("g", nil))).To(Succeed())

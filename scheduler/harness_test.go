@@ -38,6 +38,13 @@ func (h *harness) note(format string, args ...any) {
 	h.runs = append(h.runs, fmt.Sprintf("%v ", time.Since(h.start))+fmt.Sprintf(format, args...))
 }
 
+// count is how many runs there were, the present one included.
+func (h *harness) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.runs)
+}
+
 func (h *harness) expect(t *testing.T, want ...string) {
 	t.Helper()
 	synctest.Wait()

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -237,13 +238,22 @@ func (s *Scheduler[K]) Forget(key K) {
 	s.armLocked()
 }
 
-// Imminent reports whether a further run of key is already certain to follow the present one at
-// once.
+// Imminent reports whether a further run of key is already certain to follow the present one, because of what
+// has happened since that began. Causes that [Options.Decide] calls needless bring none.
 func (s *Scheduler[K]) Imminent(key K) bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	state := s.core.keys[key]
-	return state != nil && state.pending != nil
+	if state == nil || state.pending == nil {
+		s.mu.Unlock()
+		return false
+	}
+	causes, more := slices.Clone(state.pending.causes), state.pending.more > 0
+	s.mu.Unlock()
+	if more || s.options.Decide == nil {
+		return true // those that were only counted cannot be asked about
+	}
+	// What was due when it arrived may have been explained since, as an echo by the answer that came after it.
+	return slices.ContainsFunc(causes, func(c timeline.Cause) bool { return s.options.Decide(key, c) })
 }
 
 // Retries reports whether a retry of key by the policy is to come. While [Result.Decided] is called, that is what

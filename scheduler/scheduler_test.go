@@ -15,7 +15,7 @@ import (
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
-func TestEventsDuringARunCauseOneFurtherRun(t *testing.T) {
+func TestC67EventsDuringARunCauseOneFurtherRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := start(t, scheduler.Options[string]{}, func(context.Context, string, scheduler.Run) scheduler.Result {
 			time.Sleep(time.Second)
@@ -65,7 +65,7 @@ func TestG06OneRunPerKeyAtAnyTime(t *testing.T) {
 	})
 }
 
-func TestG08FailuresFollowTheRetryLaw(t *testing.T) {
+func TestG08C68C79FailuresFollowTheRetryLaw(t *testing.T) {
 	exact := retry.Policy{Initial: time.Second, Factor: 2, Jitter: retry.NoJitter, MaxAttempts: 3}
 	fail := func(context.Context, string, scheduler.Run) scheduler.Result { return scheduler.Result{Err: errBroken} }
 
@@ -166,7 +166,7 @@ func TestG08PresetsAreExact(t *testing.T) {
 	}
 }
 
-func TestG07TimersAreNotLost(t *testing.T) {
+func TestG07C71C78TimersAreNotLost(t *testing.T) {
 	bubble(t, "a reschedule survives events", func(t *testing.T) {
 		asked := false
 		h := start(t, scheduler.Options[string]{}, func(context.Context, string, scheduler.Run) scheduler.Result {
@@ -292,7 +292,7 @@ func TestLiveChangesOvertakeTheInitialListWhichStillGetsItsTurn(t *testing.T) {
 	})
 }
 
-func TestC72EventsBeforeTheStartRunAfterIt(t *testing.T) {
+func TestC74EventsBeforeTheStartRunAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ran := make(chan string, 1)
 		s, err := scheduler.New(func(_ context.Context, key string, _ scheduler.Run) scheduler.Result {
@@ -319,7 +319,7 @@ func TestC72EventsBeforeTheStartRunAfterIt(t *testing.T) {
 	})
 }
 
-func TestG19StopIsBounded(t *testing.T) {
+func TestG19C72StopIsBounded(t *testing.T) {
 	bubble(t, "a run may finish within the grace period, nothing new starts", func(t *testing.T) {
 		finished := false
 		h := start(t, scheduler.Options[string]{Concurrency: 1, Grace: 10 * time.Second}, func(ctx context.Context, _ string, _ scheduler.Run) scheduler.Result {

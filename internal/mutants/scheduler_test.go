@@ -257,4 +257,20 @@ var ofScheduler = []mutant{
 		new:    "		if s.phase != running && s.phase != ending {\n",
 		kills:  []suite{{folder: "scheduler", run: "TestG07"}},
 	},
+	{
+		name:   "a run is imminent that what the present one has explained asked for",
+		breaks: "G07: what is left to the next run is not lost",
+		file:   "scheduler/scheduler.go",
+		old:    "	if more || s.options.Decide == nil {\n",
+		new:    "	if more || s.options.Decide == nil || len(causes) > 0 {\n",
+		kills:  []suite{{folder: "scheduler", run: "Imminent"}},
+	},
+	{
+		name:   "a success leaves the retry that was due",
+		breaks: "C70: success resets the retry state and cancels its timer",
+		file:   "scheduler/machine.go",
+		old:    "	default:\n		s.retry.Reset()\n		s.clear(retrySlot)\n",
+		new:    "	default:\n		s.retry.Reset()\n",
+		kills:  []suite{{folder: "scheduler", run: "TestC70"}},
+	},
 }
