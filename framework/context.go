@@ -3,11 +3,13 @@ package framework
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/scheduler"
@@ -23,10 +25,12 @@ type Context[P Object] struct {
 	primary    P
 	run        scheduler.Run
 	write      *writer
-	logger     logr.Logger
 	gone       bool
 	ended      atomic.Bool
-	life       context.Context // ends when the operator stops, not with the run's deadline
+	life       lifetime
+
+	logging sync.Once // guards making logger
+	logger  logr.Logger
 }
 
 var (
@@ -66,7 +70,13 @@ func (c *Context[P]) NextRunImminent() bool { return c.controller.scheduler.Immi
 
 // Logger returns the run's logger, which carries controller, controllerGroup, controllerKind,
 // namespace, name and reconcileID. It is also in the ctx of the run.
-func (c *Context[P]) Logger() logr.Logger { return c.logger }
+func (c *Context[P]) Logger() logr.Logger {
+	c.logging.Do(func() {
+		values := append(c.controller.logValues(c.key), "reconcileID", string(uuid.NewUUID()))
+		c.logger = c.controller.operator.logger.WithValues(values...)
+	})
+	return c.logger
+}
 
 // Live reads an object of T's type from the API server, consistently, past all caches: one request.
 // Use it where a cached answer will not do even though it is at least as new as the controller's own

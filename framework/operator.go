@@ -317,7 +317,7 @@ func (op *Operator) Writer(fieldManager string) Writes {
 	if fieldManager == "" {
 		fieldManager = op.options.Name
 	}
-	return &writer{cluster: op.cluster, fieldManager: fieldManager, mode: ByApply}
+	return &writer{manner: &manner{cluster: op.cluster, fieldManager: fieldManager, mode: ByApply}}
 }
 
 // Records returns the newest runs of the named controller, oldest first; see

@@ -288,8 +288,19 @@ func (w *writer) end() []timeline.Request {
 	return slices.Clip(w.requests)
 }
 
+// closing is what to call once the causes that arrived during the run are decided: nothing, if no cache was told
+// anything, as nothing is proven then.
+func (w *writer) closing() func() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.written) == 0 {
+		return nil
+	}
+	return w.close
+}
+
 // close forgets what the server has proven, once what is on its way to the scheduler has arrived: until
-// then it explains it. It is called when the causes that arrived during the run are decided.
+// then it explains it.
 func (w *writer) close() {
 	w.mu.Lock()
 	var stores []*sharedStore

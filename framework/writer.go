@@ -35,19 +35,25 @@ type Writes interface {
 	writer() *writer
 }
 
-// writer sends the writes of one run, and lays their answers over the caches before it returns them.
-type writer struct {
+// manner is how a controller writes, or who writes outside of its runs.
+type manner struct {
 	cluster      *cluster
 	fieldManager string
 	// mode is how secondaries are written by Apply.
 	mode WriteMode
-	// owner is the primary, for OwnedByPrimary; nil outside of a run.
-	owner    Object
+	// ownerGVK is the kind of the primaries; empty outside of runs.
 	ownerGVK schema.GroupVersionKind
-	// ownerGone says that the owner does not exist any more.
-	ownerGone bool
 	// finalizer is the controller's, empty if it has none.
 	finalizer string
+}
+
+// writer sends the writes of one run, and lays their answers over the caches before it returns them.
+type writer struct {
+	*manner
+	// owner is the primary, for OwnedByPrimary; nil outside of a run.
+	owner Object
+	// ownerGone says that the owner does not exist any more.
+	ownerGone bool
 	// page takes the proven writes of the run; nil outside of one.
 	page *trc.Page
 	// term is the time in office in which the run began, nil if there is no election.

@@ -26,7 +26,7 @@ var ofFramework = []mutant{
 		name:   "what is proven is forgotten when the run returns",
 		breaks: "G05: own writes cause no further run",
 		file:   "framework/run.go",
-		old:    "		if result.Decided = rc.write.close; !returns {\n",
+		old:    "		if result.Decided = rc.write.closing(); !returns {\n",
 		new:    "		if !returns || rc.write != nil {\n",
 		kills:  specs("Own writes O1 O2 G05"),
 	},
