@@ -1,13 +1,16 @@
 package framework
 
 import (
+	"context"
 	"fmt"
 	"hash/maphash"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -128,6 +131,15 @@ func RecordAllocations(op *Operator, r timeline.Record) float64 {
 func NoteAllocations(store *trc.Store, o Object) float64 {
 	w := &writer{}
 	return testing.AllocsPerRun(100, func() { w.noteRequest(write{verb: "apply"}); w.noteReads(store, o) })
+}
+
+// RunAllocations is how often a whole run of a primary allocates, from where the scheduler calls it.
+func RunAllocations(op *Operator, primary types.NamespacedName, cause timeline.Cause) float64 {
+	c := op.controllers[0].(interface {
+		reconcile(life context.Context, key trc.Key, run scheduler.Run) scheduler.Result
+	})
+	run := scheduler.Run{Causes: []timeline.Cause{cause}}
+	return testing.AllocsPerRun(100, func() { c.reconcile(context.Background(), primary, run) })
 }
 
 // Echoes is what is known of answers whose echo has not come.
