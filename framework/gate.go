@@ -13,7 +13,7 @@ import (
 type gate struct {
 	mu      sync.Mutex // guards below; a leaf
 	closed  map[string]int
-	inside  map[trc.Key]*lifetime
+	inside  map[*lifetime]trc.Key
 	refused map[trc.Key]bool // since it was closed
 	// watchdog comes no later than the first deadline inside. One serves all runs, as hardly any lasts so long.
 	watchdog *time.Timer
@@ -31,9 +31,9 @@ func (g *gate) enter(key trc.Key, run *lifetime) bool {
 		return false
 	}
 	if g.inside == nil {
-		g.inside = map[trc.Key]*lifetime{}
+		g.inside = map[*lifetime]trc.Key{}
 	}
-	g.inside[key] = run
+	g.inside[run] = key
 	if g.watchdog == nil {
 		g.watchdog = time.AfterFunc(run.limit, g.watch)
 	}
@@ -45,10 +45,10 @@ func (g *gate) isClosedLocked(key trc.Key) bool {
 	return len(g.closed) > 0 && (key.Namespace == "" || g.closed[""] > 0 || g.closed[key.Namespace] > 0)
 }
 
-func (g *gate) leave(key trc.Key) {
+func (g *gate) leave(run *lifetime) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	delete(g.inside, key)
+	delete(g.inside, run)
 }
 
 // close lets no run begin in namespaces any more, until open was called as often.
@@ -85,7 +85,7 @@ func (g *gate) open(namespaces []string) (refused []trc.Key) {
 func (g *gate) cancel(those func(trc.Key) bool) {
 	var ended []*lifetime
 	g.mu.Lock()
-	for key, run := range g.inside {
+	for run, key := range g.inside {
 		if those(key) {
 			ended = append(ended, run)
 		}
@@ -101,7 +101,7 @@ func (g *gate) watch() {
 	g.mu.Lock()
 	var late []*lifetime
 	var next time.Duration
-	for _, run := range g.inside {
+	for run := range g.inside {
 		switch left := time.Until(run.deadline); {
 		case left <= 0:
 			late = append(late, run)
@@ -132,7 +132,7 @@ func (g *gate) overdue() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var keys []string
-	for key, run := range g.inside {
+	for run, key := range g.inside {
 		if time.Since(run.deadline) > overdueGrace {
 			keys = append(keys, key.String())
 		}

@@ -21,7 +21,7 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 	if !c.gate.enter(key, &rc.life) { // it will be offered again when the namespace is filled
 		return scheduler.Result{Gone: true}
 	}
-	defer c.gate.leave(key)
+	defer c.gate.leave(&rc.life)
 	shared, gone := c.departures.first(key), true
 	if shared == nil {
 		shared, gone = c.store.Get(key), false
@@ -136,7 +136,7 @@ func (c *controller[P]) newContext(life context.Context, key trc.Key, run schedu
 	rc.life.parent, rc.life.of = life, rc
 	rc.life.limit, rc.life.deadline = c.options.RunTimeout, time.Now().Add(c.options.RunTimeout)
 	w.manner, w.noting = &c.manner, c.keepsRecords()
-	w.page, w.term = c.operator.cluster.ledger.Open(c.ledgerWriter(key)), c.operator.cluster.office.current()
+	w.run, w.term = c.ledgerWriter(key), c.operator.cluster.office.current()
 	return rc
 }
 

@@ -54,8 +54,8 @@ type writer struct {
 	owner Object
 	// ownerGone says that the owner does not exist any more.
 	ownerGone bool
-	// page takes the proven writes of the run; nil outside of one.
-	page *trc.Page
+	// run is who writes in a run; empty outside of one.
+	run trc.Writer
 	// term is the time in office in which the run began, nil if there is no election.
 	term *term
 
@@ -66,6 +66,8 @@ type writer struct {
 
 	mu       sync.Mutex // guards everything below; a leaf
 	requests []timeline.Request
+	// page takes the proven writes of the run; nil until there is one.
+	page *trc.Page
 	// written are the kinds that an answer was acknowledged for.
 	written map[schema.GroupVersionKind]bool
 	// unresolved are the writes of unknown fate.
@@ -76,6 +78,8 @@ type writer struct {
 }
 
 func (w *writer) writer() *writer { return w }
+
+func (w *writer) inRun() bool { return w.run != (trc.Writer{}) }
 
 // Apply makes the object exist with the fields it sets, and leaves other fields alone: a server-side
 // apply, or what [ControllerOptions.SecondaryWrites] says instead. desired is reduced to intent:

@@ -40,7 +40,7 @@ func (s *Scheduler[K]) take(life context.Context) (*keyState[K], Run, *term, ins
 		now := s.now()
 		if state, run, ok := s.core.take(now); ok {
 			s.begun++
-			s.active[state.key] = s.begun
+			s.active[state] = s.begun
 			s.armLocked()
 			s.callLocked()
 			return state, run, s.term, now
@@ -114,7 +114,7 @@ func (s *Scheduler[K]) finish(term *term, state *keyState[K], e end) {
 		s.mu.Lock()
 	}
 	s.core.release(state)
-	s.endedLocked(key)
+	s.endedLocked(state)
 	s.armLocked()
 	s.callLocked()
 	s.mu.Unlock()

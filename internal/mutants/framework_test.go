@@ -42,8 +42,8 @@ var ofFramework = []mutant{
 		name:   "what is proven is never forgotten",
 		breaks: "G16: no edge is left at quiescence",
 		file:   "framework/sending.go",
-		old:    "			w.page.Close()\n",
-		new:    "			w.page = nil\n",
+		old:    "			page.Close()\n",
+		new:    "			_ = page\n",
 		kills:  specs("Own writes G05"),
 	},
 	{

@@ -24,7 +24,7 @@ var ofLeader = []mutant{
 		name:   "a run writes in whatever term there is",
 		breaks: "G06: a run that ignored the loss of the lease cannot write when it comes back",
 		file:   "framework/leader_term.go",
-		old:    "	if w.page == nil {\n",
+		old:    "	if !w.inRun() {\n",
 		new:    "	if w.page != nil || w.page == nil {\n",
 		kills:  inVirtualTime("TestG06ARunOfAnEarlierTerm"),
 	},
