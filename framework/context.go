@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -57,11 +58,15 @@ type RetryInfo struct {
 	Attempt int
 	// LastAttempt is true if the policy grants no further retry.
 	LastAttempt bool
+	// BackOffLeft is how long after the start of this run the retry of an earlier failure is due that an event has
+	// brought this run before: if it fails, too, the retry comes then all the same. 0 if none is waited for, as
+	// before the first failure and in the retry itself.
+	BackOffLeft time.Duration
 }
 
 // Retry tells which attempt this run is.
 func (c *Context[P]) Retry() RetryInfo {
-	return RetryInfo{Attempt: c.run.Attempt, LastAttempt: c.run.LastAttempt}
+	return RetryInfo{Attempt: c.run.Attempt, LastAttempt: c.run.LastAttempt, BackOffLeft: c.run.BackOffLeft}
 }
 
 // NextRunImminent reports whether a further run is already certain to follow this one, so that, say,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"hash/maphash"
+	"reflect"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
@@ -140,6 +141,15 @@ func RunAllocations(op *Operator, primary types.NamespacedName, cause timeline.C
 	})
 	run := scheduler.Run{Causes: []timeline.Cause{cause}}
 	return testing.AllocsPerRun(100, func() { c.reconcile(context.Background(), primary, run) })
+}
+
+// HasHidden tells whether an object's type holds unexported fields that are no JSON of its own.
+func HasHidden(o Object) bool { return hasHidden(reflect.TypeOf(o)) }
+
+// Holds tells whether a merge patch would change nothing of an object.
+func Holds(o Object, patch any) (bool, error) {
+	content, err := contentOf(o)
+	return holds(content, patch), err
 }
 
 // Echoes is what is known of answers whose echo has not come.

@@ -46,6 +46,9 @@ type Run struct {
 	Attempt int
 	// LastAttempt is true if the policy grants no retry should this run fail.
 	LastAttempt bool
+	// BackOffLeft is the time from the start of the run to the retry that it came before, which an event did; 0
+	// if none is waited for.
+	BackOffLeft time.Duration
 }
 
 // Result is what a run leaves.
