@@ -110,8 +110,12 @@ func Live[T Object, P Object](ctx context.Context, c *Context[P], namespace, nam
 // Event publishes a Kubernetes event about the primary. action says what was done or tried, reason
 // why in one CamelCase word; both are for machines, note is for people. Repetitions are counted by
 // the events API instead of being stored one by one, with the note of the first; a note is cut at 1,024
-// bytes. It never blocks; events are best effort.
+// bytes. It never blocks; events are best effort. Once the run has ended, or the lease is lost in which it began, nothing
+// is published: what such a run decides does not come about.
 func (c *Context[P]) Event(kind EventKind, action, reason, note string, args ...any) {
+	if c.ended.Load() || c.write.deposed() {
+		return
+	}
 	c.controller.operator.event(c.controller.gvk, c.primary, kind, action, reason, note, args...)
 }
 

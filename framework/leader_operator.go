@@ -32,6 +32,7 @@ func (op *Operator) elect(ctx context.Context, stop func(), controllers []runner
 	op.pause(controllers)
 	op.election.begin = func(ctx context.Context) {
 		op.cluster.catchUp(ctx, op.options.LeaderElection.RenewDeadline, op.options.LeaderElection.RetryPeriod)
+		op.cluster.tellAllSetAside()
 		for _, c := range controllers {
 			c.resume()
 		}

@@ -152,7 +152,9 @@ func (c *controller[P]) lifecycle(ctx context.Context, rc *Context[P], shared tr
 	}
 	read := shared
 	if c.needsFinalizer(shared) {
-		c.tellOfFinalizer(shared, rc.run.Causes)
+		if !rc.write.deposed() {
+			c.tellOfFinalizer(shared, rc.run.Causes)
+		}
 		withFinalizer, err := c.addFinalizer(ctx, rc.write, shared)
 		if err != nil {
 			return scheduler.Result{}, err
