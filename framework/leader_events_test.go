@@ -33,6 +33,7 @@ func TestG06ARunWithoutTheLeasePublishesNoEvents(t *testing.T) {
 		goOn := make(chan struct{})
 		a := r.startWith("a", &pages{reconcile: func(ctx context.Context, _ *Page, c *pageContext) (pageUpdate, error) {
 			if runs++; runs > 1 {
+				time.Sleep(time.Second) // events of one moment have one name
 				c.Event(framework.Normal, "Run", "LaterTerm", "the run that came again")
 				return pageUpdate{}, nil
 			}

@@ -287,6 +287,22 @@ var ofFramework = []mutant{
 		kills:  []suite{{folder: "framework", run: "TestExhausted"}},
 	},
 	{
+		name:   "a deadline that nobody asks for passes unseen",
+		breaks: "G18: a run that is stuck is told of",
+		file:   "framework/gate.go",
+		old:    "		run.tell()\n",
+		new:    "		_ = run\n",
+		kills:  []suite{{folder: "framework", run: "TestARunThatGoesOnAfterItsDeadline"}},
+	},
+	{
+		name:   "the context of a run outlives it for who asks afterwards",
+		breaks: "G19: nothing goes on that a run has left",
+		file:   "framework/lifetime.go",
+		old:    "	if l.over {\n",
+		new:    "	if l.over && l.limit == 0 {\n",
+		kills:  []suite{{folder: "framework", run: "TestTheContextOfARunEnds"}},
+	},
+	{
 		name:   "reads outlive their run",
 		breaks: "G01: a read through a Context is one of its run",
 		file:   "framework/run.go",

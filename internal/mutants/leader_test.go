@@ -37,6 +37,22 @@ var ofLeader = []mutant{
 		kills:  inVirtualTime("TestG06ARunInFlight"),
 	},
 	{
+		name:   "a run of an earlier term publishes events",
+		breaks: "G06: what it decides does not come about",
+		file:   "framework/context.go",
+		old:    "	if c.ended.Load() || c.write.deposed() {\n		return\n",
+		new:    "	if c.ended.Load() {\n		return\n",
+		kills:  inVirtualTime("TestG06ARunWithoutTheLeasePublishes"),
+	},
+	{
+		name:   "who stands by publishes events",
+		breaks: "G06: who does not lead decides nothing",
+		file:   "framework/operator.go",
+		old:    "recorder != nil && op.cluster.office.may()",
+		new:    "recorder != nil",
+		kills:  specs("the one that leads tells"),
+	},
+	{
 		name:   "a create of unknown fate is repeated in a later term",
 		breaks: "G06: what another leader has undone is not done again",
 		file:   "framework/run.go",
