@@ -78,8 +78,8 @@ drift: generate manifests
 .PHONY: bench
 bench: ## Run the benchmarks.
 	go test -run '^$$' -bench . -benchmem ./...
-	EVENKEEL_FIGURES=1 go test -count=1 -run '^TestFigures$$' -v ./trc ./eventsource
-	cd benchmarks && EVENKEEL_FIGURES=1 go test -count=1 -run '^TestFigures$$' -v ./queues
+	EVENKEEL_FIGURES=1 go test -count=1 -p 1 -run '^TestFigures$$' -v ./trc ./eventsource
+	cd benchmarks && EVENKEEL_FIGURES=1 go test -count=1 -p 1 -run '^TestFigures$$' -v ./queues ./runs
 
 .PHONY: mutants
 mutants: sandbox ## Break the library in known ways: every one must be noticed by the tests.

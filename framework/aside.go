@@ -56,10 +56,23 @@ func (r *resource) listOneByOne(data []byte) (runtime.Object, error) {
 // reporter makes a Kubernetes event.
 type reporter func(gvk schema.GroupVersionKind, about Object, kind EventKind, action, reason, note string, args ...any)
 
-// setAside says that an object is set aside, where its owner looks and in the log.
+// setAside says that an object is set aside: in the log, and where its owner looks, which is for the instance that leads.
 func (c *cluster) setAside(gvk schema.GroupVersionKind, u *trc.Undecoded) {
 	c.logger.Error(u.Err, "an object does not fit its Go type and is set aside", "kind", gvk.String(),
 		"objectNamespace", u.GetNamespace(), "objectName", u.GetName())
+	c.tellSetAside(gvk, u)
+}
+
+// tellAllSetAside says so of what was set aside while standing by.
+func (c *cluster) tellAllSetAside() {
+	for _, s := range c.allStores() {
+		for _, u := range s.AllSetAside() {
+			c.tellSetAside(s.resource.gvk, u)
+		}
+	}
+}
+
+func (c *cluster) tellSetAside(gvk schema.GroupVersionKind, u *trc.Undecoded) {
 	c.event(gvk, u, Warning, "Decode", "SetAside", "it is left alone, and its finalizers stay, until it fits: %v", u.Err)
 }
 

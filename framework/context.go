@@ -3,11 +3,14 @@ package framework
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/scheduler"
@@ -23,10 +26,12 @@ type Context[P Object] struct {
 	primary    P
 	run        scheduler.Run
 	write      *writer
-	logger     logr.Logger
 	gone       bool
 	ended      atomic.Bool
-	life       context.Context // ends when the operator stops, not with the run's deadline
+	life       lifetime
+
+	logging sync.Once // guards making logger
+	logger  logr.Logger
 }
 
 var (
@@ -53,11 +58,15 @@ type RetryInfo struct {
 	Attempt int
 	// LastAttempt is true if the policy grants no further retry.
 	LastAttempt bool
+	// BackOffLeft is how long after the start of this run the retry of an earlier failure is due that an event has
+	// brought this run before: if it fails, too, the retry comes then all the same. 0 if none is waited for, as
+	// before the first failure and in the retry itself.
+	BackOffLeft time.Duration
 }
 
 // Retry tells which attempt this run is.
 func (c *Context[P]) Retry() RetryInfo {
-	return RetryInfo{Attempt: c.run.Attempt, LastAttempt: c.run.LastAttempt}
+	return RetryInfo{Attempt: c.run.Attempt, LastAttempt: c.run.LastAttempt, BackOffLeft: c.run.BackOffLeft}
 }
 
 // NextRunImminent reports whether a further run is already certain to follow this one, so that, say,
@@ -67,7 +76,13 @@ func (c *Context[P]) NextRunImminent() bool { return c.controller.scheduler.Immi
 
 // Logger returns the run's logger, which carries controller, controllerGroup, controllerKind,
 // namespace, name and reconcileID. It is also in the ctx of the run.
-func (c *Context[P]) Logger() logr.Logger { return c.logger }
+func (c *Context[P]) Logger() logr.Logger {
+	c.logging.Do(func() {
+		values := append(c.controller.logValues(c.key), "reconcileID", string(uuid.NewUUID()))
+		c.logger = c.controller.operator.logger.WithValues(values...)
+	})
+	return c.logger
+}
 
 // Live reads an object of T's type from the API server, consistently, past all caches: one request.
 // Use it where a cached answer will not do even though it is at least as new as the controller's own
@@ -96,8 +111,12 @@ func Live[T Object, P Object](ctx context.Context, c *Context[P], namespace, nam
 // Event publishes a Kubernetes event about the primary. action says what was done or tried, reason
 // why in one CamelCase word; both are for machines, note is for people. Repetitions are counted by
 // the events API instead of being stored one by one, with the note of the first; a note is cut at 1,024
-// bytes. It never blocks; events are best effort.
+// bytes. It never blocks; events are best effort. Once the run has ended, or the lease is lost in which it began, nothing
+// is published: what such a run decides does not come about.
 func (c *Context[P]) Event(kind EventKind, action, reason, note string, args ...any) {
+	if c.ended.Load() || c.write.deposed() {
+		return
+	}
 	c.controller.operator.event(c.controller.gvk, c.write.owner, kind, action, reason, note, args...)
 }
 

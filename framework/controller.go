@@ -30,6 +30,7 @@ type controller[P Object] struct {
 	cleaner      Cleaner[P]            // nil if the reconciler is none
 	errorHandler ErrorStatusHandler[P] // nil if the reconciler is none
 	filters      primaryFilters
+	manner       manner // of what runs write
 
 	resource  *resource
 	store     *sharedStore
@@ -45,7 +46,6 @@ type controller[P Object] struct {
 	// unresolved are the writes of unknown fate by primary: trc.Key to leftover, never empty.
 	unresolved sync.Map
 	departures departures // none unless ControllerOptions.AllEvents
-	inFlight   deadlines
 }
 
 func newController[P Object](op *Operator, reconciler Reconciler[P], options ControllerOptions[P]) (*controller[P], error) {
@@ -66,10 +66,20 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	c.errorHandler, _ = reconciler.(ErrorStatusHandler[P])
 	c.filters = c.guardedFilters()
 	c.options.Retry.Classify = c.guardedClassifier(options.Retry.Classify)
-	c.scheduler, err = scheduler.New(c.reconcile, scheduler.Options[trc.Key]{
+	c.manner = manner{
+		cluster: op.cluster, fieldManager: options.FieldManager, mode: options.SecondaryWrites, ownerGVK: gvk,
+	}
+	if c.cleaner != nil {
+		c.manner.finalizer = options.Finalizer
+	}
+	schedule := scheduler.Options[trc.Key]{
 		Concurrency: options.Concurrency, Retry: c.options.Retry, MaxInterval: options.MaxInterval, RateLimit: options.RateLimit,
 		Grace: op.options.Grace, Record: c.record, Decide: c.needsRun,
-	})
+	}
+	if c.recorder == nil && c.histories == nil && op.logger.GetSink() == nil {
+		schedule.Record = nil // nobody would read it
+	}
+	c.scheduler, err = scheduler.New(c.reconcile, schedule)
 	if err != nil {
 		err = fmt.Errorf("framework: controller %q: %w", c.name, err)
 	}
@@ -280,12 +290,13 @@ func (c *controller[P]) end() {
 		}
 	}
 	c.stops = nil
+	c.gate.rest()
 }
 
 func (c *controller[P]) run(ctx context.Context) error { return c.scheduler.Run(ctx) }
 func (c *controller[P]) pause() error                  { return c.scheduler.Pause() }
 func (c *controller[P]) resume()                       { c.scheduler.Resume() }
-func (c *controller[P]) overdue() []string             { return c.inFlight.passed() }
+func (c *controller[P]) overdue() []string             { return c.gate.overdue() }
 
 // sink is where the sources of a controller offer; eventsource and scheduler meet here and know
 // nothing of each other.

@@ -1,14 +1,18 @@
 package framework
 
 import (
+	"context"
 	"fmt"
 	"hash/maphash"
+	"reflect"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -129,6 +133,24 @@ func RecordAllocations(op *Operator, r timeline.Record) float64 {
 func NoteAllocations(store *trc.Store, o Object) float64 {
 	w := &writer{}
 	return testing.AllocsPerRun(100, func() { w.noteRequest(write{verb: "apply"}); w.noteReads(store, o) })
+}
+
+// RunAllocations is how often a whole run of a primary allocates, from where the scheduler calls it.
+func RunAllocations(op *Operator, primary types.NamespacedName, cause timeline.Cause) float64 {
+	c := op.controllers[0].(interface {
+		reconcile(life context.Context, key trc.Key, run scheduler.Run) scheduler.Result
+	})
+	run := scheduler.Run{Causes: []timeline.Cause{cause}}
+	return testing.AllocsPerRun(100, func() { c.reconcile(context.Background(), primary, run) })
+}
+
+// HasHidden tells whether an object's type holds unexported fields that are no JSON of its own.
+func HasHidden(o Object) bool { return hasHidden(reflect.TypeOf(o)) }
+
+// Holds tells whether a merge patch would change nothing of an object.
+func Holds(o Object, patch any) (bool, error) {
+	content, err := contentOf(o)
+	return holds(content, patch), err
 }
 
 // Echoes is what is known of answers whose echo has not come.

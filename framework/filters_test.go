@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/retry"
@@ -277,6 +279,29 @@ func TestC90ARunWithoutRetriesIsTheLastAttemptAtOnce(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestC95AnAuthorIsToldWhatIsLeftOfTheBackOff(t *testing.T) {
+	d := newDiary()
+	var infos []framework.RetryInfo
+	d.after = func(_ context.Context, _ *Page, c *pageContext) (pageUpdate, error) {
+		infos = append(infos, c.Retry())
+		return pageUpdate{}, errors.New("not yet")
+	}
+	policy := retry.Policy{Initial: 10 * time.Second, Jitter: retry.NoJitter}
+	inVirtualTime(t, d, pageOptions{Retry: policy, Secondaries: framework.Secondaries(&d.configMaps)}, func(v *virtual) {
+		v.createPage("p", "a")
+		v.pass(4 * time.Second)
+		page := v.page("p")
+		by := configMapOf(page, "by another") // an event that is none of the primary's
+		by.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(page, pageKind)}
+		v.create(by)
+		v.pass(8 * time.Second)
+		want := []framework.RetryInfo{{}, {Attempt: 1, BackOffLeft: 6 * time.Second}, {Attempt: 1}}
+		if !slices.Equal(infos, want) {
+			t.Errorf("told %+v, want %+v", infos, want)
+		}
+	})
 }
 
 func TestAnUpdateControlThatContradictsItselfFails(t *testing.T) {

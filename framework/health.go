@@ -6,10 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync"
 	"time"
-
-	"github.com/evenkeel/evenkeel/trc"
 )
 
 // Ready returns nil while the operator works or could at once: it is running, every controller has started, and no
@@ -75,39 +72,4 @@ func (op *Operator) Alive() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// deadlines are those of the runs in flight.
-type deadlines struct {
-	mu sync.Mutex // guards below; a leaf
-	of map[trc.Key]time.Time
-}
-
-func (d *deadlines) begin(key trc.Key, deadline time.Time) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.of == nil {
-		d.of = map[trc.Key]time.Time{}
-	}
-	d.of[key] = deadline
-}
-
-func (d *deadlines) end(key trc.Key) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	delete(d.of, key)
-}
-
-// passed are the keys whose deadline passed longer than the grace ago, sorted.
-func (d *deadlines) passed() []string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var keys []string
-	for key, deadline := range d.of {
-		if time.Since(deadline) > overdueGrace {
-			keys = append(keys, key.String())
-		}
-	}
-	slices.Sort(keys)
-	return keys
 }

@@ -62,7 +62,7 @@ func contentOf(o Object) (map[string]any, error) {
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		content, err = jsonForm(u.Object)
 	} else {
-		content, err = runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+		content, err = plainForm(o)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("framework: %T %s: %w", o, trc.KeyOf(o), err)

@@ -35,6 +35,7 @@ func (op *Operator) elect(ctx context.Context, stop func(), controllers []runner
 		if !op.cluster.office.may() || ctx.Err() != nil {
 			return // the lease was lost meanwhile, by the clock at least
 		}
+		op.cluster.tellAllSetAside()
 		for _, c := range controllers {
 			c.resume()
 		}

@@ -55,7 +55,7 @@ func (c *cluster) catchUpWith(ctx context.Context, s *sharedStore) error {
 	}
 	reads, ctx := errgroup.WithContext(ctx)
 	reads.SetLimit(catchUpReads)
-	reader := &writer{cluster: c}
+	reader := &writer{manner: &manner{cluster: c}}
 	for _, key := range behind {
 		reads.Go(func() error {
 			_, err := reader.readOneBack(ctx, write{resource: s.resource.writes, key: key})

@@ -53,7 +53,7 @@ func (w *writer) inOffice(ctx context.Context) (_ context.Context, done func(), 
 		return ctx, func() {}, true
 	}
 	t := w.term
-	if w.page == nil {
+	if !w.inRun() {
 		t = w.cluster.office.current()
 	}
 	if t == nil {

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
-	"sync"
 
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
@@ -197,93 +195,3 @@ func (c *controller[P]) closedNamespaces() []string { return c.gate.closedNow() 
 
 // errNamespacesChanged is the cause of the end of runs that [Operator.SetNamespaces] ends.
 var errNamespacesChanged = errors.New("framework: the namespaces of the operator have changed")
-
-// gate lets runs into namespaces. The zero value is open everywhere.
-type gate struct {
-	mu      sync.Mutex // guards below; a leaf
-	closed  map[string]int
-	inside  map[trc.Key]context.CancelCauseFunc
-	refused map[trc.Key]bool // since it was closed
-}
-
-// enter reports whether a run of a primary may begin; leave must be called at its end then.
-func (g *gate) enter(key trc.Key, cancel context.CancelCauseFunc) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.isClosedLocked(key) {
-		if g.refused == nil {
-			g.refused = map[trc.Key]bool{}
-		}
-		g.refused[key] = true
-		return false
-	}
-	if g.inside == nil {
-		g.inside = map[trc.Key]context.CancelCauseFunc{}
-	}
-	g.inside[key] = cancel
-	return true
-}
-
-func (g *gate) isClosed(key trc.Key) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.isClosedLocked(key)
-}
-
-func (g *gate) isClosedLocked(key trc.Key) bool {
-	// Primaries without a namespace read of all.
-	return len(g.closed) > 0 && (key.Namespace == "" || g.closed[""] > 0 || g.closed[key.Namespace] > 0)
-}
-
-func (g *gate) leave(key trc.Key) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.inside, key)
-}
-
-// close lets no run begin in namespaces any more, until open was called as often.
-func (g *gate) close(namespaces []string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, namespace := range namespaces {
-		if g.closed == nil {
-			g.closed = map[string]int{}
-		}
-		g.closed[namespace]++
-	}
-}
-
-// open returns the primaries that were refused and may be let in now.
-func (g *gate) open(namespaces []string) (refused []trc.Key) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for _, namespace := range namespaces {
-		if g.closed[namespace]--; g.closed[namespace] == 0 {
-			delete(g.closed, namespace)
-		}
-	}
-	for key := range g.refused {
-		if !g.isClosedLocked(key) {
-			refused = append(refused, key)
-			delete(g.refused, key)
-		}
-	}
-	return refused
-}
-
-// cancel ends those of the runs under way.
-func (g *gate) cancel(those func(trc.Key) bool) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for key, cancel := range g.inside {
-		if those(key) {
-			cancel(errNamespacesChanged)
-		}
-	}
-}
-
-func (g *gate) closedNow() []string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return slices.Sorted(maps.Keys(g.closed))
-}

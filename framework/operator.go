@@ -338,7 +338,7 @@ func (op *Operator) Writer(fieldManager string) Writes {
 	if fieldManager == "" {
 		fieldManager = op.options.Name
 	}
-	return &writer{cluster: op.cluster, fieldManager: fieldManager, mode: ByApply}
+	return &writer{manner: &manner{cluster: op.cluster, fieldManager: fieldManager, mode: ByApply}}
 }
 
 // Records returns the newest runs of the named controller, oldest first; see
@@ -371,13 +371,13 @@ func (op *Operator) startEvents(ctx context.Context) (stop func(), err error) {
 	return broadcaster.Shutdown, nil
 }
 
-// event publishes a Kubernetes event. It leaves the object's version out: events about several of them would not
-// count as repetitions.
+// event publishes a Kubernetes event, unless another instance leads: it is for that one to tell. It leaves the object's
+// version out: events about several of them would not count as repetitions.
 func (op *Operator) event(gvk schema.GroupVersionKind, about Object, kind EventKind, action, reason, note string, args ...any) {
 	op.mu.Lock()
 	recorder := op.recorder
 	op.mu.Unlock()
-	if recorder != nil {
+	if recorder != nil && op.cluster.office.may() {
 		apiVersion, kindOfObject := gvk.ToAPIVersionAndKind()
 		reference := &corev1.ObjectReference{
 			APIVersion: apiVersion, Kind: kindOfObject, Namespace: about.GetNamespace(), Name: about.GetName(), UID: about.GetUID(),

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -187,11 +186,11 @@ func statusDifference(read, returned Object) (patch map[string]any, ok bool, err
 	if !hadStatus || !hasStatus {
 		return nil, false, nil
 	}
-	from, err := runtime.DefaultUnstructuredConverter.ToUnstructured(before)
+	from, err := plainForm(before)
 	if err != nil {
 		return nil, true, err
 	}
-	to, err := runtime.DefaultUnstructuredConverter.ToUnstructured(after)
+	to, err := plainForm(after)
 	if err != nil {
 		return nil, true, err
 	}

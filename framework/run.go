@@ -5,9 +5,7 @@ import (
 	"errors"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/trc"
@@ -19,12 +17,11 @@ const errorStatusTime = 10 * time.Second
 // reconcile is the life of one run, from reading the primary to carrying out what the author asked
 // for. It is what the scheduler runs.
 func (c *controller[P]) reconcile(life context.Context, key trc.Key, run scheduler.Run) (result scheduler.Result) {
-	life, cancel := context.WithCancelCause(life)
-	defer cancel(nil)
-	if !c.gate.enter(key, cancel) { // it will be offered again when the namespace is filled
+	rc := c.newContext(life, key, run)
+	if !c.gate.enter(key, &rc.life) { // it will be offered again when the namespace is filled
 		return scheduler.Result{Gone: true}
 	}
-	defer c.gate.leave(key)
+	defer c.gate.leave(&rc.life)
 	shared, gone := c.departures.begin(key), true
 	if shared == nil {
 		shared, gone = c.store.Get(key), false
@@ -32,13 +29,11 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 	if shared == nil { // or set aside: then it will come back as an addition
 		return scheduler.Result{Gone: true}
 	}
-	c.inFlight.begin(key, time.Now().Add(c.options.RunTimeout))
-	defer c.inFlight.end(key)
-	rc := c.newContext(key, shared, run)
-	ctx, end := c.withDeadline(life, rc)
-	defer end()
-	rc.life, rc.gone, rc.write.ownerGone = life, gone, gone
-	ctx = logr.NewContext(ctx, rc.logger)
+	ctx := context.Context(&rc.life)
+	defer rc.life.end()
+	rc.gone, rc.write.ownerGone = gone, gone
+	// The primary as it was read stays as it is: the author's copy is made when it is known what the author gets to see.
+	rc.write.owner, rc.write.held = shared, shared
 	if !gone {
 		rc.write.noteReads(c.store.Store, shared)
 	}
@@ -55,19 +50,16 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 			rc.write.close() // nobody will get the result
 			return
 		}
-		failure, cutOff := result.Err, life.Err() != nil
-		result.Decided = func() {
-			rc.write.close()
-			if failure != nil && !cutOff {
-				c.followUp(rc, failure)
-			}
+		result.Decided = rc.write.closing()
+		if failure := result.Err; failure != nil && !rc.life.isCut() {
+			result.Decided = func() { rc.write.close(); c.followUp(rc, failure) }
 		}
 	}()
 	result, result.Err = c.goThrough(ctx, rc, shared)
 	returns = true
 	if onlyConflicts(result.Err) && ctx.Err() == nil {
 		// Not a failure, but a reason to look again; what there is to see has been read already.
-		rc.logger.V(1).Info("conflict, running again", "conflict", result.Err.Error())
+		rc.Logger().V(1).Info("conflict, running again", "conflict", result.Err.Error())
 		result.Err, result.Superseded = nil, true
 	}
 	if rc.cutOff() && result.Err != nil {
@@ -90,7 +82,7 @@ func (c *controller[P]) goThrough(ctx context.Context, rc *Context[P], shared tr
 // cutOff tells whether the run was ended for what is no failure of its own: its term in office is over, or what it
 // reads is no longer watched.
 func (c *Context[P]) cutOff() bool {
-	return c.write.deposed() || errors.Is(context.Cause(c.life), errNamespacesChanged)
+	return c.write.deposed() || errors.Is(c.life.cause(), errNamespacesChanged)
 }
 
 // resolve finds out what became of writes whose fate the last run of the primary could not learn, so that
@@ -147,21 +139,19 @@ func (c *controller[P]) keep(key trc.Key, left leftover) {
 	}
 }
 
-// newContext makes the context of a run over the primary as it was read, which stays as it is. The author's
-// copy of it is made when it is known what the author gets to see.
-func (c *controller[P]) newContext(key trc.Key, read trc.Object, run scheduler.Run) *Context[P] {
-	values := append(c.logValues(key), "reconcileID", string(uuid.NewUUID()))
-	_, finalizer := c.finalizerName()
-	return &Context[P]{
-		controller: c, key: key, run: run,
-		logger: c.operator.logger.WithValues(values...),
-		write: &writer{
-			cluster: c.operator.cluster, fieldManager: c.options.FieldManager, mode: c.options.SecondaryWrites,
-			owner: read, ownerGVK: c.gvk, held: read, finalizer: finalizer, noting: c.keepsRecords(),
-			page: c.operator.cluster.ledger.Open(c.ledgerWriter(key)),
-			term: c.operator.cluster.office.current(),
-		},
-	}
+// newContext makes the context of a run, but for the primary.
+func (c *controller[P]) newContext(life context.Context, key trc.Key, run scheduler.Run) *Context[P] {
+	made := &struct { // in one piece, as there is one for every run
+		Context[P]
+		write writer
+	}{}
+	rc, w := &made.Context, &made.write
+	rc.controller, rc.key, rc.run, rc.write = c, key, run, w
+	rc.life.parent, rc.life.of = life, rc
+	rc.life.limit, rc.life.deadline = c.options.RunTimeout, time.Now().Add(c.options.RunTimeout)
+	w.manner, w.noting = &c.manner, c.keepsRecords()
+	w.run, w.term = c.ledgerWriter(key), c.operator.cluster.office.current()
+	return rc
 }
 
 // lifecycle decides between cleanup and reconcile, and sees to the finalizer before the author's first
@@ -176,7 +166,9 @@ func (c *controller[P]) lifecycle(ctx context.Context, rc *Context[P], shared tr
 	}
 	read := shared
 	if c.needsFinalizer(shared) {
-		c.tellOfFinalizer(shared, rc.run.Causes)
+		if !rc.write.deposed() {
+			c.tellOfFinalizer(shared, rc.run.Causes)
+		}
 		withFinalizer, err := c.addFinalizer(ctx, rc.write, shared)
 		if err != nil {
 			return scheduler.Result{}, err
@@ -245,10 +237,10 @@ func (c *controller[P]) failed(ctx context.Context, rc *Context[P], read trc.Obj
 	if c.errorHandler == nil || onlyConflicts(failure) || rc.cutOff() {
 		return scheduler.Result{}, failure
 	}
-	if ctx.Err() != nil && rc.life.Err() == nil {
+	if ctx.Err() != nil && rc.life.whole().Err() == nil {
 		// The run's own deadline has passed; that, too, is to be shown.
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(logr.NewContext(rc.life, rc.logger), errorStatusTime)
+		ctx, cancel = context.WithTimeout(rc.life.whole(), errorStatusTime)
 		defer cancel()
 	}
 	control, err := c.callErrorStatus(ctx, rc, failure)
@@ -269,7 +261,7 @@ func (c *controller[P]) failed(ctx context.Context, rc *Context[P], read trc.Obj
 		}
 	}
 	if control.noRetry {
-		rc.logger.V(1).Info("failure handled by ErrorStatus", "error", failure.Error())
+		rc.Logger().V(1).Info("failure handled by ErrorStatus", "error", failure.Error())
 		return scheduler.Result{RescheduleAfter: control.rescheduleIn}, nil
 	}
 	return scheduler.Result{}, failure

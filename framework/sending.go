@@ -100,8 +100,8 @@ func (w *writer) readOtherVersions(ctx context.Context, q write) error {
 // explained already.
 func (w *writer) take(q write, got answer) error {
 	gvk, proof := q.resource.gvk, q.proof(got)
-	if w.page != nil && !q.options.unfiltered && (proof.Created || proof.Base != "") && w.cluster.comparable(gvk) {
-		w.page.Record(trc.Edge{UID: got.GetUID(), From: proof.Base, To: got.GetResourceVersion()})
+	if w.inRun() && !q.options.unfiltered && (proof.Created || proof.Base != "") && w.cluster.comparable(gvk) {
+		w.record(trc.Edge{UID: got.GetUID(), From: proof.Base, To: got.GetResourceVersion()})
 		w.noteProof(got, proof)
 	}
 	if err := w.acknowledge(gvk, got.Object, proof); err != nil {
@@ -111,6 +111,17 @@ func (w *writer) take(q write, got answer) error {
 		w.follow(q, got.Object)
 	}
 	return nil
+}
+
+// record notes what is proven.
+func (w *writer) record(edge trc.Edge) {
+	w.mu.Lock()
+	if w.page == nil {
+		w.page = w.cluster.ledger.Open(w.run)
+	}
+	page := w.page
+	w.mu.Unlock()
+	page.Record(edge)
 }
 
 // acknowledge lays what the server said of an object over the caches of its kind.
@@ -202,7 +213,7 @@ func (w *writer) refused(ctx context.Context, q write, lost bool, refusal error)
 // create may still be on its way; and without the read nothing is known: then the next run begins with it.
 func (w *writer) unknown(ctx context.Context, q write, lost bool, fate error) error {
 	_, readErr := w.readBack(ctx, q)
-	if w.page != nil && !q.options.dryRun && (readErr != nil || (q.creates && (lost || !hasFailed(fate)))) {
+	if w.inRun() && !q.options.dryRun && (readErr != nil || (q.creates && (lost || !hasFailed(fate)))) {
 		w.mu.Lock()
 		w.unresolved = append(w.unresolved, q)
 		w.mu.Unlock()
@@ -299,20 +310,34 @@ func (w *writer) end() []timeline.Request {
 	return slices.Clip(w.requests)
 }
 
+// closing is what to call once the causes that arrived during the run are decided: nothing, if nothing is proven.
+func (w *writer) closing() func() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.page == nil {
+		return nil
+	}
+	return w.close
+}
+
 // close forgets what the server has proven, once what is on its way to the scheduler has arrived: until
-// then it explains it. It is called when the causes that arrived during the run are decided.
+// then it explains it.
 func (w *writer) close() {
 	w.mu.Lock()
 	var stores []*sharedStore
 	for gvk := range w.written {
 		stores = append(stores, w.cluster.storesOf(gvk)...)
 	}
+	page := w.page
 	w.mu.Unlock()
+	if page == nil {
+		return
+	}
 	left := new(atomic.Int32)
 	left.Store(int32(len(stores)) + 1)
 	done := func() {
 		if left.Add(-1) == 0 {
-			w.page.Close()
+			page.Close()
 		}
 	}
 	for _, s := range stores {

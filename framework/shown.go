@@ -185,7 +185,7 @@ func (c *cluster) convert(o Object, form form, gvk schema.GroupVersionKind) (Obj
 	if form == metadataForm {
 		return metadataOf(o, gvk), nil
 	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	content, err := plainForm(o)
 	if err != nil {
 		return nil, fmt.Errorf("framework: %s %s: %w", gvk.Kind, trc.KeyOf(o), err)
 	}

@@ -1,9 +1,7 @@
 package framework
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -44,29 +42,6 @@ func shortened(note string) string {
 
 func (c *controller[P]) warn(about trc.Object, reason, note string, args ...any) {
 	c.operator.event(c.gvk, about, Warning, "Reconcile", reason, note, args...)
-}
-
-// errRunTimeout is the cause of the end of a run's context.
-var errRunTimeout = errors.New("framework: the run exceeded ControllerOptions.RunTimeout")
-
-// withDeadline gives a run its time. If it is still going on after that, this is logged: it may be stuck.
-func (c *controller[P]) withDeadline(life context.Context, rc *Context[P]) (_ context.Context, end func()) {
-	ctx, cancel := context.WithTimeoutCause(life, c.options.RunTimeout, fmt.Errorf("%w of %v", errRunTimeout, c.options.RunTimeout))
-	unwatch := context.AfterFunc(ctx, func() {
-		if errors.Is(context.Cause(ctx), errRunTimeout) {
-			rc.logger.Info("the run has exceeded its deadline", "timeout", c.options.RunTimeout.String())
-		}
-	})
-	return ctx, func() { unwatch(); cancel() }
-}
-
-// withTimeout says in a failure that the run had exceeded its deadline.
-func withTimeout(ctx context.Context, failure error) error {
-	cause := context.Cause(ctx)
-	if failure == nil || !errors.Is(cause, errRunTimeout) || errors.Is(failure, errRunTimeout) {
-		return failure
-	}
-	return fmt.Errorf("%w (%w)", failure, cause)
 }
 
 // wasLast tells whether no retry follows a failure, once that is decided: how much of a time is left, and whether a

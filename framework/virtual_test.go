@@ -35,6 +35,12 @@ type virtual struct {
 // inVirtualTime runs a test with an operator that runs until the test returns.
 func inVirtualTime(t *testing.T, r framework.Reconciler[*Page], options pageOptions, test func(v *virtual)) {
 	t.Helper()
+	inVirtualTimeWith(t, framework.OperatorOptions{}, r, options, test)
+}
+
+// inVirtualTimeWith does so with options of the operator.
+func inVirtualTimeWith(t *testing.T, o framework.OperatorOptions, r framework.Reconciler[*Page], options pageOptions, test func(v *virtual)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		model := newModel(t)
 		v := &virtual{t: t, model: model}
@@ -42,7 +48,8 @@ func inVirtualTime(t *testing.T, r framework.Reconciler[*Page], options pageOpti
 		v.admin, err = client.New(model.Config(), client.Options{Scheme: scheme})
 		noError(t, err)
 		model.Intercept(v.intercept)
-		v.op, err = framework.NewOperator(model.Config(), framework.OperatorOptions{Scheme: scheme, Name: "virtual", Grace: -1})
+		o.Scheme, o.Name, o.Grace = scheme, "virtual", -1
+		v.op, err = framework.NewOperator(model.Config(), o)
 		noError(t, err)
 		options.KeepRecords = 1000
 		noError(t, framework.Register(v.op, r, options))

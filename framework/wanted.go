@@ -3,8 +3,8 @@ package framework
 import (
 	"maps"
 	"reflect"
+	"slices"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -45,20 +45,27 @@ func wantedOf(content map[string]any) map[string]any {
 	return wanted
 }
 
-// holds tells whether a merge patch would change nothing of content.
+// holds tells whether a merge patch would change nothing of content. Both are JSON: no Go types of an author's get
+// here. A list is replaced whole, but the server may fill defaults into its elements.
 func holds(content, patch any) bool {
-	changes, isMap := patch.(map[string]any)
-	if !isMap {
-		return equality.Semantic.DeepEqual(content, patch)
-	}
-	now, _ := content.(map[string]any)
-	for field, change := range changes {
-		if change == nil && now[field] == nil {
-			continue
-		}
-		if !holds(now[field], change) {
+	switch change := patch.(type) {
+	case map[string]any:
+		now, isMap := content.(map[string]any)
+		if !isMap && len(change) > 0 && content != nil {
 			return false
 		}
+		for field, wanted := range change {
+			if wanted == nil && now[field] == nil {
+				continue
+			}
+			if !holds(now[field], wanted) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		now, isList := content.([]any)
+		return (isList || len(change) == 0 && content == nil) && slices.EqualFunc(now, change, holds)
 	}
-	return true
+	return reflect.DeepEqual(content, patch)
 }

@@ -35,21 +35,27 @@ type Writes interface {
 	writer() *writer
 }
 
-// writer sends the writes of one run, and lays their answers over the caches before it returns them.
-type writer struct {
+// manner is how a controller writes, or who writes outside of its runs.
+type manner struct {
 	cluster      *cluster
 	fieldManager string
 	// mode is how secondaries are written by Apply.
 	mode WriteMode
-	// owner is the primary, for OwnedByPrimary; nil outside of a run.
-	owner    Object
+	// ownerGVK is the kind of the primaries; empty outside of runs.
 	ownerGVK schema.GroupVersionKind
-	// ownerGone says that the owner does not exist any more.
-	ownerGone bool
 	// finalizer is the controller's, empty if it has none.
 	finalizer string
-	// page takes the proven writes of the run; nil outside of one.
-	page *trc.Page
+}
+
+// writer sends the writes of one run, and lays their answers over the caches before it returns them.
+type writer struct {
+	*manner
+	// owner is the primary, for OwnedByPrimary; nil outside of a run.
+	owner Object
+	// ownerGone says that the owner does not exist any more.
+	ownerGone bool
+	// run is who writes in a run; empty outside of one.
+	run trc.Writer
 	// term is the time in office in which the run began, nil if there is no election.
 	term *term
 
@@ -60,6 +66,8 @@ type writer struct {
 
 	mu       sync.Mutex // guards everything below; a leaf
 	requests []timeline.Request
+	// page takes the proven writes of the run; nil until there is one.
+	page *trc.Page
 	// written are the kinds that an answer was acknowledged for.
 	written map[schema.GroupVersionKind]bool
 	// unresolved are the writes of unknown fate.
@@ -70,6 +78,8 @@ type writer struct {
 }
 
 func (w *writer) writer() *writer { return w }
+
+func (w *writer) inRun() bool { return w.run != (trc.Writer{}) }
 
 // Apply makes the object exist with the fields it sets, and leaves other fields alone: a server-side
 // apply, or what [ControllerOptions.SecondaryWrites] says instead. desired is reduced to intent:

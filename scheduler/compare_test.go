@@ -59,7 +59,8 @@ func (w *world) begun(t *rapid.T, s started) {
 	if len(got) != len(causes) || got[len(got)-1] != causes[len(causes)-1] || (len(got) <= 64 && !slices.Equal(got, causes)) {
 		t.Fatalf("%s began because of\n\t%q\nwant\n\t%q", s.key, got, causes)
 	}
-	if s.run.Waited != want.Waited || s.run.Attempt != want.Attempt || s.run.LastAttempt != want.LastAttempt {
+	if s.run.Waited != want.Waited || s.run.Attempt != want.Attempt || s.run.LastAttempt != want.LastAttempt ||
+		s.run.BackOffLeft != want.BackOffLeft {
 		t.Fatalf("G08: %s began as %+v, want %+v", s.key, s.run, want)
 	}
 }

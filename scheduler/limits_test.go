@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"context"
 	"runtime"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -200,5 +201,31 @@ func TestG07ARequestedTimeSurvivesRunsThatAreSupersededAgainAndAgain(t *testing.
 		time.Sleep(2 * time.Minute)
 		h.expect(t, "0s a: manual by test", "0s a: manual by test",
 			"0s a: rescheduled after 0s", "10ms a: rescheduled after 10ms", "1m0s a: rescheduled after 1m0s")
+	})
+}
+
+func TestC95ARunIsToldWhatIsLeftOfTheBackOff(t *testing.T) {
+	exact := retry.Policy{Initial: time.Second, Factor: 2, Jitter: retry.NoJitter}
+	synctest.Test(t, func(t *testing.T) {
+		var left []time.Duration
+		h := start(t, scheduler.Options[string]{Retry: exact}, func(_ context.Context, _ string, r scheduler.Run) scheduler.Result {
+			if left = append(left, r.BackOffLeft); len(left) > 4 {
+				return scheduler.Result{}
+			}
+			return scheduler.Result{Err: errBroken}
+		})
+		offerAfter := func(d time.Duration) {
+			time.Sleep(d)
+			h.Offer("a", event())
+		}
+		offerAfter(0)                       // before the first delay
+		offerAfter(400 * time.Millisecond)  // within the first, of 1 s, which comes and fails, too
+		offerAfter(1600 * time.Millisecond) // within the next, of 2 s, which succeeds
+		offerAfter(time.Minute)
+		synctest.Wait()
+		h.expect(t, "0s a: manual by test", "400ms a: manual by test", "1s a: retry 1", "2s a: manual by test", "3s a: retry 2", "1m2s a: manual by test")
+		if want := []time.Duration{0, 600 * time.Millisecond, 0, time.Second, 0, 0}; !slices.Equal(left, want) {
+			t.Errorf("told %v, want %v", left, want)
+		}
 	})
 }

@@ -122,7 +122,11 @@ func (o *oracle) begin(k *modelKey) (causes []string, run scheduler.Run) {
 	k.old, k.oldSince = k.causes, k.since
 	k.causes, k.renewed = nil, false
 	last := o.policy.MaxAttempts == retry.NoRetry || (o.policy.MaxAttempts > 0 && k.attempts >= o.policy.MaxAttempts)
-	return told(k.old), scheduler.Run{Waited: o.now.Sub(k.oldSince), Attempt: k.attempts, LastAttempt: last}
+	var left time.Duration
+	if !k.retryAt.IsZero() {
+		left = k.retryAt.Sub(o.now)
+	}
+	return told(k.old), scheduler.Run{Waited: o.now.Sub(k.oldSince), Attempt: k.attempts, LastAttempt: last, BackOffLeft: left}
 }
 
 // told is 64 causes and the number of the others.

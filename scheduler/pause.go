@@ -52,9 +52,9 @@ func (s *Scheduler[K]) Pause() error {
 	defer s.mu.Unlock()
 	s.waiting = slices.DeleteFunc(s.waiting, func(p *pause) bool { return p == waiting })
 	var keys []K
-	for key, run := range s.active {
+	for state, run := range s.active {
 		if run <= waiting.last {
-			keys = append(keys, key)
+			keys = append(keys, state.key)
 		}
 	}
 	if len(keys) == 0 {
@@ -97,9 +97,9 @@ func (s *Scheduler[K]) Resume() {
 }
 
 // endedLocked notes that the run of a key has ended.
-func (s *Scheduler[K]) endedLocked(key K) {
-	run := s.active[key]
-	delete(s.active, key)
+func (s *Scheduler[K]) endedLocked(state *keyState[K]) {
+	run := s.active[state]
+	delete(s.active, state)
 	s.waiting = slices.DeleteFunc(s.waiting, func(p *pause) bool {
 		if run > p.last {
 			return false

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 )
@@ -69,7 +67,11 @@ func (s *Scheduler[K]) stuckError() error {
 	if len(s.active) == 0 {
 		return nil
 	}
-	return stuck(slices.Collect(maps.Keys(s.active)))
+	var keys []K
+	for state := range s.active {
+		keys = append(keys, state.key)
+	}
+	return stuck(keys)
 }
 
 func stuck[K comparable](keys []K) error {

@@ -47,6 +47,9 @@ type Run struct {
 	Attempt int
 	// LastAttempt is true if the policy grants no retry should this run fail.
 	LastAttempt bool
+	// BackOffLeft is the time from the start of the run to the retry that it came before, which an event did; 0
+	// if none is waited for.
+	BackOffLeft time.Duration
 }
 
 // Result is what a run leaves.
@@ -149,12 +152,12 @@ type Scheduler[K comparable] struct {
 	armed   instant // what the timer is set to, zero if it is not
 	started bool
 	stopped bool
-	begun   uint64          // the number of runs that have begun
-	ended   uint64          // the number of runs that have ended
-	active  map[K]uint64    // the runs in flight, by key: which of those begun
-	term    *term           // from the start until a pause, and from each resumption
-	waiting []*pause        // calls of Pause that wait for runs to end
-	runs    context.Context // ends all runs; from the start of Run
+	begun   uint64                  // the number of runs that have begun
+	ended   uint64                  // the number of runs that have ended
+	active  map[*keyState[K]]uint64 // the runs in flight: which of those begun
+	term    *term                   // from the start until a pause, and from each resumption
+	waiting []*pause                // calls of Pause that wait for runs to end
+	runs    context.Context         // ends all runs; from the start of Run
 }
 
 // New returns a scheduler for run, or an error naming every option that makes no sense. It accepts
@@ -176,7 +179,7 @@ func New[K comparable](run Func[K], options Options[K]) (*Scheduler[K], error) {
 	}
 	options.setDefaults()
 	s := &Scheduler[K]{
-		run: run, options: options, zero: time.Now().Add(-1), core: newMachine(options), active: map[K]uint64{},
+		run: run, options: options, zero: time.Now().Add(-1), core: newMachine(options), active: map[*keyState[K]]uint64{},
 	}
 	s.work.L = &s.mu
 	return s, nil

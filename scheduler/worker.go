@@ -22,34 +22,35 @@ func (s *Scheduler[K]) worker(life context.Context, workers *sync.WaitGroup) {
 		}
 	}()
 	for {
-		state, run, term := s.take(life)
+		state, run, term, began := s.take(life)
 		if term == nil {
 			stopped = true
 			return
 		}
-		s.execute(term, state, run)
+		s.execute(term, state, end{run: run, began: began})
 	}
 }
 
 // take waits for a due key; it returns no term once the scheduler stops, or is about to because the
 // context of its Run has ended.
-func (s *Scheduler[K]) take(life context.Context) (*keyState[K], Run, *term) {
+func (s *Scheduler[K]) take(life context.Context) (*keyState[K], Run, *term, instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for !s.stopped && life.Err() == nil {
-		if state, run, ok := s.core.take(s.now()); ok {
+		now := s.now()
+		if state, run, ok := s.core.take(now); ok {
 			s.begun++
-			s.active[state.key] = s.begun
+			s.active[state] = s.begun
 			s.armLocked()
 			s.callLocked()
-			return state, run, s.term
+			return state, run, s.term, now
 		}
 		s.resting++
 		s.work.Wait()
 		s.resting--
 		s.waking = false
 	}
-	return nil, Run{}, nil
+	return nil, Run{}, nil, 0
 }
 
 // PanicError is the failure of a run that panicked.
@@ -72,15 +73,15 @@ func NewPanicError(value any) *PanicError {
 var errExited = errors.New("scheduler: the run ended its goroutine (runtime.Goexit)")
 
 // execute runs a key and ends its run, however that ended.
-func (s *Scheduler[K]) execute(term *term, state *keyState[K], run Run) {
-	e := end{Result: Result{Err: errExited}, run: run, began: s.now()}
+func (s *Scheduler[K]) execute(term *term, state *keyState[K], e end) {
+	e.Result = Result{Err: errExited}
 	defer func() {
 		if value := recover(); value != nil {
 			e.Err, e.verdict = NewPanicError(value), retry.Verdict{}
 		}
 		s.finish(term, state, e)
 	}()
-	e.Result = s.run(term.ctx, state.key, run)
+	e.Result = s.run(term.ctx, state.key, e.run)
 	if e.Err != nil { // should the classifier panic, all else that the run left counts
 		e.verdict = s.options.Retry.Judge(e.Err)
 	}
@@ -89,20 +90,22 @@ func (s *Scheduler[K]) execute(term *term, state *keyState[K], run Run) {
 // finish decides the causes that arrived during the run, outside the lock, until none is undecided,
 // and then ends the run.
 func (s *Scheduler[K]) finish(term *term, state *keyState[K], e end) {
-	key, ended := state.key, s.now()
+	key := state.key
 	s.mu.Lock()
+	now := s.now() // the clock is dearer than all else here
+	ended := now
 	for s.options.Decide != nil && state.pending != nil {
 		undecided, forgot := s.core.unload(state), state.forgot
 		s.mu.Unlock()
 		undecided.keep(func(c timeline.Cause) bool { return s.options.Decide(key, c) })
 		e.kept.join(undecided)
 		s.mu.Lock()
-		if state.forgot > forgot {
+		if now = s.now(); state.forgot > forgot {
 			e.kept = batch{} // they were about a resource that is gone
 		}
 	}
 	e.cutOff = term.over
-	next := s.core.finish(s.now(), state, e)
+	next := s.core.finish(now, state, e)
 	s.ended++
 	if e.Decided != nil || s.options.Record != nil {
 		s.mu.Unlock()
@@ -110,7 +113,7 @@ func (s *Scheduler[K]) finish(term *term, state *keyState[K], e end) {
 		s.mu.Lock()
 	}
 	s.core.release(state)
-	s.endedLocked(key)
+	s.endedLocked(state)
 	s.armLocked()
 	s.callLocked()
 	s.mu.Unlock()
@@ -133,12 +136,13 @@ func record(run Run, result Result) timeline.Record {
 	r := timeline.Record{
 		Causes: run.Causes, Waited: run.Waited, Gate: run.Gate, Attempt: run.Attempt, Requests: result.Requests,
 	}
-	var panicked *PanicError
 	switch {
-	case errors.As(result.Err, &panicked):
-		r.Outcome, r.Err = timeline.Panicked, result.Err.Error()
 	case result.Err != nil:
-		r.Outcome, r.Err = timeline.Failed, result.Err.Error()
+		var panicked *PanicError
+		if r.Outcome = timeline.Failed; errors.As(result.Err, &panicked) {
+			r.Outcome = timeline.Panicked
+		}
+		r.Err = result.Err.Error()
 	case result.Gone:
 		r.Outcome = timeline.Gone
 	}

@@ -47,8 +47,17 @@ func newScheduler(t testing.TB, workers int, run func()) contender {
 
 // newQueue is controller-runtime's, with workers that do with it what its controllers do after a success.
 func newQueue(_ testing.TB, workers int, run func()) contender {
-	q := priorityqueue.New[types.NamespacedName](fmt.Sprint("benchmark-", queues.Add(1)))
-	var all sync.WaitGroup
+	q, all := newPriorityQueue(), &sync.WaitGroup{}
+	work(q, all, workers, run)
+	return contender{offer: func(key types.NamespacedName) { q.Add(key) }, stop: func() { q.ShutDown(); all.Wait() }}
+}
+
+func newPriorityQueue() priorityqueue.PriorityQueue[types.NamespacedName] {
+	return priorityqueue.New[types.NamespacedName](fmt.Sprint("benchmark-", queues.Add(1)))
+}
+
+// work starts the workers, which end when the queue is shut down.
+func work(q priorityqueue.PriorityQueue[types.NamespacedName], all *sync.WaitGroup, workers int, run func()) {
 	for range workers {
 		all.Go(func() {
 			for {
@@ -62,7 +71,6 @@ func newQueue(_ testing.TB, workers int, run func()) contender {
 			}
 		})
 	}
-	return contender{offer: func(key types.NamespacedName) { q.Add(key) }, stop: func() { q.ShutDown(); all.Wait() }}
 }
 
 var queues atomic.Int32 // that were made, as each needs a name

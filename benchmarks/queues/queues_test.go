@@ -203,33 +203,88 @@ func latency(t *testing.T) (p50, p99 time.Duration) {
 	return took[samples/2], took[samples*99/100]
 }
 
-// millionPending says what a million due keys cost.
+// millionPending prints what a million due keys cost: the memory of each while nothing is run yet, without the key's
+// text, and the time to take all in and then to run them with 16 workers. The peer's beside it.
 func millionPending(t *testing.T) {
-	const n = 1_000_000
-	all := keys(n)
+	all := keys(1_000_000)
+	ours := pendingCost(t, all, pendingScheduler)
+	theirs := pendingCost(t, all, pendingQueue)
+	fmt.Printf("figure pending_million_bytes_per_key %.0f\n", ours.bytes)
+	fmt.Printf("figure pending_million_seconds %.2f\n", ours.seconds())
+	fmt.Printf("figure pending_million_bytes_vs_priorityqueue %.2f\n", ours.bytes/theirs.bytes)
+	fmt.Printf("figure pending_million_seconds_vs_priorityqueue %.2f\n", ours.seconds()/theirs.seconds())
+	t.Logf("10⁶ keys pending: ours %v, the peer's %v", ours, theirs)
+}
+
+// pending holds back what it is offered until start.
+type pending struct {
+	contender
+	start func()
+	len   func() int
+}
+
+type backlog struct {
+	bytes       float64 // of each key
+	taken, runs time.Duration
+}
+
+func (b backlog) seconds() float64 { return (b.taken + b.runs).Seconds() }
+
+func (b backlog) String() string {
+	return fmt.Sprintf("taken in within %v, %.0f bytes each, all run within %v", b.taken, b.bytes, b.runs)
+}
+
+func pendingCost(t *testing.T, all []types.NamespacedName, make func(*testing.T, func()) pending) (b backlog) {
 	before := heap()
 	var left sync.WaitGroup
-	left.Add(n)
+	left.Add(len(all))
+	p := make(t, left.Done)
+	defer p.stop()
+	begin := time.Now()
+	for _, key := range all {
+		p.offer(key)
+	}
+	if n := p.len(); n != len(all) {
+		t.Errorf("%d keys are pending, want %d", n, len(all))
+	}
+	b.taken = time.Since(begin)
+	b.bytes = float64(heap()-before) / float64(len(all))
+	begin = time.Now()
+	p.start()
+	left.Wait()
+	b.runs = time.Since(begin)
+	return b
+}
+
+func pendingScheduler(t *testing.T, run func()) pending {
 	s, err := scheduler.New(func(context.Context, types.NamespacedName, scheduler.Run) scheduler.Result {
-		left.Done()
+		run()
 		return scheduler.Result{}
 	}, scheduler.Options[types.NamespacedName]{Concurrency: 16})
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := scheduler.Event{Cause: timeline.Manual{By: "benchmark"}}
-	begin := time.Now()
-	for _, key := range all {
-		s.Offer(key, e)
-	}
-	offered := time.Since(begin)
-	bytes := float64(heap()-before) / n
 	ctx, cancel := context.WithCancel(t.Context())
 	stopped := make(chan struct{})
-	begin = time.Now()
-	go func() { defer close(stopped); _ = s.Run(ctx) }()
-	left.Wait()
-	t.Logf("10⁶ keys pending: taken in within %v, %.0f bytes each, all run within %v", offered, bytes, time.Since(begin))
-	cancel()
-	<-stopped
+	e := scheduler.Event{Cause: timeline.Manual{By: "benchmark"}}
+	return pending{
+		contender: contender{
+			offer: func(key types.NamespacedName) { s.Offer(key, e) },
+			stop:  func() { cancel(); <-stopped },
+		},
+		start: func() { go func() { defer close(stopped); _ = s.Run(ctx) }() },
+		len:   s.Len,
+	}
+}
+
+func pendingQueue(_ *testing.T, run func()) pending {
+	q, all := newPriorityQueue(), &sync.WaitGroup{}
+	return pending{
+		contender: contender{
+			offer: func(key types.NamespacedName) { q.Add(key) },
+			stop:  func() { q.ShutDown(); all.Wait() },
+		},
+		start: func() { work(q, all, 16, run) },
+		len:   q.Len,
+	}
 }

@@ -42,8 +42,8 @@ var ofFramework = []mutant{
 		name:   "what is proven is never forgotten",
 		breaks: "G16: no edge is left at quiescence",
 		file:   "framework/sending.go",
-		old:    "			w.page.Close()\n",
-		new:    "			w.page = nil\n",
+		old:    "			page.Close()\n",
+		new:    "			_ = page\n",
 		kills:  specs("Own writes G05"),
 	},
 	{
@@ -317,6 +317,22 @@ var ofFramework = []mutant{
 		old:    "UID: about.GetUID(),\n",
 		new:    "UID: about.GetUID(), ResourceVersion: about.GetResourceVersion(),\n",
 		kills:  []suite{{folder: "framework", run: "TestExhausted"}},
+	},
+	{
+		name:   "a deadline that nobody asks for passes unseen",
+		breaks: "G18: a run that is stuck is told of",
+		file:   "framework/gate.go",
+		old:    "		run.tell()\n",
+		new:    "		_ = run\n",
+		kills:  []suite{{folder: "framework", run: "TestARunThatGoesOnAfterItsDeadline"}},
+	},
+	{
+		name:   "the context of a run outlives it for who asks afterwards",
+		breaks: "G19: nothing goes on that a run has left",
+		file:   "framework/lifetime.go",
+		old:    "	if l.over {\n",
+		new:    "	if l.over && l.limit == 0 {\n",
+		kills:  []suite{{folder: "framework", run: "TestTheContextOfARunEnds"}},
 	},
 	{
 		name:   "reads outlive their run",

@@ -1,0 +1,180 @@
+package runs_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/evenkeel/evenkeel/internal/apimodel"
+	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
+)
+
+// batch is how many keys there are, all of which are due at a time.
+const batch = 1_000
+
+// limit is what a run of ours may cost, as a part of the peer's.
+const limit = 0.5
+
+// serving returns an API server in memory with a batch of pages.
+func serving(t testing.TB) (*apimodel.Model, []types.NamespacedName) {
+	t.Helper()
+	kinds, err := apimodel.CustomResources("../../samples/webpage/config/crd/bases")
+	if err != nil {
+		t.Fatal(err)
+	}
+	model, err := apimodel.New(apimodel.Options{Kinds: kinds})
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin, err := dynamic.NewForConfig(model.Config())
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make([]types.NamespacedName, batch)
+	for i := range all {
+		all[i] = types.NamespacedName{Namespace: "default", Name: fmt.Sprintf("page-%05d", i)}
+		page := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"html": "<p>hello</p>"}}}
+		page.SetGroupVersionKind(v1.GroupVersion.WithKind("WebPage"))
+		page.SetName(all[i].Name)
+		pages := admin.Resource(v1.GroupVersion.WithResource("webpages")).Namespace(all[i].Namespace)
+		if _, err := pages.Create(t.Context(), page, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return model, all
+}
+
+// measured offers one event about each of a batch of keys, and waits for their runs.
+func measured(t testing.TB, make making, workers int) (round func(), stop func()) {
+	model, all := serving(t)
+	var left sync.WaitGroup
+	left.Add(len(all)) // of the first list
+	c := make(t, model, workers, left.Done)
+	left.Wait()
+	round = func() {
+		left.Add(len(all))
+		for _, key := range all {
+			c.offer(key)
+		}
+		left.Wait()
+	}
+	round()
+	return round, c.stop
+}
+
+var contenders = []struct {
+	name string
+	make making
+}{{"evenkeel", newOurs}, {"controller-runtime", newPeer}, {"controller-runtime-reading", newReadingPeer}}
+
+func TestAnEventIsOneRunAndNoRequest(t *testing.T) {
+	for _, contender := range contenders {
+		t.Run(contender.name, func(t *testing.T) {
+			model, all := serving(t)
+			var requests atomic.Int32
+			var left sync.WaitGroup
+			left.Add(len(all))
+			c := contender.make(t, model, 16, left.Done) // more runs than were waited for panic
+			defer func() { c.stop() }()
+			left.Wait()
+			model.Intercept(func(apimodel.Request) apimodel.Fault {
+				requests.Add(1)
+				return apimodel.Fault{}
+			})
+			for range 3 {
+				left.Add(len(all))
+				for _, key := range all {
+					c.offer(key)
+				}
+				left.Wait()
+			}
+			if n := requests.Load(); n != 0 {
+				t.Errorf("%d requests during runs that do nothing", n)
+			}
+		})
+	}
+}
+
+func BenchmarkNoopRuns(b *testing.B) {
+	for _, workers := range []int{1, 16} {
+		for _, c := range contenders {
+			b.Run(fmt.Sprintf("%s/workers=%d", c.name, workers), func(b *testing.B) {
+				round, stop := measured(b, c.make, workers)
+				defer stop()
+				b.ReportAllocs()
+				for b.Loop() {
+					round()
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*batch), "ns/run")
+			})
+		}
+	}
+}
+
+// TestFigures prints how a run of ours fares; make bench runs it.
+func TestFigures(t *testing.T) {
+	if os.Getenv("EVENKEEL_FIGURES") == "" {
+		t.Skip("it measures; set EVENKEEL_FIGURES=1, or run make bench")
+	}
+	worst := 0.0
+	for _, workers := range []int{1, 16} {
+		bare, reading := inTurns(t, newPeer, workers), inTurns(t, newReadingPeer, workers)
+		t.Logf("with %d workers: CPU %.2f and wall %.2f of the peer's; if that reads its primary, CPU %.2f and wall %.2f",
+			workers, bare.cpu, bare.wall, reading.cpu, reading.wall)
+		worst = max(worst, bare.cpu)
+	}
+	fmt.Printf("figure noop_reconcile_vs_peer %.2f\n", worst)
+	if worst > limit {
+		t.Errorf("a run that does nothing costs %.2f of the peer's CPU, the limit is %.2f", worst, limit)
+	}
+}
+
+type cost struct{ cpu, wall float64 }
+
+// inTurns is what a run of ours costs, as a part of what one of theirs does: the median of rounds in turns.
+func inTurns(t *testing.T, theirs making, workers int) cost {
+	ourRound, stop := measured(t, newOurs, workers)
+	defer stop()
+	theirRound, stopTheirs := measured(t, theirs, workers)
+	defer stopTheirs()
+	cpu, wall := make([]float64, 41), make([]float64, 41)
+	for i := range cpu {
+		var a, b cost
+		if i%2 == 0 {
+			a, b = timed(t, ourRound), timed(t, theirRound)
+		} else {
+			b, a = timed(t, theirRound), timed(t, ourRound)
+		}
+		cpu[i], wall[i] = a.cpu/b.cpu, a.wall/b.wall
+	}
+	slices.Sort(cpu)
+	slices.Sort(wall)
+	return cost{cpu[len(cpu)/2], wall[len(wall)/2]}
+}
+
+// timed is what ten rounds take of the CPU and of the clock.
+func timed(t *testing.T, round func()) cost {
+	begin, used := time.Now(), cpuTime(t)
+	for range 10 {
+		round()
+	}
+	return cost{cpu: float64(cpuTime(t) - used), wall: float64(time.Since(begin))}
+}
+
+func cpuTime(t *testing.T) int64 {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		t.Fatal(err)
+	}
+	return usage.Utime.Nano() + usage.Stime.Nano()
+}

@@ -1,0 +1,133 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+)
+
+// errRunTimeout is the cause of the end of a run's context.
+var errRunTimeout = errors.New("framework: the run exceeded ControllerOptions.RunTimeout")
+
+// lifetime is how long a run goes on, and the context that the author gets: it ends with the run, at its deadline, and
+// when the run is cancelled. What that takes is made only once somebody asks: most runs find nothing to do, and it
+// would cost them more than all else. That the deadline passes unasked is noticed by the [gate].
+type lifetime struct {
+	parent   context.Context // the scheduler's
+	limit    time.Duration
+	deadline time.Time
+	of       interface{ Logger() logr.Logger } // the run
+	told     atomic.Bool                       // that it went on after its deadline
+
+	made atomic.Pointer[spans] // nil until somebody asks
+
+	mu   sync.Mutex // guards making spans and below; a leaf
+	over error // why it has ended; nil if only its parent or its deadline can have ended it
+}
+
+var _ context.Context = (*lifetime)(nil)
+
+// spans are the contexts of a run.
+type spans struct {
+	whole context.Context // without the deadline
+	timed context.Context
+	end   func(cause error)
+}
+
+func (l *lifetime) spans() *spans {
+	if made := l.made.Load(); made != nil {
+		return made
+	}
+	logger := l.of.Logger() // the author's code; not under the lock
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if made := l.made.Load(); made != nil {
+		return made
+	}
+	whole, cancel := context.WithCancelCause(logr.NewContext(l.parent, logger))
+	timed, stop := context.WithDeadlineCause(whole, l.deadline, fmt.Errorf("%w of %v", errRunTimeout, l.limit))
+	made := &spans{whole: whole, timed: timed, end: func(cause error) { cancel(cause); stop() }}
+	if l.over != nil {
+		made.end(l.over)
+	}
+	l.made.Store(made)
+	return made
+}
+
+// whole is the context that the deadline does not end.
+func (l *lifetime) whole() context.Context { return l.spans().whole }
+
+// Deadline is that of [ControllerOptions.RunTimeout].
+func (l *lifetime) Deadline() (time.Time, bool) {
+	if earlier, ok := l.parent.Deadline(); ok && earlier.Before(l.deadline) {
+		return earlier, true
+	}
+	return l.deadline, true
+}
+
+// Done is closed at the end.
+func (l *lifetime) Done() <-chan struct{} { return l.spans().timed.Done() }
+
+// Err says that it has ended.
+func (l *lifetime) Err() error { return l.spans().timed.Err() }
+
+// Value is the parent's; the logger is the run's.
+func (l *lifetime) Value(key any) any { return l.spans().timed.Value(key) }
+
+// String keeps fmt from reading what changes.
+func (l *lifetime) String() string { return "framework: context of a run" }
+
+// cancel ends it, for the first cause that is given.
+func (l *lifetime) cancel(cause error) {
+	l.mu.Lock()
+	if l.over == nil {
+		l.over = cause
+	}
+	made := l.made.Load()
+	l.mu.Unlock()
+	if made != nil {
+		made.end(cause)
+	}
+}
+
+// cause is what it was cancelled for, nil if it was not.
+func (l *lifetime) cause() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.over
+}
+
+// isCut tells whether something but its deadline has ended it.
+func (l *lifetime) isCut() bool { return l.parent.Err() != nil || l.cause() != nil }
+
+// end ends it with the run.
+func (l *lifetime) end() {
+	if made := l.made.Load(); made != nil && errors.Is(context.Cause(made.timed), errRunTimeout) {
+		l.tell()
+	}
+	l.cancel(context.Canceled)
+}
+
+// tell logs, once, that the run went on until its deadline: it may be stuck.
+func (l *lifetime) tell() {
+	if l.told.CompareAndSwap(false, true) {
+		l.of.Logger().Info("the run has exceeded its deadline", "timeout", l.limit.String())
+	}
+}
+
+// withTimeout says in a failure that the run had exceeded its deadline.
+func withTimeout(ctx context.Context, failure error) error {
+	if failure == nil || errors.Is(failure, errRunTimeout) {
+		return failure
+	}
+	cause := context.Cause(ctx)
+	if !errors.Is(cause, errRunTimeout) {
+		return failure
+	}
+	return fmt.Errorf("%w (%w)", failure, cause)
+}
