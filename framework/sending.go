@@ -190,7 +190,11 @@ func (w *writer) refused(ctx context.Context, q write, lost bool, refusal error)
 	}
 	live, readErr := w.readBack(ctx, q)
 	if readErr != nil {
-		return errors.Join(err, readErr)
+		err = errors.Join(err, readErr)
+		if busy := Classify(readErr); busy.Class == retry.Soon && (stale || lost && exists) {
+			return retry.After(err, busy.NotBefore) // neither of the two is a failure
+		}
+		return err
 	}
 	if stale || (lost && exists) || live.missed {
 		return &conflict{error: err, live: live.Object}
