@@ -3,6 +3,7 @@ package weathertest
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -122,4 +123,12 @@ func claimsIn(commits []commit) claims {
 		all[c.name] = at
 	}
 	return all
+}
+
+func versionOf(o metav1.Object) int64 {
+	version, err := strconv.ParseInt(o.GetResourceVersion(), 10, 64)
+	if err != nil {
+		panic(fmt.Sprintf("resourceVersion of %s: %v", o.GetName(), err))
+	}
+	return version
 }
