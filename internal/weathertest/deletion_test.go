@@ -38,6 +38,7 @@ var moments = []moment{deletedInReconcile, replacedInReconcile, deletedInErrors,
 // statusWay writes a status. Those that leave it to the framework have no write of their own for Reconcile.
 type statusWay struct {
 	mode      framework.WriteMode
+	resource  bool // is written too
 	reconcile func(ctx context.Context, c *pageContext, p *page) error
 	cleanup   func(ctx context.Context, c *pageContext, p *page) error
 }
@@ -70,6 +71,24 @@ func statusAlone(p *page) *page {
 	return intent
 }
 
+// applyAll is an apply that could make what is gone exist again, and one of the status.
+func applyAll(ctx context.Context, c *pageContext, p *page) error {
+	if _, err := framework.Apply(ctx, c, allOf(p)); err != nil {
+		return err
+	}
+	return applyStatus(ctx, c, p)
+}
+
+// allOf is the intent of an apply of the resource and its status.
+func allOf(p *page) *page {
+	intent := statusAlone(p)
+	intent.Spec.HTML = p.Spec.HTML
+	intent.Annotations = map[string]string{writtenFor: string(p.UID)}
+	return intent
+}
+
+const writtenFor = "written-for"
+
 // racer writes the status in Reconcile, for its failures and in Cleanup, each time after what somebody else does.
 type racer struct {
 	way statusWay
@@ -91,6 +110,8 @@ func (r *racer) Reconcile(ctx context.Context, p *page, c *pageContext) (pageUpd
 	switch {
 	case r.way.reconcile != nil:
 		return pageUpdate{}, r.way.reconcile(ctx, c, p)
+	case r.way.mode == framework.ByApply && r.way.resource:
+		return framework.PatchResourceAndStatus(allOf(p)), nil
 	case r.way.mode == framework.ByApply:
 		return framework.PatchStatus(statusAlone(p)), nil
 	}
@@ -220,12 +241,14 @@ var _ = Describe("A deletion", func() {
 		ends(ns, op)
 		r.judge(book.pages())
 	},
-		Entry("by the framework's patch", statusWay{framework.ByPatch, nil, mergeStatus}),
-		Entry("by the framework's apply", statusWay{framework.ByApply, nil, applyStatus}),
-		Entry("by the author's update", statusWay{framework.ByPatch, updateStatus, updateStatus}),
-		Entry("by the author's merge patch", statusWay{framework.ByPatch, mergeStatus, mergeStatus}),
-		Entry("by the author's JSON patch", statusWay{framework.ByPatch, jsonStatus, jsonStatus}),
-		Entry("by the author's apply", statusWay{framework.ByPatch, applyStatus, applyStatus}),
+		Entry("by the framework's patch", statusWay{mode: framework.ByPatch, cleanup: mergeStatus}),
+		Entry("by the framework's apply", statusWay{mode: framework.ByApply, cleanup: applyStatus}),
+		Entry("by the framework's apply, with the resource", statusWay{mode: framework.ByApply, resource: true, cleanup: applyAll}),
+		Entry("by the author's update", statusWay{mode: framework.ByPatch, reconcile: updateStatus, cleanup: updateStatus}),
+		Entry("by the author's merge patch", statusWay{mode: framework.ByPatch, reconcile: mergeStatus, cleanup: mergeStatus}),
+		Entry("by the author's JSON patch", statusWay{mode: framework.ByPatch, reconcile: jsonStatus, cleanup: jsonStatus}),
+		Entry("by the author's apply", statusWay{mode: framework.ByPatch, reconcile: applyStatus, cleanup: applyStatus}),
+		Entry("by the author's apply, with the resource", statusWay{mode: framework.ByPatch, reconcile: applyAll, cleanup: applyAll}),
 	)
 })
 
@@ -272,6 +295,7 @@ func (r *racer) judge(pages map[types.UID][]commit) {
 			what := fmt.Sprintf("%s (%s) at %d", c.name, uid, c.revision)
 			claimed = claimed || slices.Contains(c.page.Finalizers, "samples.evenkeel.dev/racer-finalizer")
 			Expect(c.page.Status.URL).To(Or(BeEmpty(), HavePrefix(string(uid)+"/")), what)
+			Expect(c.page.Annotations[writtenFor]).To(Or(BeEmpty(), Equal(string(uid))), what)
 			Expect(c.deleted).To(Equal(i == len(history)-1), what)
 			// A request to delete that has read no finalizer deletes whatever there is by then: the server's own race.
 			overlooked = c.deleted && c.page.DeletionTimestamp == nil
