@@ -59,7 +59,7 @@ func population() int {
 }
 
 // patience is how long a step over all objects may take.
-func patience(objects int) time.Duration { return calm + time.Duration(objects)*20*time.Millisecond }
+func patience(objects int) time.Duration { return calm + time.Duration(objects)*60*time.Millisecond }
 
 // eachOf does something to every page, 16 at a time.
 func eachOf(ns string, objects int, do func(p *page) error) {
