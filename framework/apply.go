@@ -3,7 +3,6 @@ package framework
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -206,7 +205,7 @@ func (w *writer) onLiveVersion(ctx context.Context, q write, intent map[string]a
 	for try := 1; ; try++ {
 		live, err := w.readBack(ctx, q)
 		if err != nil {
-			return nil, errors.Join(refusal, err)
+			return nil, unread(refusal, err)
 		}
 		if live.Object == nil || live.GetUID() != uid || try > liveTries {
 			return nil, &conflict{error: fmt.Errorf("framework: %s: %w", q.describe(), refusal), live: live.Object}

@@ -175,3 +175,9 @@ func (e *echoes) remove(at *list.Element) Object {
 	e.size -= len(removed.text)
 	return removed.object
 }
+
+func (e *echoes) len() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.inOrder.Len()
+}

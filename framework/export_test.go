@@ -51,11 +51,7 @@ func ShownObject(op *Operator, gvk schema.GroupVersionKind, key trc.Key) Object 
 }
 
 // Lanes is the number of objects that an apply is under way to, or waits.
-func Lanes(op *Operator) int {
-	op.cluster.lanes.mu.Lock()
-	defer op.cluster.lanes.mu.Unlock()
-	return len(op.cluster.lanes.lanes)
-}
+func Lanes(op *Operator) int { return op.Occupancy().Applying }
 
 // LeftOfConfirmed returns how much is remembered of an object after a newer version of it was confirmed, in the course
 // of which it may be dropped.
@@ -82,43 +78,13 @@ func Rewind(op *Operator, gvk schema.GroupVersionKind) {
 }
 
 // Unresolved is the number of writes of unknown fate that wait for the next run of their primary.
-func Unresolved(op *Operator) (n int) {
-	op.mu.Lock()
-	defer op.mu.Unlock()
-	for _, c := range op.controllers {
-		n += c.(interface{ unresolvedWrites() int }).unresolvedWrites()
-	}
-	return n
-}
-
-func (c *controller[P]) unresolvedWrites() (n int) {
-	c.unresolved.Range(func(_, left any) bool { n += len(left.(leftover).writes); return true })
-	return n
-}
+func Unresolved(op *Operator) int { return op.Occupancy().Unresolved }
 
 // Departures is the number of names under which primaries wait for their last run.
-func Departures(op *Operator) (n int) {
-	op.mu.Lock()
-	defer op.mu.Unlock()
-	for _, c := range op.controllers {
-		n += c.(interface{ dueDepartures() int }).dueDepartures()
-	}
-	return n
-}
-
-func (c *controller[P]) dueDepartures() int { return c.departures.len() }
+func Departures(op *Operator) int { return op.Occupancy().Departures }
 
 // Histories is the number of primaries that records are kept of one by one.
-func Histories(op *Operator) (n int) {
-	op.mu.Lock()
-	defer op.mu.Unlock()
-	for _, c := range op.controllers {
-		n += c.(interface{ keptHistories() int }).keptHistories()
-	}
-	return n
-}
-
-func (c *controller[P]) keptHistories() int { return c.histories.Len() }
+func Histories(op *Operator) int { return op.Occupancy().Histories }
 
 // RecordAllocations is how often a controller allocates to record a run that ended as the record says.
 func RecordAllocations(op *Operator, r timeline.Record) float64 {

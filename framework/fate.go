@@ -25,7 +25,8 @@ const (
 var fatePauses = retry.Policy{Initial: 20 * time.Millisecond, Max: 2 * time.Second, MaxElapsed: fateTimeout}
 
 // definite sends a write until its fate is known: an answer, or a refusal. lost says that an attempt before
-// the last was without one. If ctx or the time ends before, the error is of an unknown fate.
+// the last was without one. If ctx or the time ends before, or the server names a time to come back, for which a
+// worker is not to wait, the error is of an unknown fate.
 func (w *writer) definite(ctx context.Context, q write) (got answer, lost bool, err error) {
 	var failures retry.State
 	for {
@@ -39,6 +40,9 @@ func (w *writer) definite(ctx context.Context, q write) (got answer, lost bool, 
 			return got, lost, err
 		}
 		lost = true
+		if seconds, _ := apierrors.SuggestsClientDelay(err); seconds > 0 {
+			return answer{}, true, &unknownFate{fmt.Errorf("its fate is unknown: %w", err)}
+		}
 		next, again := fatePauses.Next(&failures)
 		if !again {
 			return answer{}, true, &unknownFate{fmt.Errorf("its fate is unknown after %v: %w", fateTimeout, err)}
@@ -82,6 +86,10 @@ func isAnswer(err error) bool {
 // isFateUnknown tells the errors after which nobody knows whether the write was carried out: the
 // connection broke after the request had begun, or the server failed on it.
 func isFateUnknown(err error) bool {
+	var unknown *unknownFate
+	if errors.As(err, &unknown) { // whatever the last attempt came to, an earlier one was without an answer
+		return true
+	}
 	if err == nil || isAnswer(err) || isDial(err) || errors.Is(err, ErrRunEnded) || errors.Is(err, ErrStandby) {
 		return false
 	}

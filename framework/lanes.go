@@ -57,3 +57,9 @@ func (l *lanes) quit(of lane, t *turn) {
 		delete(l.lanes, of)
 	}
 }
+
+func (l *lanes) len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.lanes)
+}

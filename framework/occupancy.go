@@ -1,5 +1,10 @@
 package framework
 
+import (
+	"maps"
+	"slices"
+)
+
 // CacheState is what one cache of an operator holds.
 type CacheState struct {
 	// Cache is the kind, namespaces and selector that it watches.
@@ -18,7 +23,8 @@ type CacheState struct {
 	Err error
 }
 
-// Occupancy is what an operator holds in memory for freshness. At rest, all but Objects and Confirmed are 0.
+// Occupancy is what an operator holds in memory. At rest, all but Objects, Confirmed, Keys and Histories are 0, and
+// once all objects are gone these are, too.
 type Occupancy struct {
 	// Caches are in a stable order.
 	Caches []CacheState
@@ -28,14 +34,49 @@ type Occupancy struct {
 	// Confirmed are the applies that are known to change nothing, at most one per object, field manager and
 	// sub-resource.
 	Confirmed int
+	// Keys are the primaries that schedulers keep state for: due, running, or with a timer, as for the max interval.
+	Keys int
+	// Histories are the primaries that [Operator.History] knows runs of.
+	Histories int
+	// Unresolved are the writes of unknown fate that the next run of their primary begins with.
+	Unresolved int
+	// Departures are the names of primaries that are gone and wait for their last run; see
+	// [ControllerOptions.AllEvents].
+	Departures int
+	// Applying are the objects that an apply is under way to, or waits for another one.
+	Applying int
+	// Echoes are the answers to writes whose echo in the watch is still expected, to spare decoding it.
+	Echoes int
 }
 
 // Occupancy returns what the operator holds now. It suits metrics.
 func (op *Operator) Occupancy() Occupancy {
-	o := Occupancy{Confirmed: op.cluster.memo.len()}
+	o := Occupancy{Confirmed: op.cluster.memo.len(), Applying: op.cluster.lanes.len(), Echoes: op.cluster.expectedEchoes()}
 	o.Edges, o.Forgotten = op.cluster.ledger.Len()
 	for _, s := range op.allStores() {
 		o.Caches = append(o.Caches, CacheState{Cache: s.describe(), Objects: s.Len(), Ahead: s.Ahead(), SetAside: len(s.AllSetAside()), Comparable: s.Comparable(), Err: s.Err()})
 	}
+	for _, c := range op.runners() {
+		c.occupies(&o)
+	}
 	return o
+}
+
+// occupies adds what the controller holds.
+func (c *controller[P]) occupies(o *Occupancy) {
+	o.Keys += c.queued()
+	o.Histories += c.histories.Len()
+	o.Departures += c.departures.len()
+	c.unresolved.Range(func(_, left any) bool { o.Unresolved += len(left.(leftover).writes); return true })
+}
+
+// expectedEchoes counts them over all kinds.
+func (c *cluster) expectedEchoes() (n int) {
+	c.mu.Lock()
+	all := slices.Collect(maps.Values(c.resources))
+	c.mu.Unlock()
+	for _, r := range all {
+		n += r.echoes.len()
+	}
+	return n
 }

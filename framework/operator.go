@@ -120,6 +120,7 @@ type runner interface {
 	records() []timeline.Record
 	history(primary types.NamespacedName) []timeline.Record
 	queued() int
+	occupies(o *Occupancy)
 }
 
 // NewOperator returns an operator for the API server that config points at. It makes no request.

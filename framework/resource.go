@@ -92,6 +92,9 @@ func (l listWatch) List(ctx context.Context, options metav1.ListOptions) (runtim
 	result := l.inForm(l.client.Get(), "List").NamespaceIfScoped(l.namespace, l.namespace != "").Resource(l.name).
 		SpecificallyVersionedParams(&options, parameters, parametersVersion).Do(ctx)
 	err := result.Into(list)
+	if err == nil {
+		l.echoes.passed(list.(metav1.ListInterface).GetResourceVersion())
+	}
 	if raw, failed := result.Raw(); err != nil && failed == nil && l.form == typedForm {
 		if found, notJSON := l.listOneByOne(raw); notJSON == nil {
 			return found, nil
@@ -217,7 +220,7 @@ func (r *resource) delete(ctx context.Context, key trc.Key, options metav1.Delet
 	if err := request.Error(); err != nil {
 		return answer{}, errors.Join(errUnsent, err)
 	}
-	result := request.Do(ctx)
+	result := atOnce(request).Do(ctx)
 	if err := result.Error(); err != nil {
 		return answer{}, err
 	}
@@ -246,12 +249,16 @@ func (r *resource) write(ctx context.Context, key trc.Key, request *rest.Request
 	return r.do(ctx, request)
 }
 
+// atOnce keeps the client from waiting by itself where the server names a time to come back: that would hold up a
+// worker, and the request's time would pass with it. The run ends, and follows then.
+func atOnce(request *rest.Request) *rest.Request { return request.MaxRetries(0) }
+
 func (r *resource) do(ctx context.Context, request *rest.Request) (answer, error) {
 	if err := request.Error(); err != nil {
 		return answer{}, errors.Join(errUnsent, err)
 	}
 	var code int
-	result := request.Do(ctx).StatusCode(&code)
+	result := atOnce(request).Do(ctx).StatusCode(&code)
 	if err := result.Error(); err != nil {
 		return answer{}, err
 	}

@@ -160,6 +160,8 @@ func (w *writer) deleted(ctx context.Context, q write, got answer, lost bool, er
 			return errors.Join(w.acknowledge(gvk, live, trc.Proof{}), w.readOtherVersions(ctx, q))
 		case readErr == nil && q.options.ifUnchanged:
 			return w.refused(ctx, q, false, err)
+		case readErr != nil:
+			err = unread(err, readErr)
 		}
 	}
 	switch {
@@ -201,10 +203,23 @@ func (w *writer) refused(ctx context.Context, q write, lost bool, refusal error)
 	}
 	live, readErr := w.readBack(ctx, q)
 	if readErr != nil {
+		if stale || lost && exists {
+			return unread(err, readErr)
+		}
 		return errors.Join(err, readErr)
 	}
 	if stale || (lost && exists) || live.missed {
 		return &conflict{error: err, live: live.Object}
+	}
+	return err
+}
+
+// unread joins the refusal of a stale view with why the present one could not be read. If the server has too much
+// to do for that, neither is a failure.
+func unread(stale, readErr error) error {
+	err := errors.Join(stale, readErr)
+	if busy := Classify(readErr); busy.Class == retry.Soon {
+		return retry.After(err, busy.NotBefore)
 	}
 	return err
 }

@@ -5,6 +5,11 @@ func specs(focus string) []suite {
 	return []suite{{folder: "framework", run: "TestFramework", focus: focus}}
 }
 
+// weather are the specs of bad weather that match focus; they run on an API server.
+func weather(focus string) []suite {
+	return []suite{{folder: "internal/weathertest", run: "TestWeather", focus: focus}}
+}
+
 var ofFramework = []mutant{
 	{
 		name:   "what one primary's run wrote is own for all primaries",
@@ -330,7 +335,7 @@ var ofFramework = []mutant{
 		name:   "the context of a run outlives it for who asks afterwards",
 		breaks: "G19: nothing goes on that a run has left",
 		file:   "framework/lifetime.go",
-		old:    "	if l.over {\n",
+		old:    "	if l.over != nil {\n",
 		new:    "	if l.over && l.limit == 0 {\n",
 		kills:  []suite{{folder: "framework", run: "TestTheContextOfARunEnds"}},
 	},
@@ -373,5 +378,29 @@ var ofFramework = []mutant{
 		old:    "	return step.Source == c.name && step.Kind == c.gvk.Kind && step.Namespace == key.Namespace && step.Name == key.Name\n",
 		new:    "	return step.Source == c.name\n",
 		kills:  []suite{{folder: "framework", run: "TestG05APrimaryMay"}},
+	},
+	{
+		name:   "the client waits by itself for the time that the server names",
+		breaks: "G15: a resource that is throttled delays no other one",
+		file:   "framework/resource.go",
+		old:    "request.MaxRetries(0)",
+		new:    "request.MaxRetries(10)",
+		kills:  weather("hold up nobody else"),
+	},
+	{
+		name:   "a request whose answer was lost is taken as refused if its repetition is",
+		breaks: "G11: a create keeps its name until it is known what became of it",
+		file:   "framework/fate.go",
+		old:    "	if errors.As(err, &unknown) {",
+		new:    "	if errors.As(err, &unknown) && err == nil {",
+		kills:  []suite{{folder: "framework", run: "TestG11ACreateWhoseAnswerIsLost"}},
+	},
+	{
+		name:   "a conflict counts as a failure",
+		breaks: "G08: only what failed consumes attempts",
+		file:   "framework/run.go",
+		old:    "	if onlyConflicts(result.Err) && ctx.Err() == nil {\n",
+		new:    "	if onlyConflicts(result.Err) && ctx.Err() != nil {\n",
+		kills:  weather("A storm of conflicts"),
 	},
 }
