@@ -77,19 +77,7 @@ func Rewind(op *Operator, gvk schema.GroupVersionKind) {
 }
 
 // Unresolved is the number of writes of unknown fate that wait for the next run of their primary.
-func Unresolved(op *Operator) (n int) {
-	op.mu.Lock()
-	defer op.mu.Unlock()
-	for _, c := range op.controllers {
-		n += c.(interface{ unresolvedWrites() int }).unresolvedWrites()
-	}
-	return n
-}
-
-func (c *controller[P]) unresolvedWrites() (n int) {
-	c.unresolved.Range(func(_, left any) bool { n += len(left.(leftover).writes); return true })
-	return n
-}
+func Unresolved(op *Operator) int { return op.Occupancy().Unresolved }
 
 // Departures is the number of names under which primaries wait for their last run.
 func Departures(op *Operator) (n int) {

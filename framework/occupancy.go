@@ -18,7 +18,8 @@ type CacheState struct {
 	Err error
 }
 
-// Occupancy is what an operator holds in memory for freshness. At rest, all but Objects and Confirmed are 0.
+// Occupancy is what an operator holds in memory for freshness, and of primaries. At rest, all but Objects, Confirmed
+// and Primaries are 0.
 type Occupancy struct {
 	// Caches are in a stable order.
 	Caches []CacheState
@@ -28,6 +29,11 @@ type Occupancy struct {
 	// Confirmed are the applies that are known to change nothing, at most one per object, field manager and
 	// sub-resource.
 	Confirmed int
+	// Primaries is how many primaries the controllers keep state of, each for itself: those that wait, run, failed or
+	// will run again. None is kept of one that is gone.
+	Primaries int
+	// Unresolved are the writes of unknown fate that wait for the next run of their primary.
+	Unresolved int
 }
 
 // Occupancy returns what the operator holds now. It suits metrics.
@@ -37,5 +43,14 @@ func (op *Operator) Occupancy() Occupancy {
 	for _, s := range op.cluster.allStores() {
 		o.Caches = append(o.Caches, CacheState{Cache: s.describe(), Objects: s.Len(), Ahead: s.Ahead(), SetAside: len(s.AllSetAside()), Comparable: s.Comparable(), Err: s.Err()})
 	}
+	for _, c := range op.runners() {
+		o.Primaries += c.queued()
+		o.Unresolved += c.unresolvedWrites()
+	}
 	return o
+}
+
+func (c *controller[P]) unresolvedWrites() (n int) {
+	c.unresolved.Range(func(_, left any) bool { n += len(left.(leftover).writes); return true })
+	return n
 }

@@ -115,6 +115,7 @@ type runner interface {
 	records() []timeline.Record
 	history(primary types.NamespacedName) []timeline.Record
 	queued() int
+	unresolvedWrites() int
 }
 
 // NewOperator returns an operator for the API server that config points at. It makes no request.

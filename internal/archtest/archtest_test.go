@@ -100,6 +100,7 @@ var rules = []rule{
 		"the API server of the tests knows nothing of what is tested against it",
 	},
 	{"internal/freshnesstest", nil, "it is tests"},
+	{"internal/simulation", nil, "it is tests"},
 	{"internal/archtest", []string{"std"}, "it reads the packages, it does not use them"},
 	{"internal/mutants", []string{"std"}, "it breaks the packages, it does not use them"},
 }

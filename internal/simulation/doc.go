@@ -1,0 +1,2 @@
+// Package simulation tests.
+package simulation
