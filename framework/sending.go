@@ -190,6 +190,8 @@ func (w *writer) refused(ctx context.Context, q write, lost bool, refusal error)
 	}
 	live, readErr := w.readBack(ctx, q)
 	if readErr != nil {
+		q.creates = false // that there is an object is known; the next run begins with the read
+		w.leave(q)
 		return errors.Join(err, readErr)
 	}
 	if stale || (lost && exists) || live.missed {
@@ -202,29 +204,42 @@ func (w *writer) refused(ctx context.Context, q write, lost bool, refusal error)
 // create may still be on its way; and without the read nothing is known: then the next run begins with it.
 func (w *writer) unknown(ctx context.Context, q write, lost bool, fate error) error {
 	_, readErr := w.readBack(ctx, q)
-	if w.page != nil && !q.options.dryRun && (readErr != nil || (q.creates && (lost || !hasFailed(fate)))) {
-		w.mu.Lock()
-		w.unresolved = append(w.unresolved, q)
-		w.mu.Unlock()
+	if readErr != nil || (q.creates && (lost || !hasFailed(fate))) {
+		w.leave(q)
 	}
 	return errors.Join(fate, readErr)
 }
 
+// leave leaves it to the next run of the primary to find out what became of a write.
+func (w *writer) leave(q write) {
+	if w.page == nil || q.options.dryRun {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.unresolved = append(w.unresolved, q)
+}
+
 // resolve finds out what became of a write that a former run left: it repeats a create, as only that keeps
-// one under way from coming later, and reads what others have done.
-func (w *writer) resolve(ctx context.Context, q write) error {
+// one under way from coming later, and reads what others have done. What is still to be found out after an error
+// stays in q.
+func (w *writer) resolve(ctx context.Context, q *write) error {
 	if !q.creates {
-		_, err := w.readBack(ctx, q)
+		_, err := w.readBack(ctx, *q)
 		return err
 	}
-	_, err := w.execute(ctx, q)
+	_, err := w.execute(ctx, *q)
 	w.mu.Lock()
-	still := len(w.unresolved) > 0
+	left := w.unresolved
 	w.unresolved = nil // the caller has it
 	w.mu.Unlock()
+	if len(left) > 0 {
+		*q = left[0] // by now perhaps only to be read
+		return err
+	}
 	// A server that fails on it, as at an admission webhook, has ended it as well: nothing of it comes later, and
 	// only a run can tell whether it is still wanted.
-	if err == nil || !still && (apierrors.IsAlreadyExists(err) || isAnswer(err) || hasFailed(err)) {
+	if err == nil || apierrors.IsAlreadyExists(err) || isAnswer(err) || hasFailed(err) {
 		return nil
 	}
 	return err

@@ -125,6 +125,50 @@ func TestAPatchOfUnknownFateIsMadeOnce(t *testing.T) {
 	}
 }
 
+// TestG01ARunDoesNotBeginWithoutTheReadThatTheOneBeforeLacked: it is known that what was to be created is there, but
+// nobody answers reads, and the watch does not tell.
+func TestG01ARunDoesNotBeginWithoutTheReadThatTheOneBeforeLacked(t *testing.T) {
+	for name, fate := range map[string]apimodel.Fault{
+		"the answer is lost within a run": {Lose: true}, "the run gives the answer up": {Linger: 2 * time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, creates := &pages{}, 0
+			var v *virtual
+			r.reconcile = func(ctx context.Context, p *Page, c *pageContext) (pageUpdate, error) {
+				found, err := r.configMaps.GetNamed(c, p.Namespace, p.Name)
+				if found != nil || err != nil {
+					return pageUpdate{}, err
+				}
+				if n := len(v.commits("configmaps")); n > 0 {
+					t.Errorf("a run reads none, but %d were created", n)
+				}
+				_, err = framework.Create(ctx, c, configMapOf(p, "x"))
+				return pageUpdate{}, err
+			}
+			inVirtualTime(t, r, withConfigMaps(r, shortRuns), func(virtual *virtual) {
+				v = virtual
+				v.model.Lag("configmaps", 15*time.Minute)
+				v.disturb(func(r apimodel.Request) apimodel.Fault {
+					switch {
+					case r.Resource == "configmaps" && r.Verb == "get":
+						return apimodel.Fault{Drop: true}
+					case r.Resource == "configmaps" && r.Verb == "create":
+						if creates++; creates == 1 {
+							return fate
+						}
+					}
+					return apimodel.Fault{}
+				})
+				v.create(newPage("default", "p"))
+				v.pass(10 * time.Minute)
+				v.disturb(nil)
+				v.pass(20 * time.Minute)
+				v.atRest()
+			})
+		})
+	}
+}
+
 // TestG14ADeletionOfUnknownFateHitsOnlyWhatWasRead: while nobody answers, somebody makes another object of that name.
 func TestG14ADeletionOfUnknownFateHitsOnlyWhatWasRead(t *testing.T) {
 	for name, fate := range fates {
