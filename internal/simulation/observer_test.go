@@ -45,6 +45,9 @@ func (o *observer) begin(ctx context.Context, p *page, c *pageContext, cleanup b
 	}
 	leave := w.witness.enter(v)
 	r = &run{observer: o, visit: v, ctx: ctx, c: c, p: p, mood: w.moodOf(v), found: map[string]*corev1.ConfigMap{}}
+	if w.traced {
+		w.Logf("%s %s begins, causes %v", time.Now().Format("15:04:05.000"), r, c.Causes())
+	}
 	self := object{webPages, p.Name}
 	o.instance.memoryOf(o.name).raise(self, w.witness.read(r.String(), self, p, r.ownFloor(self, o.instance.memoryOf(o.name).of(self))))
 	for _, name := range mapsOf(p.Name) {

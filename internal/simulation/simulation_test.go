@@ -46,7 +46,9 @@ func simulate(t *testing.T, seed uint64) {
 	}()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, seed)
+		w.traced = os.Getenv("SIMULATION_SEED") != "" && testing.Verbose()
 		w.live()
+		t.Logf("%+v: %d commits, %d runs", w.plan, w.writes(), len(w.witness.visits))
 		if problems := w.witness.problems; len(problems) > 0 {
 			t.Errorf("SIMULATION_SEED=%d: %+v\n%s", seed, w.plan, strings.Join(problems[:min(3, len(problems))], "\n"))
 		}

@@ -2,7 +2,6 @@ package simulation
 
 import (
 	"slices"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -176,6 +175,3 @@ func (w *world) judgeHistory() {
 		j.take(c)
 	}
 }
-
-// renewDeadline is the framework's default: no write comes later after the begin of the last renewal.
-const renewDeadline = 10 * time.Second

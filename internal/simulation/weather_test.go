@@ -81,6 +81,9 @@ func (w *weather) decide(r apimodel.Request) apimodel.Fault {
 	if fault == (apimodel.Fault{}) && r.Verb != "discovery" { // nothing is instant
 		fault = apimodel.Fault{Delay: upTo(x, 20*time.Millisecond), Linger: upTo(x>>20, 20*time.Millisecond)}
 	}
+	if w.world.traced {
+		w.world.Logf("%s %s: %s %s/%s %s: %+v", time.Now().Format("15:04:05.000"), name, r.Verb, r.Resource, r.Name, r.Subresource, fault)
+	}
 	return fault
 }
 

@@ -27,6 +27,8 @@ const (
 	// restTime is by when all must have come to rest: the longest back-off of retries is 20 s, of watches 30 s, and a
 	// watch that nothing was heard on is given up after 3 minutes.
 	restTime = 10 * time.Minute
+	// renewDeadline is how long after the begin of the last renewal of the lease writes may come.
+	renewDeadline = 20 * time.Second
 	// stopTime bounds a stop: the grace period, what runs take to heed their cancellation, the release of the lease.
 	stopTime = 40 * time.Second
 )
@@ -56,7 +58,7 @@ type plan struct {
 
 func planOf(seed uint64, r *rand.Rand) plan {
 	p := plan{
-		calm: seed%6 == 0, rivals: seed%6 == 1, pages: 1 + r.IntN(3), steps: 8 + r.IntN(10),
+		calm: seed%8 == 0, rivals: seed%8 == 1, pages: 1 + r.IntN(3), steps: 8 + r.IntN(10),
 		way: way(r.IntN(4)), applies: r.IntN(3) == 0, tidy: r.IntN(4) != 0, grace: -1,
 	}
 	p.auditor = !p.calm && r.IntN(3) == 0
@@ -71,6 +73,7 @@ func planOf(seed uint64, r *rand.Rand) plan {
 type world struct {
 	*testing.T
 	seed    uint64
+	traced  bool       // requests and runs are told
 	rand    *rand.Rand // of the foreign clients and of the order of things; used by one goroutine
 	plan    plan
 	model   *apimodel.Model
@@ -164,7 +167,10 @@ func (w *world) start(place int) {
 		LeaderElection: framework.LeaderElection{Mode: framework.Never},
 	}
 	if w.plan.rivals {
-		options.LeaderElection = framework.LeaderElection{Mode: framework.Always, Namespace: namespace, Name: "pages", Identity: in.name}
+		options.LeaderElection = framework.LeaderElection{
+			Mode: framework.Always, Namespace: namespace, Name: "pages", Identity: in.name,
+			LeaseDuration: 3 * renewDeadline / 2, RenewDeadline: renewDeadline, RetryPeriod: renewDeadline / 4,
+		}
 	}
 	in.op, err = framework.NewOperator(w.model.Config(), options)
 	noError(w.T, err)
