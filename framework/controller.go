@@ -255,9 +255,18 @@ func (c *controller[P]) overdue() []string             { return c.inFlight.passe
 type sink[P Object] struct{ controller *controller[P] }
 
 // Offer passes on what a source says. For a primary that does not exist this costs a look into the
-// cache, which finds nothing and leaves nothing.
+// cache, which finds nothing and leaves nothing. An instance that stands by looks at once: it would keep what is said
+// of all the primaries that have gone.
 func (s sink[P]) Offer(primary trc.Key, offer eventsource.Offer) {
+	if c := s.controller; !c.operator.cluster.office.may() && c.isMissing(primary) {
+		return
+	}
 	s.controller.scheduler.Offer(primary, scheduler.Event{Cause: offer.Cause, Lane: laneOf(offer.Initial)})
+}
+
+// isMissing tells for certain that a run would find no primary: one that is added later is offered then.
+func (c *controller[P]) isMissing(key trc.Key) bool {
+	return c.store.isSynced() && !c.gate.isClosed(key) && c.store.Get(key) == nil && c.departures.first(key) == nil
 }
 
 func laneOf(initial bool) scheduler.Lane {

@@ -200,6 +200,12 @@ func (g *gate) enter(key trc.Key, cancel context.CancelFunc) bool {
 	return true
 }
 
+func (g *gate) isClosed(key trc.Key) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.isClosedLocked(key)
+}
+
 func (g *gate) isClosedLocked(key trc.Key) bool {
 	// Primaries without a namespace read of all.
 	return len(g.closed) > 0 && (key.Namespace == "" || g.closed[""] > 0 || g.closed[key.Namespace] > 0)
