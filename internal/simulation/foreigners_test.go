@@ -49,7 +49,7 @@ var acts = []act{
 // unforeseen are what others do as well where runs are not counted.
 var unforeseen = []act{
 	{"what a page is to have is there already", func(w *world, page string) {
-		w.create(w.maps, configMap(page+[]string{"-own", "-extra", "-audit"}[w.rand.IntN(3)], nil, w.some("html")))
+		w.create(w.maps, configMap(page+[]string{"-own", "-audit"}[w.rand.IntN(2)], nil, w.some("html")))
 	}},
 	{"a page is replaced", func(w *world, page string) { w.deletePage(page); w.createPage(page) }},
 	{"what a page has is replaced", func(w *world, page string) {

@@ -50,11 +50,11 @@ func (w *world) calmDays() {
 		w.model.Lag(webPages, w.upTo(time.Minute))
 		w.model.Lag(configMaps, w.upTo(time.Minute))
 	}
-	for range 2 * w.plan.steps {
+	for range w.plan.steps {
 		page := w.somePage()
 		one := acts[w.rand.IntN(len(acts))]
 		one.do(w, page)
-		w.pass(5 * time.Minute)
+		w.pass(150 * time.Second) // longer than the watches lag, twice
 		for i := range w.plan.pages {
 			name := pageName(i)
 			if n := w.runsOf(name); n < w.expected[name] || n > w.atMost[name] {
@@ -90,6 +90,11 @@ func (w *world) recordsOf(page string) (lines []string) {
 // wildDays: everything at any time.
 func (w *world) wildDays() {
 	all := append(acts[:len(acts):len(acts)], unforeseen...)
+	for i := range w.plan.pages {
+		w.createPage(pageName(i))
+		time.Sleep(w.upTo(10 * time.Second))
+	}
+	w.changeShared("")
 	for range w.plan.steps {
 		for _, in := range w.places {
 			if in != nil && w.rand.IntN(3) == 0 {
@@ -131,5 +136,5 @@ func (w *world) endOfPages() {
 			w.patchForeignFinalizer(name, false)
 		}
 	}
-	w.pass(5 * time.Minute)
+	w.pass(3 * time.Minute)
 }

@@ -26,7 +26,7 @@ const (
 	runTimeout = 20 * time.Second
 	// restTime is by when all must have come to rest: the longest back-off of retries is 20 s, of watches 30 s, and a
 	// watch that nothing was heard on is given up after 3 minutes.
-	restTime = 10 * time.Minute
+	restTime = 5 * time.Minute
 	// renewDeadline is how long after the begin of the last renewal of the lease writes may come.
 	renewDeadline = 20 * time.Second
 	// stopTime bounds a stop: the grace period, what runs take to heed their cancellation, the release of the lease.
@@ -58,7 +58,7 @@ type plan struct {
 
 func planOf(seed uint64, r *rand.Rand) plan {
 	p := plan{
-		calm: seed%8 == 0, rivals: seed%8 == 1, pages: 1 + r.IntN(3), steps: 8 + r.IntN(10),
+		calm: seed%8 == 0, rivals: seed%12 == 1, pages: 1 + r.IntN(3), steps: 6 + r.IntN(8),
 		way: way(r.IntN(4)), applies: r.IntN(3) == 0, tidy: r.IntN(4) != 0, grace: -1,
 	}
 	p.auditor = !p.calm && r.IntN(3) == 0
