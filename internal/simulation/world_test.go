@@ -58,7 +58,7 @@ type plan struct {
 
 func planOf(seed uint64, r *rand.Rand) plan {
 	p := plan{
-		calm: seed%8 == 0, rivals: seed%12 == 1, pages: 1 + r.IntN(3), steps: 6 + r.IntN(8),
+		calm: seed%8 == 0, rivals: seed%12 == 1, pages: 1 + r.IntN(3), steps: 5 + r.IntN(7),
 		way: way(r.IntN(4)), applies: r.IntN(3) == 0, tidy: r.IntN(4) != 0, grace: -1,
 	}
 	p.auditor = !p.calm && r.IntN(3) == 0
