@@ -18,7 +18,7 @@ type judge struct {
 	cleaned map[types.UID]int64
 	pages   map[types.UID]*unstructured.Unstructured // that are there now
 	holder  string                                   // of the lease
-	renewed time.Time
+	renewed time.Time                                // when that was stored, at the latest
 }
 
 func (j *judge) take(c apimodel.Commit) {
@@ -26,8 +26,7 @@ func (j *judge) take(c apimodel.Commit) {
 	switch {
 	case c.Resource == "leases":
 		j.holder, _, _ = unstructured.NestedString(c.Object.Object, "spec", "holderIdentity")
-		text, _, _ := unstructured.NestedString(c.Object.Object, "spec", "renewTime")
-		j.renewed, _ = time.Parse(time.RFC3339, text)
+		j.renewed = c.At
 		return
 	case c.Resource == webPages:
 		defer j.note(c)
@@ -53,7 +52,8 @@ func (j *judge) note(c apimodel.Commit) {
 	}
 }
 
-// judgeLease: who writes holds the lease, and has renewed it in time (G06).
+// judgeLease: who writes holds the lease, and has renewed it in time (G06). What the lease says of that may be older: a
+// renewal that is repeated says when it was tried first.
 func (j *judge) judgeLease(by string, c apimodel.Commit) {
 	if by != j.holder {
 		j.world.witness.fault("G06: %s made version %d at %v, while %q held the lease", by, c.Version, c.At, j.holder)

@@ -2,6 +2,7 @@ package simulation
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -63,7 +64,7 @@ func (w *weather) decide(r apimodel.Request) apimodel.Fault {
 	case in == nil:
 		w.world.witness.fault("a request by nobody: %+v", r)
 		return apimodel.Fault{}
-	case in.stopped.Load():
+	case in.stopped.Load() && !slices.Contains([]string{"get", "list", "watch", "discovery"}, r.Verb): // reads are not waited for
 		w.world.witness.fault("G19: %s of %s %s by %s, which has stopped", r.Verb, r.Resource, r.Name, name)
 	case in.dead.Load():
 		return apimodel.Fault{Drop: true}
