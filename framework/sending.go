@@ -152,7 +152,7 @@ func (w *writer) deleted(ctx context.Context, q write, got answer, lost bool, er
 		}
 	}
 	switch {
-	case isFateUnknown(err):
+	case isFateUnknown(err), lost && err != nil && !apierrors.IsNotFound(err):
 		return w.unknown(ctx, q, lost, fmt.Errorf("framework: %s: %w", q.describe(), err))
 	case err != nil && !apierrors.IsNotFound(err):
 		return fmt.Errorf("framework: %s: %w", q.describe(), err)
@@ -185,7 +185,10 @@ func (w *writer) refused(ctx context.Context, q write, lost bool, refusal error)
 	case isFateUnknown(refusal):
 		return w.unknown(ctx, q, lost, err)
 	case errors.Is(refusal, errUndecodable): // it was carried out
-	case !stale && !exists && !apierrors.IsNotFound(refusal):
+	case stale, exists, apierrors.IsNotFound(refusal):
+	case lost: // it says nothing of the attempt before, as when rights were revoked in between
+		return w.unknown(ctx, q, lost, err)
+	default:
 		return err
 	}
 	live, readErr := w.readBack(ctx, q)

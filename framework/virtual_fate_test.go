@@ -8,7 +8,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
@@ -128,8 +130,11 @@ func TestAPatchOfUnknownFateIsMadeOnce(t *testing.T) {
 // TestG01ARunDoesNotBeginWithoutTheReadThatTheOneBeforeLacked: it is known that what was to be created is there, but
 // nobody answers reads, and the watch does not tell.
 func TestG01ARunDoesNotBeginWithoutTheReadThatTheOneBeforeLacked(t *testing.T) {
-	for name, fate := range map[string]apimodel.Fault{
-		"the answer is lost within a run": {Lose: true}, "the run gives the answer up": {Linger: 2 * time.Minute},
+	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "p", nil).Status()
+	for name, fates := range map[string][2]apimodel.Fault{
+		"the answer is lost within a run":         {{Lose: true}},
+		"the run gives the answer up":             {{Linger: 2 * time.Minute}},
+		"rights are revoked after a lost attempt": {{Lose: true}, {Answer: &forbidden}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r, creates := &pages{}, 0
@@ -153,8 +158,8 @@ func TestG01ARunDoesNotBeginWithoutTheReadThatTheOneBeforeLacked(t *testing.T) {
 					case r.Resource == "configmaps" && r.Verb == "get":
 						return apimodel.Fault{Drop: true}
 					case r.Resource == "configmaps" && r.Verb == "create":
-						if creates++; creates == 1 {
-							return fate
+						if creates++; creates <= len(fates) {
+							return fates[creates-1]
 						}
 					}
 					return apimodel.Fault{}
