@@ -34,6 +34,7 @@ SOAK ?= 10m
 soak: sandbox ## Run the models longer, and for SOAK (default 10m) the freshness tests with fresh seeds.
 	go test -race -count=1 -timeout 0 -run "Model|Filter" ./trc -rapid.checks=2000 -filter.rounds=2000
 	SCHEDULER_ROUNDS=1000 go test -race -count=1 -timeout 0 -run Model ./scheduler
+	SIMULATION_SEED=$$(date +%s) SIMULATION_SEEDS=5000 go test -count=1 -timeout 0 ./internal/simulation
 	SOAK=$(SOAK) go test -race -count=1 -timeout 0 -v -run '^TestSoak$$' ./internal/freshnesstest
 
 .PHONY: vet
