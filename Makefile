@@ -36,6 +36,7 @@ soak: sandbox ## Run the models longer, 10,000 objects, and for SOAK (default 10
 	go test -race -count=1 -timeout 0 -run "Model|Filter" ./trc -rapid.checks=2000 -filter.rounds=2000
 	SCHEDULER_ROUNDS=1000 go test -race -count=1 -timeout 0 -run Model ./scheduler
 	WEATHER_OBJECTS=10000 go test -race -count=1 -timeout 0 -v -run '^TestWeather$$' ./internal/weathertest -ginkgo.focus='Many objects'
+	SIMULATION_SEED=$$(date +%s) SIMULATION_SEEDS=5000 go test -count=1 -timeout 0 ./internal/simulation
 	SOAK=$(SOAK) go test -race -count=1 -timeout 0 -v -run '^TestSoak$$' ./internal/freshnesstest
 
 .PHONY: vet

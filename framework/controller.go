@@ -306,14 +306,18 @@ type sink[P Object] struct{ controller *controller[P] }
 // cache, which finds nothing and leaves nothing: not while standing by either, when nothing is run.
 func (s sink[P]) Offer(primary trc.Key, offer eventsource.Offer) {
 	c, event := s.controller, scheduler.Event{Cause: offer.Cause, Lane: laneOf(offer.Initial)}
-	exists := c.store.Get(primary) != nil
 	switch {
-	case exists && c.options.AllEvents:
+	case c.options.AllEvents && c.store.Get(primary) != nil:
 		c.waits(primary, event) // it may be about either
-	case !exists && c.store.isSynced() && !c.gate.isClosed(primary) && c.departures.first(primary) == nil:
+	case c.isMissing(primary):
 		return
 	}
 	c.scheduler.Offer(primary, event)
+}
+
+// isMissing tells for certain that a run would find no primary: one that is added later is offered then.
+func (c *controller[P]) isMissing(key trc.Key) bool {
+	return c.store.isSynced() && !c.gate.isClosed(key) && c.store.Get(key) == nil && c.departures.first(key) == nil
 }
 
 func laneOf(initial bool) scheduler.Lane {

@@ -168,8 +168,9 @@ func (e *election) answered(err error) {
 	e.err = err
 }
 
-// timedLock is a lock that carries a term on with every renewal, counted from the begin of the request: the
-// others count from a later moment.
+// timedLock is a lock that carries a term on with every renewal, counted from the moment that is stored: the
+// others count from a later one. The begin of the request does not do. A renewal that was stored, and whose answer
+// was lost, is repeated as it was; nothing is stored then, and the others see nothing new.
 type timedLock struct {
 	resourcelock.Interface
 	election *election
@@ -185,16 +186,16 @@ func (l *timedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord
 
 // Create makes the lease, held by this instance.
 func (l *timedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.held(func() error { return l.Interface.Create(ctx, record) })
+	return l.held(record, func() error { return l.Interface.Create(ctx, record) })
 }
 
 // Update gets or renews the lease.
 func (l *timedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
-	return l.held(func() error { return l.Interface.Update(ctx, record) })
+	return l.held(record, func() error { return l.Interface.Update(ctx, record) })
 }
 
-func (l *timedLock) held(write func() error) error {
-	until := time.Now().Add(l.election.options.RenewDeadline)
+func (l *timedLock) held(record resourcelock.LeaderElectionRecord, write func() error) error {
+	until := record.RenewTime.Add(l.election.options.RenewDeadline)
 	err := write()
 	l.election.answered(err)
 	if err == nil {

@@ -100,7 +100,7 @@ func (c *controller[P]) resolve(ctx context.Context, rc *Context[P]) (resolved b
 		// What another leader may have undone since must not be repeated. It is no longer on its way: a lease is
 		// longer than that.
 		left.writes[0].creates = left.writes[0].creates && left.in == rc.write.term
-		if err := rc.write.resolve(ctx, left.writes[0]); err != nil {
+		if err := rc.write.resolve(ctx, &left.writes[0]); err != nil {
 			c.keep(rc.key, left)
 			return false, err
 		}

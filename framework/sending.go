@@ -165,7 +165,7 @@ func (w *writer) deleted(ctx context.Context, q write, got answer, lost bool, er
 		}
 	}
 	switch {
-	case isFateUnknown(err):
+	case isFateUnknown(err), lost && err != nil && !apierrors.IsNotFound(err):
 		return w.unknown(ctx, q, lost, fmt.Errorf("framework: %s: %w", q.describe(), err))
 	case err != nil && !apierrors.IsNotFound(err):
 		return fmt.Errorf("framework: %s: %w", q.describe(), err)
@@ -198,11 +198,16 @@ func (w *writer) refused(ctx context.Context, q write, lost bool, refusal error)
 	case isFateUnknown(refusal):
 		return w.unknown(ctx, q, lost, err)
 	case errors.Is(refusal, errUndecodable): // it was carried out
-	case !stale && !exists && !apierrors.IsNotFound(refusal):
+	case stale, exists, apierrors.IsNotFound(refusal):
+	case lost: // it says nothing of the attempt before, as when rights were revoked in between
+		return w.unknown(ctx, q, lost, err)
+	default:
 		return err
 	}
 	live, readErr := w.readBack(ctx, q)
 	if readErr != nil {
+		q.creates = false // that there is an object is known; the next run begins with the read
+		w.leave(q)
 		if stale || lost && exists {
 			return unread(err, readErr)
 		}
@@ -228,29 +233,42 @@ func unread(stale, readErr error) error {
 // create may still be on its way; and without the read nothing is known: then the next run begins with it.
 func (w *writer) unknown(ctx context.Context, q write, lost bool, fate error) error {
 	_, readErr := w.readBack(ctx, q)
-	if w.inRun() && !q.options.dryRun && (readErr != nil || (q.creates && (lost || !hasFailed(fate)))) {
-		w.mu.Lock()
-		w.unresolved = append(w.unresolved, q)
-		w.mu.Unlock()
+	if readErr != nil || (q.creates && (lost || !hasFailed(fate))) {
+		w.leave(q)
 	}
 	return errors.Join(fate, readErr)
 }
 
+// leave leaves it to the next run of the primary to find out what became of a write.
+func (w *writer) leave(q write) {
+	if !w.inRun() || q.options.dryRun {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.unresolved = append(w.unresolved, q)
+}
+
 // resolve finds out what became of a write that a former run left: it repeats a create, as only that keeps
-// one under way from coming later, and reads what others have done.
-func (w *writer) resolve(ctx context.Context, q write) error {
+// one under way from coming later, and reads what others have done. What is still to be found out after an error
+// stays in q.
+func (w *writer) resolve(ctx context.Context, q *write) error {
 	if !q.creates {
-		_, err := w.readBack(ctx, q)
+		_, err := w.readBack(ctx, *q)
 		return err
 	}
-	_, err := w.execute(ctx, q)
+	_, err := w.execute(ctx, *q)
 	w.mu.Lock()
-	still := len(w.unresolved) > 0
+	left := w.unresolved
 	w.unresolved = nil // the caller has it
 	w.mu.Unlock()
+	if len(left) > 0 {
+		*q = left[0] // by now perhaps only to be read
+		return err
+	}
 	// A server that fails on it, as at an admission webhook, has ended it as well: nothing of it comes later, and
 	// only a run can tell whether it is still wanted.
-	if err == nil || !still && (apierrors.IsAlreadyExists(err) || isAnswer(err) || hasFailed(err)) {
+	if err == nil || apierrors.IsAlreadyExists(err) || isAnswer(err) || hasFailed(err) {
 		return nil
 	}
 	return err

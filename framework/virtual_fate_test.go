@@ -8,7 +8,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
@@ -119,6 +121,53 @@ func TestAPatchOfUnknownFateIsMadeOnce(t *testing.T) {
 				if made, status := v.commits("webpages"), v.page("p").Status; len(made) != 2 || status.URL != "done" || status.ObservedGeneration != 1 {
 					t.Errorf("commits %q, status %+v", made, status)
 				}
+				v.atRest()
+			})
+		})
+	}
+}
+
+// TestG01ARunDoesNotBeginWithoutTheReadThatTheOneBeforeLacked: it is known that what was to be created is there, but
+// nobody answers reads, and the watch does not tell.
+func TestG01ARunDoesNotBeginWithoutTheReadThatTheOneBeforeLacked(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "p", nil).Status()
+	for name, fates := range map[string][2]apimodel.Fault{
+		"the answer is lost within a run":         {{Lose: true}},
+		"the run gives the answer up":             {{Linger: 2 * time.Minute}},
+		"rights are revoked after a lost attempt": {{Lose: true}, {Answer: &forbidden}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, creates := &pages{}, 0
+			var v *virtual
+			r.reconcile = func(ctx context.Context, p *Page, c *pageContext) (pageUpdate, error) {
+				found, err := r.configMaps.GetNamed(c, p.Namespace, p.Name)
+				if found != nil || err != nil {
+					return pageUpdate{}, err
+				}
+				if n := len(v.commits("configmaps")); n > 0 {
+					t.Errorf("a run reads none, but %d were created", n)
+				}
+				_, err = framework.Create(ctx, c, configMapOf(p, "x"))
+				return pageUpdate{}, err
+			}
+			inVirtualTime(t, r, withConfigMaps(r, shortRuns), func(virtual *virtual) {
+				v = virtual
+				v.model.Lag("configmaps", 15*time.Minute)
+				v.disturb(func(r apimodel.Request) apimodel.Fault {
+					switch {
+					case r.Resource == "configmaps" && r.Verb == "get":
+						return apimodel.Fault{Drop: true}
+					case r.Resource == "configmaps" && r.Verb == "create":
+						if creates++; creates <= len(fates) {
+							return fates[creates-1]
+						}
+					}
+					return apimodel.Fault{}
+				})
+				v.create(newPage("default", "p"))
+				v.pass(10 * time.Minute)
+				v.disturb(nil)
+				v.pass(20 * time.Minute)
 				v.atRest()
 			})
 		})

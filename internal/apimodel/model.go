@@ -172,11 +172,14 @@ func (m *Model) Config() *rest.Config {
 }
 
 // History returns all commits in order. The objects are shared: do not mutate them.
-func (m *Model) History() []Commit {
+func (m *Model) History() []Commit { return m.Since(0) }
+
+// Since is [Model.History] from after a version on: 0 for all.
+func (m *Model) Since(version int64) []Commit {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	commits := make([]Commit, 0, len(m.history))
-	for _, c := range m.history {
+	var commits []Commit
+	for _, c := range m.history[min(int(version), len(m.history)):] {
 		if c.resource != nil {
 			commits = append(commits, c.Commit)
 		}

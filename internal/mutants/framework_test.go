@@ -336,7 +336,7 @@ var ofFramework = []mutant{
 		breaks: "G19: nothing goes on that a run has left",
 		file:   "framework/lifetime.go",
 		old:    "	if l.over != nil {\n",
-		new:    "	if l.over && l.limit == 0 {\n",
+		new:    "	if l.over != nil && l.limit == 0 {\n",
 		kills:  []suite{{folder: "framework", run: "TestTheContextOfARunEnds"}},
 	},
 	{

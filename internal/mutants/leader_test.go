@@ -8,7 +8,7 @@ var ofLeader = []mutant{
 		name:   "who holds the lease may write for as long as the others wait",
 		breaks: "G06: no write is sent after the renewal deadline",
 		file:   "framework/leader_election.go",
-		old:    "time.Now().Add(l.election.options.RenewDeadline)",
+		old:    "record.RenewTime.Add(l.election.options.RenewDeadline)",
 		new:    "time.Now().Add(2 * l.election.options.LeaseDuration)",
 		kills:  inVirtualTime("TestG06WhoLosesTheLease"),
 	},

@@ -1,0 +1,72 @@
+package mutants
+
+// worlds are the first two hundred of the simulation.
+var worlds = []suite{{folder: "internal/simulation", run: "TestG01ToG19HoldInEveryWorld/^1?[0-9]{1,2}$"}}
+
+// ofSimulation are mistakes of the whole, each of which one world in a hundred or so shows.
+var ofSimulation = []mutant{
+	{
+		name:   "what has been read after a conflict is not shown",
+		breaks: "G01: a run begins with what is known of its own writes",
+		file:   "framework/sending.go",
+		old:    "	return seen{Object: live}, w.cluster.acknowledge(gvk, live, trc.Proof{})\n",
+		new:    "	return seen{Object: live}, nil\n",
+		kills:  worlds,
+	},
+	{
+		name:   "whoever takes over begins with what its watches have told",
+		breaks: "G01: the first runs of a term read what the leader before has written",
+		file:   "framework/leader_operator.go",
+		old:    "		op.cluster.catchUp(ctx, op.options.LeaderElection.RenewDeadline, op.options.LeaderElection.RetryPeriod)\n",
+		new:    "",
+		kills:  worlds,
+	},
+	{
+		name:   "the finalizer goes though Cleanup wants to keep it",
+		breaks: "G09: the finalizer is removed only after cleanup succeeded",
+		file:   "framework/run.go",
+		old:    "	if control.keep {\n",
+		new:    "	if control.keep && rc == nil {\n",
+		kills:  worlds,
+	},
+	{
+		name:   "the writes of one controller are taken for those of all",
+		breaks: "G04: the other controllers see every change",
+		file:   "framework/controller.go",
+		old:    "trc.Writer{Controller: c.name, Primary: key}",
+		new:    "trc.Writer{Primary: key}",
+		kills:  worlds,
+	},
+	{
+		name:   "a read that failed after a refusal is not made up for",
+		breaks: "G01: a run begins with what is known of its own writes",
+		file:   "framework/sending.go",
+		old:    "		q.creates = false // that there is an object is known; the next run begins with the read\n		w.leave(q)\n",
+		new:    "",
+		kills:  []suite{{folder: "framework", run: "TestG01ARunDoesNotBegin"}},
+	},
+	{
+		name:   "a refusal is taken for the fate of an attempt before it",
+		breaks: "G01: a run begins with what is known of its own writes",
+		file:   "framework/sending.go",
+		old:    "	case lost: // it says",
+		new:    "	case lost && q.base == nil && !q.creates: // it says",
+		kills:  []suite{{folder: "framework", run: "TestG01ARunDoesNotBegin"}},
+	},
+	{
+		name:   "a renewal counts from when it is sent",
+		breaks: "G06: no write comes when another may lead",
+		file:   "framework/leader_election.go",
+		old:    "record.RenewTime.Add(l.election.options.RenewDeadline)",
+		new:    "time.Now().Add(l.election.options.RenewDeadline)",
+		kills:  []suite{{folder: "framework", run: "TestG06ARenewal"}},
+	},
+	{
+		name:   "who stands by keeps what is said of primaries that are gone",
+		breaks: "G16: nothing is kept of a primary that is gone",
+		file:   "framework/controller.go",
+		old:    "	case c.isMissing(primary):\n",
+		new:    "	case c == nil:\n",
+		kills:  []suite{{folder: "framework", run: "TestG16WhoStandsBy"}},
+	},
+}
