@@ -98,7 +98,9 @@ func (i *inspector) happen(v *virtual, step int) {
 	case 8:
 		v.model.Expire("webpages")
 	case 9:
-		v.disturb(func(r apimodel.Request) apimodel.Fault { return apimodel.Fault{Lose: r.Number%7 == 0, Drop: r.Number%11 == 0} })
+		v.disturb(func(r apimodel.Request) apimodel.Fault {
+			return apimodel.Fault{Lose: r.Number%7 == 0, Drop: r.Number%11 == 0}
+		})
 	}
 }
 
