@@ -422,3 +422,35 @@ func mapToPage(name string) func(*corev1.ConfigMap) []types.NamespacedName {
 		return []types.NamespacedName{{Namespace: "default", Name: name}}
 	}
 }
+
+func TestG07ADeleteRunWhoseRetriesRunOutOfTimeLetsItsSuccessorGo(t *testing.T) {
+	d := newDiary()
+	d.broken.Store(true)
+	inVirtualTime(t, d, pageOptions{AllEvents: true, Retry: retry.Policy{Initial: time.Second, Factor: 1, Jitter: retry.NoJitter, MaxElapsed: 3 * time.Second}}, func(v *virtual) {
+		v.createPage("p", "a")
+		v.pass(time.Minute)
+		v.delete("p")
+		v.createPage("p", "b")
+		v.pass(time.Hour)
+		d.expect(t, "a", "a gone", "a gone", "a gone", "a gone", "b")
+	})
+}
+
+// TestG07ASuccessorDoesNotWaitForADeleteRunThatIsNotRetriedAnyMore.
+func TestG07ASuccessorDoesNotWaitForADeleteRunThatIsNotRetriedAnyMore(t *testing.T) {
+	d := newDiary()
+	d.broken.Store(true)
+	inVirtualTime(t, d, pageOptions{AllEvents: true, Retry: everySecond}, func(v *virtual) {
+		v.createPage("p", "a")
+		v.pass(time.Minute)
+		v.delete("p")
+		v.pass(time.Minute)
+		d.expect(t, "a", "a gone", "a gone", "a gone")
+		v.createPage("p", "b")
+		v.pass(time.Minute)
+		d.expect(t, "b")
+		if due := framework.Departures(v.op); due != 0 {
+			t.Errorf("%d departures are left", due)
+		}
+	})
+}

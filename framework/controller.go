@@ -328,8 +328,11 @@ func (c *controller[P]) primaryChanged(t trc.Transition) {
 		Lane:   laneOf(t.Initial),
 		Renews: renewed,
 	}
-	if t.Old == nil && c.options.AllEvents && c.departures.succeed(t.New, event) {
-		return
+	if t.Old == nil && c.options.AllEvents {
+		c.makeWay(trc.KeyOf(t.New))
+		if c.departures.succeed(t.New, event) {
+			return
+		}
 	}
 	c.scheduler.Offer(trc.KeyOf(t.New), event)
 }

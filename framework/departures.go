@@ -27,6 +27,8 @@ type departing struct {
 	gone []departure // the oldest first
 	// successor tells of the incarnation that has the name now; nil if none has, or none is to run.
 	successor *scheduler.Event
+	// spent says that the oldest has no retry any more.
+	spent bool
 }
 
 type departure struct {
@@ -47,7 +49,7 @@ func (d *departures) add(last trc.Object, event scheduler.Event) (dropped trc.Ob
 		}
 		d.byKey[key] = at
 	}
-	at.successor = nil
+	at.successor, at.spent = nil, false
 	at.gone = append(at.gone, departure{last, event})
 	if len(at.gone) > maxDepartures {
 		dropped = at.gone[0].last
@@ -97,6 +99,7 @@ func (d *departures) settle(key trc.Key, uid types.UID) (next scheduler.Event, m
 		return next, false
 	}
 	at.gone = slices.DeleteFunc(at.gone, func(g departure) bool { return g.last.GetUID() == uid })
+	at.spent = false
 	if len(at.gone) > 0 {
 		return at.gone[0].event, true
 	}
@@ -121,12 +124,27 @@ func (d *departures) leave(isWatched func(namespace string) bool) []trc.Key {
 	return left
 }
 
-// hasSuccessor reports whether another incarnation waits for the departures of a name.
-func (d *departures) hasSuccessor(key trc.Key) bool {
+// spend notes that the oldest departure of a name has no retry any more, and reports whether another incarnation
+// waits for it.
+func (d *departures) spend(key trc.Key) (awaited bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	at := d.byKey[key]
-	return at != nil && (at.successor != nil || len(at.gone) > 1)
+	if at == nil {
+		return false
+	}
+	at.spent = true
+	return at.successor != nil || len(at.gone) > 1
+}
+
+// spent returns the departure of a name that has no retry any more, or nil.
+func (d *departures) spent(key trc.Key) trc.Object {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if at := d.byKey[key]; at != nil && at.spent {
+		return at.gone[0].last
+	}
+	return nil
 }
 
 // len is the number of names that a departure is due for.
@@ -155,23 +173,45 @@ func (c *controller[P]) primaryGone(t trc.Transition) {
 }
 
 // depart follows the run of a primary that is gone: it was the last one if it succeeded and asked for no
-// other. If no retry is left and another incarnation waits for the name, that one is not held up any longer.
+// other.
 func (c *controller[P]) depart(rc *Context[P], result *scheduler.Result) {
-	last := rc.write.owner
-	switch {
-	case result.Err != nil:
-		if !c.isLast(rc, result.Err) || !c.departures.hasSuccessor(rc.key) {
-			return
-		}
-		c.giveUp(last, result.Err.Error())
-	case result.Superseded || result.RescheduleNow || result.RescheduleAfter > 0:
+	if result.Err != nil || result.Superseded || result.RescheduleNow || result.RescheduleAfter > 0 {
 		return
 	}
 	result.Gone = true
+	c.succeed(rc)
+}
+
+// succeed makes what is next under the name of a departed primary due after this run, if there is any.
+func (c *controller[P]) succeed(rc *Context[P]) {
 	c.unresolved.Delete(rc.key)
-	if next, more := c.departures.settle(rc.key, last.GetUID()); more {
-		c.scheduler.Offer(rc.key, next) // kept for after this run
+	if next, more := c.departures.settle(rc.key, rc.write.owner.GetUID()); more {
+		c.scheduler.Offer(rc.key, next)
 	}
+}
+
+// abandon follows a failure that no retry does: if another incarnation waits for the name, it is not held up any
+// longer.
+func (c *controller[P]) abandon(rc *Context[P], failure error) {
+	if !c.departures.spend(rc.key) {
+		return
+	}
+	c.giveUp(rc.write.owner, failure.Error())
+	c.scheduler.Forget(rc.key)
+	c.succeed(rc)
+}
+
+// makeWay lets go of a departure whose retries are exhausted, as another incarnation has come: nothing else would
+// bring it a run soon.
+func (c *controller[P]) makeWay(key trc.Key) {
+	spent := c.departures.spent(key)
+	if spent == nil {
+		return
+	}
+	c.giveUp(spent, "its retries are exhausted, and another incarnation has come")
+	c.scheduler.Forget(key)
+	c.unresolved.Delete(key)
+	c.departures.settle(key, spent.GetUID())
 }
 
 func (c *controller[P]) giveUp(last trc.Object, why string) {

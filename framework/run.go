@@ -71,8 +71,10 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 		// Nobody may act on this any more; should the lease come back, the run does, too.
 		result.Err, result.Superseded = nil, true
 	}
-	result.Err = withTimeout(ctx, result.Err)
-	c.tell(rc, result)
+	if result.Err = withTimeout(ctx, result.Err); result.Err != nil {
+		failure, ends := result.Err, life.Err() != nil
+		result.Failed = func(last bool) { c.settleFailure(rc, failure, last, ends) }
+	}
 	return result
 }
 

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/evenkeel/evenkeel/retry"
-	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -70,23 +68,26 @@ func withTimeout(ctx context.Context, failure error) error {
 	return fmt.Errorf("%w (%w)", failure, cause)
 }
 
-// isLast tells whether no retry follows a failure.
-func (c *controller[P]) isLast(rc *Context[P], failure error) bool {
-	class := c.options.Retry.Judge(failure).Class
-	return class == retry.NotAgain || class == retry.ByPolicy && rc.run.LastAttempt
+// settleFailure follows a failed run. last says that no retry does; ends, that the operator has cut it off.
+func (c *controller[P]) settleFailure(rc *Context[P], failure error, last, ends bool) {
+	if !ends {
+		c.tell(rc, failure, last)
+	}
+	if last && rc.gone {
+		c.abandon(rc, failure)
+	}
 }
 
 // tell publishes what a user of the primary must know of a failed run.
-func (c *controller[P]) tell(rc *Context[P], result scheduler.Result) {
+func (c *controller[P]) tell(rc *Context[P], failure error, last bool) {
 	about := rc.write.owner
 	switch {
-	case result.Err == nil || rc.life.Err() != nil:
-	case errors.Is(result.Err, ErrTooLarge):
-		c.warn(about, ReasonObjectTooLarge, "%v", result.Err)
-	case c.isLast(rc, result.Err):
-		c.warn(about, ReasonRetriesExhausted, "failed after %d retries, and no further one follows: %v", rc.run.Attempt, result.Err)
-	case errors.Is(result.Err, errRunTimeout):
-		c.warn(about, ReasonRunTimeout, "%v", result.Err)
+	case errors.Is(failure, ErrTooLarge):
+		c.warn(about, ReasonObjectTooLarge, "%v", failure)
+	case last:
+		c.warn(about, ReasonRetriesExhausted, "failed after %d retries, and no further one follows: %v", rc.run.Attempt, failure)
+	case errors.Is(failure, errRunTimeout):
+		c.warn(about, ReasonRunTimeout, "%v", failure)
 	}
 }
 

@@ -201,7 +201,7 @@ func (m *machine[K]) begin(now instant, s *keyState[K]) Run {
 	}
 	b := m.unload(s)
 	run := Run{Causes: b.told(), Waited: now.since(b.since), Gate: s.gate, Attempt: s.retry.Attempt()}
-	run.LastAttempt = m.policy.LastAttempt(&s.retry)
+	run.LastAttempt = !s.isSet(retrySlot) && m.policy.LastAttempt(&s.retry)
 	if s.pauses != m.pauses {
 		run.Gate = timeline.Pause
 	}
@@ -220,8 +220,9 @@ type end struct {
 }
 
 // finish decides what follows the run of s, and returns the time until the next run that is certain, 0 if none is
-// or it is now. Until its release the key counts as running still.
-func (m *machine[K]) finish(now instant, s *keyState[K], e end) time.Duration {
+// or it is now, and whether the run was a failure, and one that no attempt follows. Until its release the key counts
+// as running still.
+func (m *machine[K]) finish(now instant, s *keyState[K], e end) (next time.Duration, failed, last bool) {
 	s.phase = ending
 	m.putBefore(s, e.kept)
 	switch {
@@ -230,12 +231,12 @@ func (m *machine[K]) finish(now instant, s *keyState[K], e end) time.Duration {
 	case e.cutOff:
 		m.restore(now, s, e)
 	default:
-		m.settle(now, s, e)
+		failed, last = e.Err != nil, m.settle(now, s, e)
 	}
 	if s.renewed() {
 		m.renew(s)
 	}
-	return m.next(now, s)
+	return m.next(now, s), failed, last
 }
 
 // release lets a key go whose run was finished.
@@ -280,15 +281,16 @@ func (m *machine[K]) restore(now instant, s *keyState[K], e end) {
 	m.retime(s)
 }
 
-// settle applies the result of a run of a resource that is still there.
-func (m *machine[K]) settle(now instant, s *keyState[K], e end) {
+// settle applies the result of a run of a resource that is still there, and reports whether it was a failure that
+// no attempt follows.
+func (m *machine[K]) settle(now instant, s *keyState[K], e end) (last bool) {
 	s.settled = now
 	if m.maxInterval > 0 {
 		s.slots[intervalSlot] = now.after(m.jitter(m.maxInterval))
 	}
 	switch {
 	case e.Err != nil:
-		m.fail(now, s, e.verdict)
+		last = m.fail(now, s, e.verdict)
 	case e.Superseded:
 		m.repeat(now, s, 0)
 	default:
@@ -301,24 +303,26 @@ func (m *machine[K]) settle(now instant, s *keyState[K], e end) {
 		m.arrive(now, s, timeline.Timer{}, false)
 	}
 	m.retime(s)
+	return last
 }
 
-// fail schedules what follows a failure.
-func (m *machine[K]) fail(now instant, s *keyState[K], v retry.Verdict) {
+// fail schedules what follows a failure, and reports whether no attempt does.
+func (m *machine[K]) fail(now instant, s *keyState[K], v retry.Verdict) (last bool) {
 	switch v.Class {
 	case retry.Soon:
 		m.repeat(now, s, v.NotBefore)
 	case retry.NotAgain:
 		s.clear(retrySlot)
 		s.early, s.vain = false, 0
-		return
+		return true
 	default:
 		s.vain = 0
-		m.backOff(now, s, v.NotBefore)
+		last = !m.backOff(now, s, v.NotBefore)
 	}
 	if v.NotBefore > 0 {
 		s.slots[holdSlot] = now.after(v.NotBefore)
 	}
+	return last
 }
 
 // repeat brings a key back whose run came to nothing: at once the first time, as the world has changed; then
@@ -338,15 +342,17 @@ func (m *machine[K]) repeat(now instant, s *keyState[K], notBefore time.Duration
 }
 
 // backOff schedules the retry of a failed run. A window that is still open means that the run was
-// an early one: it consumed no attempt and leaves the window as it is.
-func (m *machine[K]) backOff(now instant, s *keyState[K], notBefore time.Duration) {
+// an early one: it consumed no attempt and leaves the window as it is. It reports false if there is no retry any more.
+func (m *machine[K]) backOff(now instant, s *keyState[K], notBefore time.Duration) (again bool) {
 	if s.isSet(retrySlot) {
-		return
+		return true
 	}
 	s.early = false
-	if delay, again := m.policy.Next(&s.retry); again {
+	delay, again := m.policy.Next(&s.retry)
+	if again {
 		s.slots[retrySlot] = now.after(max(delay, notBefore))
 	}
+	return again
 }
 
 func (m *machine[K]) reschedule(now instant, s *keyState[K], after time.Duration) {

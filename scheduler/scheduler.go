@@ -45,7 +45,8 @@ type Run struct {
 	Gate timeline.Gate
 	// Attempt is the number of retries granted since the last success, 0 for none.
 	Attempt int
-	// LastAttempt is true if the policy grants no retry should this run fail.
+	// LastAttempt is true if the policy grants no retry should this run fail, and none is due already. A policy
+	// whose retries end with the time tells that only when they have ended: see [Result.Failed].
 	LastAttempt bool
 }
 
@@ -67,6 +68,10 @@ type Result struct {
 	Superseded bool
 	// Gone says that the resource no longer exists: the key's state is dropped.
 	Gone bool
+	// Failed, if set, is called after a failure that counts, once it is decided what follows it: last says that no
+	// attempt does, until something else brings a run. It is called before [Options.Record], and may call
+	// Offer and Forget, which take effect as after the run.
+	Failed func(last bool)
 	// Decided, if set, is called once the causes that arrived during the run have been decided.
 	Decided func()
 	// Requests are the write requests of the run, for the record.

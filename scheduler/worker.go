@@ -103,8 +103,13 @@ func (s *Scheduler[K]) finish(term *term, state *keyState[K], e end) {
 		}
 	}
 	e.cutOff = term.over
-	next := s.core.finish(s.now(), state, e)
+	next, failed, last := s.core.finish(s.now(), state, e)
 	s.ended++
+	if e.Failed != nil && failed {
+		s.mu.Unlock()
+		e.Failed(last)
+		s.mu.Lock()
+	}
 	if e.Decided != nil || s.options.Record != nil {
 		s.mu.Unlock()
 		s.tell(key, e, ended.since(e.began), next)

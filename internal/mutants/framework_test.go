@@ -242,8 +242,8 @@ var ofFramework = []mutant{
 		name:   "the last run of a primary is not repeated",
 		breaks: "C81: errors are retried though the object is gone",
 		file:   "framework/departures.go",
-		old:    "\t\t\treturn\n\t\t}\n\t\tc.giveUp(last, result.Err.Error())\n",
-		new:    "\t\t}\n\t\tc.giveUp(last, result.Err.Error())\n",
+		old:    "if result.Err != nil || result.Superseded ||",
+		new:    "if result.Superseded ||",
 		kills:  []suite{{folder: "framework", run: "TestC81ADeleteRun"}},
 	},
 	{
@@ -325,5 +325,13 @@ var ofFramework = []mutant{
 		old:    "	return step.Source == c.name && step.Kind == c.gvk.Kind && step.Namespace == key.Namespace && step.Name == key.Name\n",
 		new:    "	return step.Source == c.name\n",
 		kills:  []suite{{folder: "framework", run: "TestG05APrimaryMay"}},
+	},
+	{
+		name:   "a last run that is not retried any more holds up whoever has the name next",
+		breaks: "G07: no stuck key",
+		file:   "framework/controller.go",
+		old:    "		c.makeWay(trc.KeyOf(t.New))\n",
+		new:    "",
+		kills:  []suite{{folder: "framework", run: "TestG07ASuccessor"}},
 	},
 }
