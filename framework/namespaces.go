@@ -12,7 +12,7 @@ import (
 )
 
 // SetNamespaces changes [OperatorOptions.Namespaces], at any time: controllers and secondaries that name
-// namespaces of their own keep to these. Empty is all, as is [AllNamespaces].
+// namespaces of their own keep to these, which cannot be changed while the operator runs. Empty is all, as is [AllNamespaces].
 //
 // It returns at once. In a namespace that is added no primary is run before everything its controller reads is
 // filled; [Operator.Ready] fails until then. Of one that is removed nothing is read any more, its primaries are

@@ -25,8 +25,8 @@ const batch = 1_000
 // limit is what a run of ours may cost, as a part of the peer's.
 const limit = 0.5
 
-// serving returns an API server in memory with a batch of pages.
-func serving(t testing.TB) (*apimodel.Model, []types.NamespacedName) {
+// serving returns an API server in memory with so many pages.
+func serving(t testing.TB, pages int) (*apimodel.Model, []types.NamespacedName) {
 	t.Helper()
 	kinds, err := apimodel.CustomResources("../../samples/webpage/config/crd/bases")
 	if err != nil {
@@ -40,14 +40,14 @@ func serving(t testing.TB) (*apimodel.Model, []types.NamespacedName) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := make([]types.NamespacedName, batch)
+	all := make([]types.NamespacedName, pages)
 	for i := range all {
 		all[i] = types.NamespacedName{Namespace: "default", Name: fmt.Sprintf("page-%05d", i)}
 		page := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"html": "<p>hello</p>"}}}
 		page.SetGroupVersionKind(v1.GroupVersion.WithKind("WebPage"))
 		page.SetName(all[i].Name)
-		pages := admin.Resource(v1.GroupVersion.WithResource("webpages")).Namespace(all[i].Namespace)
-		if _, err := pages.Create(t.Context(), page, metav1.CreateOptions{}); err != nil {
+		client := admin.Resource(v1.GroupVersion.WithResource("webpages")).Namespace(all[i].Namespace)
+		if _, err := client.Create(t.Context(), page, metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -56,7 +56,7 @@ func serving(t testing.TB) (*apimodel.Model, []types.NamespacedName) {
 
 // measured offers one event about each of a batch of keys, and waits for their runs.
 func measured(t testing.TB, make making, workers int) (round func(), stop func()) {
-	model, all := serving(t)
+	model, all := serving(t, batch)
 	var left sync.WaitGroup
 	left.Add(len(all)) // of the first list
 	c := make(t, model, workers, left.Done)
@@ -80,7 +80,7 @@ var contenders = []struct {
 func TestAnEventIsOneRunAndNoRequest(t *testing.T) {
 	for _, contender := range contenders {
 		t.Run(contender.name, func(t *testing.T) {
-			model, all := serving(t)
+			model, all := serving(t, 50)
 			var requests atomic.Int32
 			var left sync.WaitGroup
 			left.Add(len(all))
