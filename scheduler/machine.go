@@ -201,7 +201,7 @@ func (m *machine[K]) begin(now instant, s *keyState[K]) Run {
 	}
 	b := m.unload(s)
 	run := Run{Causes: b.told(), Waited: now.since(b.since), Gate: s.gate, Attempt: s.retry.Attempt()}
-	run.LastAttempt = m.policy.LastAttempt(&s.retry)
+	run.LastAttempt = !s.isSet(retrySlot) && m.policy.LastAttempt(&s.retry)
 	if s.isSet(retrySlot) {
 		run.BackOffLeft = max(0, s.slots[retrySlot].since(now))
 	}

@@ -121,7 +121,7 @@ func (o *oracle) begin(k *modelKey) (causes []string, run scheduler.Run) {
 	}
 	k.old, k.oldSince = k.causes, k.since
 	k.causes, k.renewed = nil, false
-	last := o.policy.MaxAttempts == retry.NoRetry || (o.policy.MaxAttempts > 0 && k.attempts >= o.policy.MaxAttempts)
+	last := k.retryAt.IsZero() && (o.policy.MaxAttempts == retry.NoRetry || (o.policy.MaxAttempts > 0 && k.attempts >= o.policy.MaxAttempts))
 	var left time.Duration
 	if !k.retryAt.IsZero() {
 		left = k.retryAt.Sub(o.now)

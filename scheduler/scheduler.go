@@ -45,7 +45,8 @@ type Run struct {
 	Gate timeline.Gate
 	// Attempt is the number of retries granted since the last success, 0 for none.
 	Attempt int
-	// LastAttempt is true if the policy grants no retry should this run fail.
+	// LastAttempt is true if the policy grants no retry should this run fail, and none is due already. A policy whose
+	// retries end with the time tells that only when they have ended: see [Scheduler.Retries].
 	LastAttempt bool
 	// BackOffLeft is the time from the start of the run to the retry that it came before, which an event did; 0
 	// if none is waited for.
