@@ -27,7 +27,7 @@ type lifetime struct {
 	made atomic.Pointer[spans] // nil until somebody asks
 
 	mu   sync.Mutex // guards making spans and below; a leaf
-	over error // why it has ended; nil if only its parent or its deadline can have ended it
+	over error      // why it has ended; nil if only its parent or its deadline can have ended it
 }
 
 var _ context.Context = (*lifetime)(nil)

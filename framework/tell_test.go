@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -198,5 +199,49 @@ func TestAContextIsOfNoUseAfterItsRun(t *testing.T) {
 		if record := v.op.Records("webpage")[0]; record.Err != "" {
 			t.Error(record.Err)
 		}
+	})
+}
+
+// TestRetriesThatRunOutOfTimeAreTold as those that run out of attempts are, and not before.
+func TestRetriesThatRunOutOfTimeAreTold(t *testing.T) {
+	d := newDiary()
+	d.after = func(context.Context, *Page, *pageContext) (pageUpdate, error) {
+		return pageUpdate{}, errors.New("never")
+	}
+	inVirtualTime(t, d, pageOptions{Retry: retry.Policy{Initial: time.Second, Factor: 1, Jitter: retry.NoJitter, MaxElapsed: 3 * time.Second}}, func(v *virtual) {
+		v.createPage("p", "a")
+		v.pass(2500 * time.Millisecond)
+		if told := v.events(); len(told) != 0 {
+			t.Errorf("told before the last retry: %v", told)
+		}
+		v.pass(time.Hour)
+		d.expect(t, "a", "a", "a", "a")
+		v.expectEvent("Warning RetriesExhausted p: failed after 3 retries")
+	})
+}
+
+// TestAnEarlyRunBeforeTheLastRetryIsNotTheLast: the retry comes all the same.
+func TestAnEarlyRunBeforeTheLastRetryIsNotTheLast(t *testing.T) {
+	d := newDiary()
+	var infos []framework.RetryInfo
+	d.configMaps.Map = mapToPage("p")
+	d.after = func(_ context.Context, _ *Page, c *pageContext) (pageUpdate, error) {
+		infos = append(infos, c.Retry())
+		return pageUpdate{}, errors.New("never")
+	}
+	options := pageOptions{Retry: retry.Policy{Initial: time.Minute, MaxAttempts: 1, Jitter: retry.NoJitter}, Secondaries: framework.Secondaries(&d.configMaps)}
+	inVirtualTime(t, d, options, func(v *virtual) {
+		v.createPage("p", "a")
+		v.pass(time.Second)
+		v.create(configMapOf(newPage("default", "x"), "one"))
+		v.pass(time.Second)
+		if told := v.events(); len(told) != 0 {
+			t.Errorf("told before the last retry: %v", told)
+		}
+		v.pass(time.Hour)
+		if want := []framework.RetryInfo{{}, {Attempt: 1, BackOffLeft: 59 * time.Second}, {Attempt: 1, LastAttempt: true}}; !slices.Equal(infos, want) {
+			t.Errorf("told %v, want %v", infos, want)
+		}
+		v.expectEvent("Warning RetriesExhausted p: failed after 1 retries")
 	})
 }

@@ -273,4 +273,12 @@ var ofScheduler = []mutant{
 		new:    "	default:\n		s.retry.Reset()\n",
 		kills:  []suite{{folder: "scheduler", run: "TestC70"}},
 	},
+	{
+		name:   "an early run is told that it is the last attempt, though a retry follows",
+		breaks: "C90: the last-attempt flag is right",
+		file:   "scheduler/machine.go",
+		old:    "!s.isSet(retrySlot) && m.policy.LastAttempt",
+		new:    "m.policy.LastAttempt",
+		kills:  []suite{{folder: "framework", run: "TestAnEarlyRun"}},
+	},
 }
