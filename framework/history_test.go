@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -74,8 +75,11 @@ func TestARecordTellsWhatWasProvenAndWhatWasReadAheadOfTheWatch(t *testing.T) {
 func TestG16TheHistoryOfAPrimaryEndsWithIt(t *testing.T) {
 	for _, all := range []bool{false, true} {
 		d := newDiary()
+		var mu sync.Mutex // guards seen: two pages run at a time
 		var seen []int
 		d.after = func(_ context.Context, _ *Page, c *pageContext) (pageUpdate, error) {
+			mu.Lock()
+			defer mu.Unlock()
 			seen = append(seen, len(c.History()))
 			return pageUpdate{}, nil
 		}
