@@ -1,6 +1,7 @@
 package framework_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,19 +15,19 @@ func TestG06ARenewalThatIsRepeatedPutsNothingOff(t *testing.T) {
 		a := r.start("a", copies())
 		b := r.start("b", copies())
 		r.pass(time.Second)
-		updates, began := 0, time.Time{}
+		var updates, began atomic.Int64
 		r.disturb(func(instance string, request apimodel.Request) apimodel.Fault {
 			switch {
 			case instance != "a" || request.Resource != "leases":
 				return apimodel.Fault{}
-			case request.Verb == "get" && updates == 1:
+			case request.Verb == "get" && updates.Load() == 1:
 				return apimodel.Fault{Linger: 2 * time.Second}
 			case request.Verb == "get":
 				return apimodel.Fault{Drop: true}
 			}
-			switch updates++; updates {
+			switch updates.Add(1) {
 			case 1:
-				began = time.Now()
+				began.Store(time.Now().UnixNano())
 				return apimodel.Fault{Linger: time.Minute}
 			case 2:
 				return apimodel.Fault{}
@@ -35,12 +36,12 @@ func TestG06ARenewalThatIsRepeatedPutsNothingOff(t *testing.T) {
 		})
 		for !b.Leading() {
 			r.pass(100 * time.Millisecond)
-			if late := time.Since(began); !began.IsZero() && late > 10*time.Second && a.Leading() {
+			if late := time.Since(time.Unix(0, began.Load())); began.Load() > 0 && late > 10*time.Second && a.Leading() {
 				r.Errorf("a leads %v after it had renewed the lease", late)
 			}
 		}
-		if updates < 2 {
-			r.Errorf("the lease was written %d times: the renewal was not repeated", updates)
+		if n := updates.Load(); n < 2 {
+			r.Errorf("the lease was written %d times: the renewal was not repeated", n)
 		}
 		noError(r.T, a.stop())
 		noError(r.T, b.stop())
