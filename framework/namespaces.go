@@ -93,12 +93,14 @@ func (s *sharedStore) watching() []string {
 	return slices.Clone(s.namespaces)
 }
 
-// told waits until what has filled the store has been told of, or ctx ends.
+// told waits until what is shown by now has been told of, or ctx ends.
 func (s *sharedStore) told(ctx context.Context) {
-	told := make(chan struct{})
-	s.After(func() { close(told) })
+	done := s.Delivered()
+	if done == nil {
+		return
+	}
 	select {
-	case <-told:
+	case <-done:
 	case <-ctx.Done():
 	}
 }

@@ -343,6 +343,24 @@ func (w *writer) end() []timeline.Request {
 	return slices.Clip(w.requests)
 }
 
+// writtenStores are the caches that answers were laid over.
+func (w *writer) writtenStores() (stores []*sharedStore) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for gvk := range w.written {
+		stores = append(stores, w.cluster.storesOf(gvk)...)
+	}
+	return stores
+}
+
+// tellAll waits until what the run's writes met has been told of, which another goroutine may be about to do: what a
+// foreign change and an answer after it bring is one reason to run again, not one and then the other.
+func (w *writer) tellAll(ctx context.Context) {
+	for _, s := range w.writtenStores() {
+		s.told(ctx)
+	}
+}
+
 // closing is what to call once the causes that arrived during the run are decided: nothing, if nothing is proven.
 func (w *writer) closing() func() {
 	w.mu.Lock()
@@ -357,15 +375,12 @@ func (w *writer) closing() func() {
 // then it explains it.
 func (w *writer) close() {
 	w.mu.Lock()
-	var stores []*sharedStore
-	for gvk := range w.written {
-		stores = append(stores, w.cluster.storesOf(gvk)...)
-	}
 	page := w.page
 	w.mu.Unlock()
 	if page == nil {
 		return
 	}
+	stores := w.writtenStores()
 	left := new(atomic.Int32)
 	left.Store(int32(len(stores)) + 1)
 	done := func() {

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 	"github.com/evenkeel/evenkeel/scheduler"
@@ -118,5 +120,34 @@ func TestAForeignWriterThatNeverStopsDoesNotKeepPagesFromConverging(t *testing.T
 			t.Errorf("%d writes for 3: %q", len(sent), sent)
 		}
 		v.atRest()
+	})
+}
+
+// TestG05AForeignChangeAndTheAnswerAfterItMakeOneRun, also if whoever tells of the change is slow: the run's answer then
+// waits behind it.
+func TestG05AForeignChangeAndTheAnswerAfterItMakeOneRun(t *testing.T) {
+	d := newDiary()
+	var v *virtual
+	d.configMaps.Filter = func(_, _ *corev1.ConfigMap) bool { time.Sleep(time.Second); return true }
+	runs := 0
+	d.after = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+		if runs++; runs > 1 {
+			return pageUpdate{}, nil
+		}
+		if _, err := framework.Apply(ctx, c, configMapOf(page, "one"), framework.OwnedByPrimary()); err != nil {
+			return pageUpdate{}, err
+		}
+		v.patch(configMapOf(page, ""), `{"data":{"theirs":"!"}}`)
+		time.Sleep(time.Millisecond) // the watch brings it, and is at telling of it when the second answer comes
+		_, err := framework.Apply(ctx, c, configMapOf(page, "two"), framework.OwnedByPrimary(), framework.Unconditional())
+		return pageUpdate{}, err
+	}
+	inVirtualTime(t, d, pageOptions{Secondaries: framework.Secondaries(&d.configMaps)}, func(started *virtual) {
+		v = started
+		v.createPage("p", "a")
+		v.pass(time.Minute)
+		if runs != 2 {
+			t.Errorf("%d runs", runs)
+		}
 	})
 }

@@ -64,6 +64,20 @@ func (s *Store) After(f func()) {
 	s.unlockAndDeliver()
 }
 
+// Delivered returns a channel that is closed once everything that was queued for the subscribers when it was called
+// has been delivered, or nil if it has been. A subscriber must not wait for it.
+func (s *Store) Delivered() <-chan struct{} {
+	s.mu.Lock()
+	if !s.delivering && len(s.pending) == 0 {
+		s.mu.Unlock()
+		return nil
+	}
+	done := make(chan struct{})
+	s.pending = append(s.pending, delivery{call: func() { close(done) }})
+	s.unlockAndDeliver()
+	return done
+}
+
 func (s *Store) queueLocked(t Transition) {
 	for _, sub := range s.subscribers {
 		s.pending = append(s.pending, delivery{transition: t, to: sub})
