@@ -115,6 +115,17 @@ func (d *departures) first(key trc.Key) trc.Object {
 	return nil
 }
 
+// due returns the event of the oldest departure of a name, and whether there is one.
+func (d *departures) due(key trc.Key) (event scheduler.Event, due bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at := d.byKey[key]
+	if at == nil {
+		return event, false
+	}
+	return at.gone[0].event, true
+}
+
 func (d *departures) has(key trc.Key, uid types.UID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()

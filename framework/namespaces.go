@@ -95,10 +95,12 @@ func (s *sharedStore) watching() []string {
 
 // told waits until what is shown by now has been told of, or ctx ends.
 func (s *sharedStore) told(ctx context.Context) {
-	done := s.Delivered()
-	if done == nil {
-		return
+	if done := s.Delivered(); done != nil {
+		await(ctx, done)
 	}
+}
+
+func await(ctx context.Context, done <-chan struct{}) {
 	select {
 	case <-done:
 	case <-ctx.Done():
@@ -141,29 +143,32 @@ func (c *controller[P]) closeNamespaces(added, removed []string) (leaving []trc.
 	return leaving
 }
 
-// leaveNamespaces forgets the primaries of namespaces that are no longer watched.
+// leaveNamespaces forgets the primaries of namespaces that are no longer watched: once what was told of them before
+// has been told, and before anything is that comes from watches which begin now.
 func (c *controller[P]) leaveNamespaces(removed []string, leaving []trc.Object) {
-	c.gate.open(removed)
 	watched := c.store.watching()
-	left := c.departures.leave(func(namespace string) bool {
-		return slices.Contains(watched, "") || slices.Contains(watched, namespace)
-	})
-	for _, primary := range leaving {
-		left = append(left, trc.KeyOf(primary))
-	}
-	c.store.After(func() { // what was told before is being told still
+	c.store.After(func() {
+		c.gate.open(removed)
+		left := c.departures.leave(func(namespace string) bool {
+			return slices.Contains(watched, "") || slices.Contains(watched, namespace)
+		})
 		for _, primary := range leaving {
 			c.tellSources(trc.Transition{Old: primary})
+			left = append(left, trc.KeyOf(primary))
+		}
+		for _, key := range left {
+			c.scheduler.Forget(key)
+			if event, due := c.departures.due(key); due { // its namespace is watched still, as one of all
+				c.scheduler.Offer(key, event)
+				continue
+			}
+			c.unresolved.Delete(key)
+			c.histories.Forget(recordKey(key))
+		}
+		if !c.store.key.follows && len(removed) > 0 {
+			c.offer(c.store.Keys(""), "namespaces were removed")
 		}
 	})
-	for _, key := range left {
-		c.unresolved.Delete(key)
-		c.scheduler.Forget(key)
-		c.histories.Forget(recordKey(key))
-	}
-	if !c.store.key.follows && len(removed) > 0 {
-		c.offer(c.store.Keys(""), "namespaces were removed")
-	}
 }
 
 // enterNamespace lets runs into a namespace once all that they read there is filled.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -353,11 +354,19 @@ func (w *writer) writtenStores() (stores []*sharedStore) {
 	return stores
 }
 
+// tellTime is how long the end of a run waits for what its writes met to be told of, should filters or mappers be slow.
+const tellTime = 100 * time.Millisecond
+
 // tellAll waits until what the run's writes met has been told of, which another goroutine may be about to do: what a
-// foreign change and an answer after it bring is one reason to run again, not one and then the other.
+// foreign change and an answer after it bring is one reason to run again, not one and then the other. This saves a
+// run; nothing depends on it.
 func (w *writer) tellAll(ctx context.Context) {
 	for _, s := range w.writtenStores() {
-		s.told(ctx)
+		if done := s.Delivered(); done != nil {
+			ctx, cancel := context.WithTimeout(ctx, tellTime)
+			await(ctx, done)
+			cancel()
+		}
 	}
 }
 

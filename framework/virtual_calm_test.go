@@ -128,7 +128,7 @@ func TestAForeignWriterThatNeverStopsDoesNotKeepPagesFromConverging(t *testing.T
 func TestG05AForeignChangeAndTheAnswerAfterItMakeOneRun(t *testing.T) {
 	d := newDiary()
 	var v *virtual
-	d.configMaps.Filter = func(_, _ *corev1.ConfigMap) bool { time.Sleep(time.Second); return true }
+	d.configMaps.Filter = func(_, _ *corev1.ConfigMap) bool { time.Sleep(10 * time.Millisecond); return true }
 	runs := 0
 	d.after = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
 		if runs++; runs > 1 {
