@@ -27,7 +27,6 @@ type outside struct {
 	wrote, seen map[trc.Key]map[string]int
 	newest      map[string]int // that was read
 	fetches     []*aFetch
-	writes      []aWrite
 }
 
 type aFetch struct {

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
-	pathvalidation "k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -193,7 +193,7 @@ func (r *resource) at(request *rest.Request, namespace string, names ...string) 
 	}
 	path = append(append(path, r.name), names...)
 	for _, segment := range path[1:] {
-		if segment == "" || pathvalidation.IsValidPathSegmentName(segment) != nil { // client-go says what is wrong
+		if segment == "" || content.IsPathSegmentName(segment) != nil { // client-go says what is wrong
 			return addressed(request.NamespaceIfScoped(namespace, r.namespaced).Resource(r.name), names)
 		}
 	}

@@ -38,7 +38,7 @@ var ofFramework = []mutant{
 	{
 		name:   "what is proven is forgotten before the caches have told of it",
 		breaks: "G05: own writes cause no further run",
-		file:   "framework/sending.go",
+		file:   "framework/ending.go",
 		old:    "	for _, s := range stores {\n		s.After(done)\n	}\n	done()\n",
 		new:    "	for range stores {\n		done()\n	}\n	done()\n",
 		kills:  specs("proven of a write G05"),
@@ -46,7 +46,7 @@ var ofFramework = []mutant{
 	{
 		name:   "what is proven is never forgotten",
 		breaks: "G16: no edge is left at quiescence",
-		file:   "framework/sending.go",
+		file:   "framework/ending.go",
 		old:    "			page.Close()\n",
 		new:    "			_ = page\n",
 		kills:  specs("Own writes G05"),
@@ -230,7 +230,7 @@ var ofFramework = []mutant{
 	{
 		name:   "a run's writes outlive it",
 		breaks: "G19: nothing is written after a run has ended",
-		file:   "framework/sending.go",
+		file:   "framework/ending.go",
 		old:    "	w.flying.end()\n",
 		new:    "",
 		kills:  specs("leaves no write of a run under way"),
@@ -286,7 +286,7 @@ var ofFramework = []mutant{
 	{
 		name:   "what happens to a successor is taken for the last run",
 		breaks: "G04: no change is lost",
-		file:   "framework/controller.go",
+		file:   "framework/offering.go",
 		old:    "\tif c.options.AllEvents && c.waits(key, event) {\n",
 		new:    "\tif t.Old == nil && c.options.AllEvents && c.waits(key, event) {\n",
 		kills:  []suite{{folder: "framework", run: "TestG04WhatHappens"}},
@@ -302,7 +302,7 @@ var ofFramework = []mutant{
 	{
 		name:   "a run's own creation of a new incarnation is nothing to run for",
 		breaks: "G04: no change is lost",
-		file:   "framework/controller.go",
+		file:   "framework/offering.go",
 		old:    "step.Action == timeline.Added && c.isOf(key, step)",
 		new:    "step.Action == timeline.Added && step.Source == \"\"",
 		kills:  []suite{{folder: "framework", run: "TestANewIncarnation"}},
@@ -374,7 +374,7 @@ var ofFramework = []mutant{
 	{
 		name:   "what a source of the controller's name tells is of the primary",
 		breaks: "G05: own writes cause no further run",
-		file:   "framework/controller.go",
+		file:   "framework/offering.go",
 		old:    "	return step.Source == c.name && step.Kind == c.gvk.Kind && step.Namespace == key.Namespace && step.Name == key.Name\n",
 		new:    "	return step.Source == c.name\n",
 		kills:  []suite{{folder: "framework", run: "TestG05APrimaryMay"}},

@@ -64,7 +64,7 @@ var ofSimulation = []mutant{
 	{
 		name:   "who stands by keeps what is said of primaries that are gone",
 		breaks: "G16: nothing is kept of a primary that is gone",
-		file:   "framework/controller.go",
+		file:   "framework/offering.go",
 		old:    "	case c.isMissing(primary):\n",
 		new:    "	case c == nil:\n",
 		kills:  []suite{{folder: "framework", run: "TestG16WhoStandsBy"}},

@@ -1,0 +1,109 @@
+package framework
+
+import (
+	"context"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/evenkeel/evenkeel/timeline"
+)
+
+// begin refuses a write once the run has ended, and while another instance leads. The context of its requests
+// ends with the run, the term in office and the operator.
+func (w *writer) begin(ctx context.Context) (_ context.Context, done func(), err error) {
+	ctx, down, ok := w.cluster.flying.board(ctx)
+	if !ok {
+		return nil, nil, ErrRunEnded
+	}
+	ctx, downOfTerm, ok := w.inOffice(ctx)
+	if !ok {
+		down()
+		return nil, nil, ErrStandby
+	}
+	ctx, downOfRun, ok := w.flying.board(ctx)
+	if !ok {
+		downOfTerm()
+		down()
+		return nil, nil, ErrRunEnded
+	}
+	return ctx, func() { downOfRun(); downOfTerm(); down() }, nil
+}
+
+// check returns what begin would refuse a write for, nil if nothing: for those that turn out to need no request.
+func (w *writer) check() error {
+	switch {
+	case w.cluster.flying.isOver() || w.flying.isOver():
+		return ErrRunEnded
+	case w.page != nil && w.deposed() || !w.cluster.office.may():
+		return ErrStandby
+	}
+	return nil
+}
+
+// end closes the writer and returns the requests it sent. None of them is under way any more.
+func (w *writer) end() []timeline.Request {
+	w.flying.end()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clip(w.requests)
+}
+
+// writtenStores are the caches that answers were laid over.
+func (w *writer) writtenStores() (stores []*sharedStore) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for gvk := range w.written {
+		stores = append(stores, w.cluster.storesOf(gvk)...)
+	}
+	return stores
+}
+
+// tellTime is how long the end of a run waits for what its writes met to be told of, should filters or mappers be slow.
+const tellTime = 100 * time.Millisecond
+
+// tellAll waits until what the run's writes met has been told of, which another goroutine may be about to do: what a
+// foreign change and an answer after it bring is one reason to run again, not one and then the other. This saves a
+// run; nothing depends on it.
+func (w *writer) tellAll(ctx context.Context) {
+	for _, s := range w.writtenStores() {
+		if done := s.Delivered(); done != nil {
+			ctx, cancel := context.WithTimeout(ctx, tellTime)
+			await(ctx, done)
+			cancel()
+		}
+	}
+}
+
+// closing is what to call once the causes that arrived during the run are decided: nothing, if nothing is proven.
+func (w *writer) closing() func() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.page == nil {
+		return nil
+	}
+	return w.close
+}
+
+// close forgets what the server has proven, once what is on its way to the scheduler has arrived: until
+// then it explains it.
+func (w *writer) close() {
+	w.mu.Lock()
+	page := w.page
+	w.mu.Unlock()
+	if page == nil {
+		return
+	}
+	stores := w.writtenStores()
+	left := new(atomic.Int32)
+	left.Store(int32(len(stores)) + 1)
+	done := func() {
+		if left.Add(-1) == 0 {
+			page.Close()
+		}
+	}
+	for _, s := range stores {
+		s.After(done)
+	}
+	done()
+}

@@ -1,0 +1,87 @@
+package framework
+
+import (
+	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/scheduler"
+	"github.com/evenkeel/evenkeel/timeline"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// sink is where the sources of a controller offer; eventsource and scheduler meet here and know
+// nothing of each other.
+type sink[P Object] struct{ controller *controller[P] }
+
+// Offer passes on what a source says. For a primary that does not exist this costs a look into the
+// cache, which finds nothing and leaves nothing: not while standing by either, when nothing is run.
+func (s sink[P]) Offer(primary trc.Key, offer eventsource.Offer) {
+	c, event := s.controller, scheduler.Event{Cause: offer.Cause, Lane: laneOf(offer.Initial)}
+	switch {
+	case c.options.AllEvents && c.store.Get(primary) != nil:
+		c.waits(primary, event) // it may be about either
+	case c.isMissing(primary):
+		return
+	}
+	c.scheduler.Offer(primary, event)
+}
+
+// isMissing tells for certain that a run would find no primary: one that is added later is offered then.
+func (c *controller[P]) isMissing(key trc.Key) bool {
+	return c.store.isSynced() && !c.gate.isClosed(key) && c.store.Get(key) == nil && c.departures.first(key) == nil
+}
+
+func laneOf(initial bool) scheduler.Lane {
+	if initial {
+		return scheduler.BulkLane
+	}
+	return scheduler.LiveLane
+}
+
+// rewound makes every primary due: generations tell nothing of what a restored backup has changed.
+func (c *controller[P]) rewound() {
+	for _, key := range c.store.Keys("") {
+		c.scheduler.Offer(key, scheduler.Event{
+			Cause: timeline.External{Source: c.name, ID: "the API server went back in time"}, Lane: scheduler.BulkLane, Renews: true,
+		})
+	}
+}
+
+// primaryChanged turns a transition of a primary into an event, or into the end of its key.
+func (c *controller[P]) primaryChanged(t trc.Transition) {
+	c.tellSources(t)
+	if t.New == nil {
+		c.primaryGone(t)
+		return
+	}
+	key := trc.KeyOf(t.New)
+	if t.Old == nil && c.options.AllEvents {
+		c.departures.settle(key, t.New.GetUID()) // one that matches the selector again is not gone
+	}
+	renewed := c.renews(t)
+	if !c.triggers(t, renewed) {
+		return
+	}
+	event := scheduler.Event{
+		Cause:  eventsource.CauseOf(c.store.Store, c.name, c.gvk.Kind, t),
+		Lane:   laneOf(t.Initial),
+		Renews: renewed,
+	}
+	if c.options.AllEvents && c.waits(key, event) {
+		return
+	}
+	c.scheduler.Offer(key, event)
+}
+
+// needsRun decides whether a cause makes the primary due: its own proven writes do not. A new incarnation of
+// it was never run, whoever created it.
+func (c *controller[P]) needsRun(key trc.Key, cause timeline.Cause) bool {
+	if step, ok := cause.(timeline.Resource); ok && step.Action == timeline.Added && c.isOf(key, step) {
+		return true
+	}
+	return !eventsource.Own(c.operator.cluster.ledger, c.ledgerWriter(key), cause)
+}
+
+// isOf tells the steps of a primary itself from those of its secondaries: a source of these may have the name of
+// the controller, as both are named after their kind.
+func (c *controller[P]) isOf(key trc.Key, step timeline.Resource) bool {
+	return step.Source == c.name && step.Kind == c.gvk.Kind && step.Namespace == key.Namespace && step.Name == key.Name
+}
