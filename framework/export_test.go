@@ -6,7 +6,9 @@ import (
 	"hash/maphash"
 	"reflect"
 	"testing"
+	"time"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -175,6 +177,17 @@ func Addresses(ours, theirs *rest.Request, gv schema.GroupVersion, namespaced bo
 	r := &resource{name: "webpages", namespaced: namespaced, root: "/apis/" + gv.String(), agent: "a"}
 	return r.at(ours, namespace, names...), addressed(theirs.NamespaceIfScoped(namespace, namespaced).Resource(r.name), names)
 }
+
+// CancelledLifetime returns the context of a run that was cancelled, and asked only after its deadline.
+func CancelledLifetime(cause error) context.Context {
+	l := &lifetime{parent: context.Background(), deadline: time.Now().Add(-time.Second), of: logs(logr.Discard)}
+	l.cancel(cause)
+	return l
+}
+
+type logs func() logr.Logger
+
+func (l logs) Logger() logr.Logger { return l() }
 
 // Cached returns the object as each cache shows it: the very one.
 func Cached(op *Operator, gvk schema.GroupVersionKind, key trc.Key) (all []Object) {

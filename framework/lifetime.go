@@ -50,11 +50,11 @@ func (l *lifetime) spans() *spans {
 		return made
 	}
 	whole, cancel := context.WithCancelCause(logr.NewContext(l.parent, logger))
+	if l.over != nil {
+		cancel(l.over) // before the deadline, which may have passed since
+	}
 	timed, stop := context.WithDeadlineCause(whole, l.deadline, fmt.Errorf("%w of %v", errRunTimeout, l.limit))
 	made := &spans{whole: whole, timed: timed, end: func(cause error) { cancel(cause); stop() }}
-	if l.over != nil {
-		made.end(l.over)
-	}
 	l.made.Store(made)
 	return made
 }
@@ -88,6 +88,7 @@ func (l *lifetime) cancel(cause error) {
 	if l.over == nil {
 		l.over = cause
 	}
+	cause = l.over // whoever gave the first may not have come to end it yet
 	made := l.made.Load()
 	l.mu.Unlock()
 	if made != nil {

@@ -140,3 +140,11 @@ func TestARunThatDoesNothingAllocatesLittle(t *testing.T) {
 		}
 	})
 }
+
+func TestARunThatWasCancelledBeforeItsDeadlineSaysSoHoweverLateItIsAsked(t *testing.T) {
+	cause := errors.New("cancelled first")
+	ctx := framework.CancelledLifetime(cause)
+	if !errors.Is(ctx.Err(), context.Canceled) || !errors.Is(context.Cause(ctx), cause) {
+		t.Errorf("%v for %v, want %v for %v", ctx.Err(), context.Cause(ctx), context.Canceled, cause)
+	}
+}
