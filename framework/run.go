@@ -56,7 +56,6 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 		}
 	}()
 	result, result.Err = c.goThrough(ctx, rc, shared)
-	rc.write.tellAll(life)
 	returns = true
 	if onlyConflicts(result.Err) && ctx.Err() == nil {
 		// Not a failure, but a reason to look again; what there is to see has been read already.
@@ -68,6 +67,7 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 		result.Err, result.Superseded = nil, true
 	}
 	result.Err = withTimeout(ctx, result.Err)
+	rc.write.tellAll(life)
 	return result
 }
 
