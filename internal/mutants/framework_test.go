@@ -73,7 +73,7 @@ var ofFramework = []mutant{
 		file:   "framework/apply.go",
 		old:    "	metadata[\"uid\"], metadata[\"resourceVersion\"] = string(held.GetUID()), held.GetResourceVersion()\n",
 		new:    "	metadata[\"resourceVersion\"] = held.GetResourceVersion()\n",
-		kills:  specs("does not create a primary anew"),
+		kills:  specs("G14 does not patch or apply to another object"),
 	},
 	{
 		name:   "an apply is repeated without its UID",
@@ -386,14 +386,6 @@ var ofFramework = []mutant{
 		old:    "request.MaxRetries(0)",
 		new:    "request.MaxRetries(10)",
 		kills:  weather("hold up nobody else"),
-	},
-	{
-		name:   "a request whose answer was lost is taken as refused if its repetition is",
-		breaks: "G11: a create keeps its name until it is known what became of it",
-		file:   "framework/fate.go",
-		old:    "	if errors.As(err, &unknown) {",
-		new:    "	if errors.As(err, &unknown) && err == nil {",
-		kills:  []suite{{folder: "framework", run: "TestG11ACreateWhoseAnswerIsLost"}},
 	},
 	{
 		name:   "a conflict counts as a failure",
