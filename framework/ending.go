@@ -35,7 +35,7 @@ func (w *writer) check() error {
 	switch {
 	case w.cluster.flying.isOver() || w.flying.isOver():
 		return ErrRunEnded
-	case w.page != nil && w.deposed() || !w.cluster.office.may():
+	case w.inRun() && w.deposed() || !w.cluster.office.may():
 		return ErrStandby
 	}
 	return nil
