@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -49,6 +50,14 @@ var _ = Describe("The ways to write", func() {
 		Expect(conflict.Conflicts).To(Equal([]framework.FieldConflict{{Field: ".data.data", Manager: "theirs"}}))
 		Expect(err).To(MatchError("framework: apply ConfigMap " + ns + "/m: other field managers own .data.data (theirs)"))
 		Expect(err).To(Satisfy(apierrors.IsConflict))
+
+		By("whatever the form of the object")
+		content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(configMap("ours"))
+		Expect(err).NotTo(HaveOccurred())
+		untyped := &unstructuredObject{Object: content}
+		untyped.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+		_, err = framework.Apply(ctx, w, untyped, framework.LeaveToOthers())
+		Expect(err).To(MatchError("framework: apply ConfigMap " + ns + "/m: other field managers own .data.data (theirs)"))
 	})
 
 	It("C36 skips an apply that is known to change nothing, per field manager and intent", func() {
