@@ -3,6 +3,7 @@ package framework
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -57,23 +58,32 @@ func (r *resource) listOneByOne(data []byte) (runtime.Object, error) {
 type reporter func(gvk schema.GroupVersionKind, about Object, kind EventKind, action, reason, note string, args ...any)
 
 // setAside says that an object is set aside: in the log, and where its owner looks, which is for the instance that leads.
-func (c *cluster) setAside(gvk schema.GroupVersionKind, u *trc.Undecoded) {
-	c.logger.Error(u.Err, "an object does not fit its Go type and is set aside", "kind", gvk.String(),
+func (c *cluster) setAside(s *sharedStore, u *trc.Undecoded) {
+	c.logger.Error(u.Err, "an object does not fit its Go type and is set aside", "kind", s.resource.gvk.String(),
 		"objectNamespace", u.GetNamespace(), "objectName", u.GetName())
-	c.tellSetAside(gvk, u)
+	c.tellSetAside(s, u)
 }
 
 // tellAllSetAside says so of what was set aside while standing by.
 func (c *cluster) tellAllSetAside() {
 	for _, s := range c.allStores() {
 		for _, u := range s.AllSetAside() {
-			c.tellSetAside(s.resource.gvk, u)
+			c.tellSetAside(s, u)
 		}
 	}
 }
 
-func (c *cluster) tellSetAside(gvk schema.GroupVersionKind, u *trc.Undecoded) {
-	c.event(gvk, u, Warning, "Decode", "SetAside", "it is left alone, and its finalizers stay, until it fits: %v", u.Err)
+func (c *cluster) tellSetAside(s *sharedStore, u *trc.Undecoded) {
+	c.event(s.resource.gvk, u, Warning, "Decode", ReasonSetAside, "%s", asideNote(u))
+	if !c.office.may() {
+		return
+	}
+	s.mu.Lock()
+	told := slices.Clone(s.onSetAside)
+	s.mu.Unlock()
+	for _, tell := range told {
+		tell(u)
+	}
 }
 
 // checkSetAside returns an error if a secondary of the primary is set aside, as far as what could be decoded of it

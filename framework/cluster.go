@@ -73,6 +73,7 @@ type sharedStore struct {
 	mu         sync.Mutex // guards below; a leaf
 	namespaces []string   // that are watched, "" for all
 	onRewound  []func()
+	onSetAside []func(*trc.Undecoded) // only where this instance may work
 }
 
 func newCluster(config *rest.Config, scheme *runtime.Scheme, logger logr.Logger) (*cluster, error) {
@@ -237,7 +238,7 @@ func (c *cluster) storeOf(r *resource, w watching) (*sharedStore, error) {
 		Name: r.name, Visible: selects(selector, field), StaleAfter: c.staleAfter,
 		OnIncomparable: func(version string) { c.incomparable(shared, version) },
 		OnRewound:      func(progress, listed string) { c.rewound(shared, progress, listed) },
-		OnSetAside:     func(u *trc.Undecoded) { c.setAside(r.gvk, u) },
+		OnSetAside:     func(u *trc.Undecoded) { c.setAside(shared, u) },
 	})
 	shared.Subscribe(func(t trc.Transition) {
 		if t.New == nil {

@@ -31,6 +31,7 @@ type controller[P Object] struct {
 	errorHandler ErrorStatusHandler[P] // nil if the reconciler is none
 	filters      primaryFilters
 	manner       manner // of what runs write
+	conditions   []int  // where a primary has them, see conditionsIn
 
 	resource  *resource
 	store     *sharedStore
@@ -64,7 +65,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	}
 	c.cleaner, _ = reconciler.(Cleaner[P])
 	c.errorHandler, _ = reconciler.(ErrorStatusHandler[P])
-	c.filters = c.guardedFilters()
+	c.filters, c.conditions = c.guardedFilters(), conditionsIn(newObject[P]())
 	c.options.Retry.Classify = c.guardedClassifier(options.Retry.Classify)
 	c.manner = manner{
 		cluster: op.cluster, fieldManager: options.FieldManager, mode: options.SecondaryWrites, ownerGVK: gvk,
@@ -254,7 +255,13 @@ func (c *controller[P]) subscribe() error {
 	c.stops = append(c.stops, c.store.Subscribe(c.primaryChanged))
 	c.store.mu.Lock()
 	c.store.onRewound = append(c.store.onRewound, c.rewound)
+	c.store.onSetAside = append(c.store.onSetAside, c.wasSetAside)
 	c.store.mu.Unlock()
+	if c.operator.cluster.office.may() { // others may have had the store filled before
+		for _, u := range c.store.AllSetAside() {
+			c.wasSetAside(u)
+		}
+	}
 	return c.startSources(c.sources)
 }
 

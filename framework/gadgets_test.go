@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -38,15 +40,17 @@ type GadgetSpec struct {
 	Size int `json:"size,omitempty"`
 }
 
-// GadgetStatus holds another.
+// GadgetStatus holds another, and conditions.
 type GadgetStatus struct {
-	Seen int `json:"seen,omitempty"`
+	Seen       int                `json:"seen,omitempty"`
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
 // DeepCopyObject copies it.
 func (g *Gadget) DeepCopyObject() runtime.Object {
 	c := *g
 	g.ObjectMeta.DeepCopyInto(&c.ObjectMeta)
+	c.Status.Conditions = slices.Clone(g.Status.Conditions)
 	return &c
 }
 
@@ -107,8 +111,9 @@ type workshop struct {
 	group  string
 	scheme *runtime.Scheme
 	ns     string
-	// cluster makes the kind cluster-scoped; noStatus leaves its status sub-resource out.
-	cluster, noStatus bool
+	// cluster makes the kind cluster-scoped; noStatus leaves its status sub-resource out; sharing has each condition
+	// belong to a manager of its own.
+	cluster, noStatus, sharing bool
 }
 
 var workshops atomic.Int32
@@ -155,10 +160,21 @@ func (w *workshop) definition() *unstructured.Unstructured {
 	if w.cluster {
 		scope = "Cluster"
 	}
+	status := maps.Clone(open)
+	if w.sharing {
+		text := map[string]any{"type": "string"}
+		status["properties"] = map[string]any{"conditions": map[string]any{
+			"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": []any{"type"},
+			"items": map[string]any{"type": "object", "required": []any{"type"}, "properties": map[string]any{
+				"type": text, "status": text, "reason": text, "message": text, "lastTransitionTime": text,
+				"observedGeneration": map[string]any{"type": "integer"},
+			}},
+		}}
+	}
 	version := map[string]any{
 		"name": "v1", "served": true, "storage": true,
 		"schema": map[string]any{"openAPIV3Schema": map[string]any{
-			"type": "object", "properties": map[string]any{"spec": open, "status": open},
+			"type": "object", "properties": map[string]any{"spec": open, "status": status},
 		}},
 	}
 	if !w.noStatus {

@@ -113,7 +113,10 @@ var _ = Describe("C105 Of two instances", func() {
 			return n
 		}).Should(Equal(1))
 		Consistently(tellers).Should(Equal([]string{"a"}), "nothing by the one that stands by")
+		Eventually(func() []string { return w.writers("bad", "status") }).Should(Equal([]string{"a/set-aside"}))
+		Expect(framework.PendingKeys(b, "gadget")).To(BeZero())
 		Expect(stopA()).To(Succeed())
 		Eventually(tellers).Should(ConsistOf("a", "b"))
+		Consistently(func() []string { return w.writers("bad", "status") }).Should(Equal([]string{"a/set-aside"}), "it says so already")
 	})
 })

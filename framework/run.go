@@ -26,7 +26,10 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 	if shared == nil {
 		shared, gone = c.store.Get(key), false
 	}
-	if shared == nil { // or set aside: then it will come back as an addition
+	if shared == nil {
+		if u := c.store.SetAside(key); u != nil { // it will come back as an addition
+			return c.showAside(rc, u)
+		}
 		return scheduler.Result{Gone: true}
 	}
 	ctx := context.Context(&rc.life)
@@ -158,6 +161,11 @@ func (c *controller[P]) newContext(life context.Context, key trc.Key, run schedu
 // lifecycle decides between cleanup and reconcile, and sees to the finalizer before the author's first
 // side effect.
 func (c *controller[P]) lifecycle(ctx context.Context, rc *Context[P], shared trc.Object) (scheduler.Result, error) {
+	shared, err := c.fits(ctx, rc, shared)
+	if err != nil {
+		return scheduler.Result{}, err
+	}
+	rc.write.owner = shared
 	if shared.GetDeletionTimestamp() != nil && !c.options.AllEvents {
 		if c.cleaner == nil || !c.hasFinalizer(shared) {
 			return scheduler.Result{}, nil

@@ -43,6 +43,22 @@ var ofKinds = []mutant{
 		kills:  specs("fails the reads of the primary"),
 	},
 	{
+		name:   "that a primary is set aside takes conditions from others",
+		breaks: "G15: what others say in the status stays",
+		file:   "framework/asidecondition.go",
+		old:    "leaveToOthers: true, subresource",
+		new:    "leaveToOthers: false, subresource",
+		kills:  specs("G15 A primary that is set aside"),
+	},
+	{
+		name:   "a primary that fits again goes on being called set aside",
+		breaks: "G15: its status tells the truth",
+		file:   "framework/asidecondition.go",
+		old:    "if rc.gone || c.saysAside(primary) == nil {",
+		new:    "if rc.gone || c.saysAside(primary) != nil || conditionsIn(primary) != nil {",
+		kills:  specs("G15 A primary that is set aside"),
+	},
+	{
 		name:   "a namespace is entered before it is filled",
 		breaks: "G01: a run sees what was written there before",
 		file:   "framework/namespaces.go",

@@ -1,0 +1,164 @@
+package framework
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/scheduler"
+	"github.com/evenkeel/evenkeel/timeline"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// A primary that is set aside says so in its status, if its type has conditions in the usual place: a
+// []metav1.Condition that is written as status.conditions. It is Stalled, with a reason that tells the framework's
+// word from the author's. A key that is set aside has a run for that, which calls no author. Once the primary fits
+// again, its next run begins with taking the condition off, which works after a restart too.
+
+// ReasonSetAside is the reason of the event, and of [ConditionStalled], of an object that does not fit its Go type.
+const ReasonSetAside = "SetAside"
+
+// asideAgain is how long a run that found another version than it knew waits for the watch to bring it.
+const asideAgain = time.Second
+
+// conditionsIn is where the conditions are in a typed primary; nil if it has none.
+func conditionsIn(primary Object) []int {
+	if formOf(primary) != typedForm {
+		return nil
+	}
+	status, ok := jsonField(reflect.TypeOf(primary).Elem(), "status")
+	if !ok || status.Type.Kind() != reflect.Struct {
+		return nil
+	}
+	conditions, ok := jsonField(status.Type, "conditions")
+	if !ok || conditions.Type != reflect.TypeFor[[]metav1.Condition]() {
+		return nil
+	}
+	return slices.Concat(status.Index, conditions.Index)
+}
+
+// jsonField is the field of a struct that is written under that name, if it is the struct's own.
+func jsonField(in reflect.Type, name string) (reflect.StructField, bool) {
+	for i := range in.NumField() {
+		if field := in.Field(i); field.IsExported() && strings.Split(field.Tag.Get("json"), ",")[0] == name {
+			return field, true
+		}
+	}
+	return reflect.StructField{}, false
+}
+
+// conditionsOf are the conditions of a primary, in place; nil if its type has none.
+func (c *controller[P]) conditionsOf(primary Object) *[]metav1.Condition {
+	if c.conditions == nil {
+		return nil
+	}
+	return reflect.ValueOf(primary).Elem().FieldByIndex(c.conditions).Addr().Interface().(*[]metav1.Condition)
+}
+
+// saysAside is the condition that says that the primary is set aside; nil if there is none.
+func (c *controller[P]) saysAside(primary Object) *metav1.Condition {
+	if conditions := c.conditionsOf(primary); conditions != nil {
+		stalled := meta.FindStatusCondition(*conditions, ConditionStalled)
+		if stalled != nil && stalled.Reason == ReasonSetAside && stalled.Status == metav1.ConditionTrue {
+			return stalled
+		}
+	}
+	return nil
+}
+
+// wasSetAside makes the run due that shows it.
+func (c *controller[P]) wasSetAside(u *trc.Undecoded) {
+	if c.conditions != nil && c.resource.statusApart.Load() {
+		c.scheduler.Offer(trc.KeyOf(u), scheduler.Event{
+			Cause: timeline.External{Source: c.name, ID: "it does not fit its Go type"}, Lane: scheduler.BulkLane,
+		})
+	}
+}
+
+// showAside is the run of a primary that is set aside. What it writes holds only for the version that does not fit,
+// and takes nothing from others: a condition of theirs, or a list that cannot be shared, stays as it is.
+func (c *controller[P]) showAside(rc *Context[P], u *trc.Undecoded) (result scheduler.Result) {
+	defer rc.life.end()
+	defer func() {
+		rc.ended.Store(true)
+		result.Requests = rc.write.end()
+	}()
+	result.Gone = true // nothing is kept of it
+	note := asideNote(u)
+	if said := c.saysAside(u.Object); said != nil && said.Message == note {
+		return result
+	}
+	err := c.sendAside(&rc.life, rc.write, u, note)
+	switch {
+	case err == nil:
+	case rc.cutOff(), errors.Is(err, ErrStandby), errors.Is(err, ErrRunEnded):
+		// Who leads next tells, and so does a namespace that is watched again.
+	case isStale(err):
+		return scheduler.Result{RescheduleAfter: asideAgain}
+	case isAnswer(err):
+		rc.Logger().Info("that it is set aside cannot be shown in its status", "error", err.Error())
+	default:
+		return scheduler.Result{Err: fmt.Errorf("framework: status of %s, which is set aside: %w", c.resource.describe(rc.key), err)}
+	}
+	return result
+}
+
+func asideNote(u *trc.Undecoded) string {
+	return shortened(fmt.Sprintf("it is left alone, and its finalizers stay, until it fits: %v", u.Err))
+}
+
+// sendAside goes past the caches, which do not show the object.
+func (c *controller[P]) sendAside(ctx context.Context, w *writer, u *trc.Undecoded, note string) error {
+	ctx, done, err := w.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	r, err := w.cluster.resourceIn(ctx, unstructuredForm, c.gvk)
+	if err != nil {
+		return err
+	}
+	var conditions []metav1.Condition
+	set(&conditions, ConditionStalled, metav1.ConditionTrue, u.GetGeneration(), ReasonSetAside, note)
+	apiVersion, kind := c.gvk.ToAPIVersionAndKind()
+	intent, err := json.Marshal(map[string]any{
+		"apiVersion": apiVersion, "kind": kind,
+		"metadata": map[string]any{"uid": u.GetUID(), "resourceVersion": u.GetResourceVersion()},
+		"status":   map[string]any{"conditions": conditions},
+	})
+	if err != nil {
+		return err
+	}
+	options := writeOptions{
+		fieldManager: c.operator.options.Name + "/set-aside", leaveToOthers: true, subresource: []string{"status"},
+	}
+	q := write{verb: "apply", resource: r, key: trc.KeyOf(u), options: options, send: func(ctx context.Context) (answer, error) {
+		return r.patch(ctx, trc.KeyOf(u), types.ApplyPatchType, intent, options)
+	}}
+	w.noteRequest(q)
+	_, err = attempt(ctx, q)
+	return err
+}
+
+// fits takes off what a primary says of having been set aside, and returns it as it is then.
+func (c *controller[P]) fits(ctx context.Context, rc *Context[P], primary trc.Object) (trc.Object, error) {
+	if rc.gone || c.saysAside(primary) == nil {
+		return primary, nil
+	}
+	without := copyOf[P](primary)
+	conditions := c.conditionsOf(without)
+	meta.RemoveStatusCondition(conditions, ConditionStalled)
+	if err := c.carryOutByPatch(ctx, rc, primary, UpdateControl[P]{object: without, status: true}); err != nil {
+		return nil, err
+	}
+	return rc.write.primary(c.resource, rc.key), nil
+}

@@ -1,0 +1,133 @@
+package framework_test
+
+import (
+	. "github.com/onsi/ginkgo/v2"
+	. "github.com/onsi/gomega"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/evenkeel/evenkeel/framework"
+)
+
+var _ = Describe("G15 A primary that is set aside", func() {
+	bad := map[string]any{"size": "huge"}
+	for _, sharing := range []bool{true, false} {
+		lists := map[bool]string{true: "can be shared", false: "belongs to one manager"}[sharing]
+		var w *workshop
+		start := func() (*framework.Operator, *gadgets, func() error) {
+			GinkgoHelper()
+			op, r := w.operator(framework.OperatorOptions{Namespaces: []string{w.ns}}), newGadgets()
+			Expect(framework.Register(op, r, gadgetOptions{})).To(Succeed())
+			return op, r, run(op)
+		}
+		Context("with a list of conditions that "+lists, func() {
+			BeforeEach(func() {
+				w = newWorkshop()
+				w.sharing = sharing
+				w.install()
+			})
+
+			It("says so in its status until it fits, which its run does not see any more", func() {
+				_, r, _ := start()
+				w.create("g", bad)
+				Eventually(func() []metav1.Condition { return w.conditions("g") }).Should(ConsistOf(And(
+					HaveField("Type", framework.ConditionStalled), HaveField("Status", metav1.ConditionTrue),
+					HaveField("Reason", framework.ReasonSetAside), HaveField("Message", ContainSubstring("size")),
+					HaveField("ObservedGeneration", BeEquivalentTo(1)),
+				)))
+				said := w.read("g").GetResourceVersion()
+				Consistently(func() string { return w.read("g").GetResourceVersion() }).Should(Equal(said), "it is written once")
+				w.patch("g", `{"metadata":{"labels":{"a":"b"}}}`)
+				Consistently(func() []metav1.Condition { return w.conditions("g") }).Should(HaveLen(1))
+				w.patch("g", `{"spec":{"size":1}}`)
+				var seen *Gadget
+				Eventually(r.runs).Should(Receive(&seen))
+				Expect(seen.Status.Conditions).To(BeEmpty())
+				Expect(w.conditions("g")).To(BeEmpty())
+				Consistently(r.runs).ShouldNot(Receive(), "its own write makes no run due")
+			})
+
+			It("is told of once more after a restart only if that is not there, and is believed once it fits", func() {
+				_, _, stop := start()
+				w.create("g", bad)
+				Eventually(func() []metav1.Condition { return w.conditions("g") }).Should(HaveLen(1))
+				said := w.read("g").GetResourceVersion()
+				Expect(stop()).To(Succeed())
+				op, _, stop := start()
+				Eventually(op.Ready).Should(Succeed())
+				Consistently(func() string { return w.read("g").GetResourceVersion() }).Should(Equal(said))
+				Expect(stop()).To(Succeed())
+				w.patch("g", `{"spec":{"size":1}}`)
+				_, r, _ := start()
+				Eventually(r.runs).Should(Receive())
+				Expect(w.conditions("g")).To(BeEmpty())
+			})
+
+			It("keeps what others say in its status", func() {
+				g := w.create("g", bad)
+				Expect(unstructured.SetNestedSlice(g.Object, []any{map[string]any{
+					"type": framework.ConditionStalled, "status": "True", "reason": "Mine", "message": "by another", "lastTransitionTime": "2026-01-01T00:00:00Z",
+				}, map[string]any{
+					"type": framework.ConditionReady, "status": "True", "reason": "Mine", "message": "by another", "lastTransitionTime": "2026-01-01T00:00:00Z",
+				}}, "status", "conditions")).To(Succeed())
+				Expect(admin.Status().Update(ctx, g, client.FieldOwner("other"))).To(Succeed())
+				op, r, _ := start()
+				Eventually(func() []string { return w.events("g") }).Should(ConsistOf(ContainSubstring(framework.ReasonSetAside)))
+				Eventually(func() int { return framework.PendingKeys(op, "gadget") }).Should(BeZero())
+				Expect(w.conditions("g")).To(HaveEach(HaveField("Reason", "Mine")))
+				w.patch("g", `{"spec":{"size":1}}`)
+				Eventually(r.runs).Should(Receive(WithTransform(func(g *Gadget) int { return len(g.Status.Conditions) }, Equal(2))))
+			})
+		})
+	}
+
+	It("does not hold up its deletion, and leaves nothing", func() {
+		w := newWorkshop()
+		w.install()
+		op, r := w.operator(framework.OperatorOptions{Namespaces: []string{w.ns}}), newGadgets()
+		Expect(framework.Register(op, r, gadgetOptions{})).To(Succeed())
+		run(op)
+		w.create("g", bad)
+		Eventually(func() []metav1.Condition { return w.conditions("g") }).Should(HaveLen(1))
+		Expect(admin.Delete(ctx, w.gadget("g", nil))).To(Succeed())
+		w.create("h", bad)
+		Eventually(func() []metav1.Condition { return w.conditions("h") }).Should(HaveLen(1))
+		Eventually(func() int { return framework.PendingKeys(op, "gadget") }).Should(BeZero())
+		Expect(w.read("g").GetResourceVersion()).To(BeEmpty())
+	})
+
+	It("without a status sub-resource is told of by an event alone", func() {
+		w := newWorkshop()
+		w.noStatus = true
+		w.install()
+		op, r := w.operator(framework.OperatorOptions{Namespaces: []string{w.ns}}), newGadgets()
+		Expect(framework.Register(op, r, gadgetOptions{})).To(Succeed())
+		run(op)
+		w.create("g", bad)
+		Eventually(func() []string { return w.events("g") }).Should(ConsistOf(ContainSubstring(framework.ReasonSetAside)))
+		Expect(w.conditions("g")).To(BeEmpty())
+	})
+})
+
+// conditions are those in a gadget's status.
+func (w *workshop) conditions(name string) []metav1.Condition {
+	GinkgoHelper()
+	var status GadgetStatus
+	content, _, err := unstructured.NestedMap(w.read(name).Object, "status")
+	Expect(err).NotTo(HaveOccurred())
+	Expect(runtime.DefaultUnstructuredConverter.FromUnstructured(content, &status)).To(Succeed())
+	return status.Conditions
+}
+
+// writers are the field managers of a sub-resource of a gadget.
+func (w *workshop) writers(name, subresource string) (all []string) {
+	GinkgoHelper()
+	for _, entry := range w.read(name).GetManagedFields() {
+		if entry.Subresource == subresource {
+			all = append(all, entry.Manager)
+		}
+	}
+	return all
+}
