@@ -52,16 +52,14 @@ func (u UpdateControl[P]) RescheduleAfter(d time.Duration) UpdateControl[P] {
 }
 
 // Reschedule asks for a further run at once. Reconcilers that rely on being triggered by their own
-// writes, which do not trigger them here, are migrated with it.
+// writes, which do not trigger them here, are migrated with it. It goes together with RescheduleAfter: the run at
+// once is one of those that come before.
 func (u UpdateControl[P]) Reschedule() UpdateControl[P] {
 	u.reschedule = true
 	return u
 }
 
 func (u UpdateControl[P]) validate() error {
-	if u.rescheduled && u.reschedule {
-		return fmt.Errorf("framework: UpdateControl: Reschedule and RescheduleAfter %v: must be one of them", u.rescheduleIn)
-	}
 	if u.rescheduled && u.rescheduleIn <= 0 {
 		return fmt.Errorf("framework: UpdateControl: RescheduleAfter %v: must be positive", u.rescheduleIn)
 	}

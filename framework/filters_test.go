@@ -304,14 +304,22 @@ func TestC95AnAuthorIsToldWhatIsLeftOfTheBackOff(t *testing.T) {
 	})
 }
 
-func TestAnUpdateControlThatContradictsItselfFails(t *testing.T) {
-	d := newDiary()
+func TestC71ARunAtOnceLeavesTheLaterOneThatWasAskedForWithIt(t *testing.T) {
+	d, first := newDiary(), true
 	d.after = func(context.Context, *Page, *pageContext) (pageUpdate, error) {
+		if !first {
+			return framework.NoUpdate[*Page](), nil
+		}
+		first = false
 		return framework.NoUpdate[*Page]().Reschedule().RescheduleAfter(time.Hour), nil
 	}
-	inVirtualTime(t, d, pageOptions{Retry: retry.Never()}, func(v *virtual) {
+	inVirtualTime(t, d, pageOptions{}, func(v *virtual) {
 		v.createPage("p", "a")
-		v.pass(time.Second)
-		expectError(t, errors.New(v.op.Records("webpage")[0].Err), "Reschedule and RescheduleAfter 1h0m0s")
+		for _, runs := range []int{2, 2, 3, 3} {
+			v.pass(59 * time.Minute / 2)
+			if n := len(v.op.Records("webpage")); n != runs {
+				t.Errorf("%d runs, want %d", n, runs)
+			}
+		}
 	})
 }
