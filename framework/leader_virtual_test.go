@@ -10,7 +10,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
@@ -311,37 +310,6 @@ func TestG19TheLeaseIsRenewedThroughTheGracePeriodAndReleasedAfterTheLastWrite(t
 			r.Errorf("wrote: %s", by)
 		}
 		r.onlyHoldersWrote()
-	})
-}
-
-// What belonged to pages that are gone may be changed and deleted long after them, as by the garbage collector.
-func TestG16WhoStandsByKeepsNothingOfPrimariesThatAreGone(t *testing.T) {
-	withReplicas(t, func(r *replicas) {
-		start := func(name string) *replica {
-			pages := copies()
-			pages.configMaps.Map = func(m *corev1.ConfigMap) []types.NamespacedName {
-				return []types.NamespacedName{{Namespace: m.Namespace, Name: m.Name}}
-			}
-			return r.startWith(name, pages, pageOptions{Secondaries: framework.Secondaries(&pages.configMaps)})
-		}
-		a, b := start("a"), start("b")
-		for i := range 10 {
-			page := newPage("default", fmt.Sprintf("p%d", i))
-			r.create(page)
-			r.pass(time.Second)
-			noError(r.T, r.admin.Delete(r.Context(), page))
-			r.pass(time.Second)
-			noError(r.T, r.admin.Delete(r.Context(), configMapOf(page, "")))
-		}
-		r.pass(time.Second)
-		r.lead("a", a, b)
-		for _, one := range []*replica{a, b} {
-			if n := framework.PendingKeys(one.Operator, "webpage"); n != 0 {
-				r.Errorf("%s keeps state of %d primaries that are gone", one.name, n)
-			}
-		}
-		noError(r.T, a.stop())
-		noError(r.T, b.stop())
 	})
 }
 
