@@ -41,18 +41,18 @@ func (w *writer) definite(ctx context.Context, q write) (got answer, lost bool, 
 		}
 		lost = true
 		if seconds, _ := apierrors.SuggestsClientDelay(err); seconds > 0 {
-			return answer{}, true, &unknownFate{fmt.Errorf("its fate is unknown: %w", err)}
+			return answer{}, true, fmt.Errorf("its fate is unknown: %w", err)
 		}
 		next, again := fatePauses.Next(&failures)
 		if !again {
-			return answer{}, true, &unknownFate{fmt.Errorf("its fate is unknown after %v: %w", fateTimeout, err)}
+			return answer{}, true, fmt.Errorf("its fate is unknown after %v: %w", fateTimeout, err)
 		}
 		pause := time.NewTimer(next)
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
 			pause.Stop()
-			return answer{}, true, &unknownFate{fmt.Errorf("%w; its fate is unknown: %w", context.Cause(ctx), err)}
+			return answer{}, true, fmt.Errorf("%w; its fate is unknown: %w", context.Cause(ctx), err)
 		}
 	}
 }
@@ -69,11 +69,6 @@ func withRequestTimeout(ctx context.Context) (context.Context, context.CancelFun
 	return context.WithTimeoutCause(ctx, requestTimeout, errNoAnswer)
 }
 
-// unknownFate is a write that may or may not have been carried out, or still be.
-type unknownFate struct{ error }
-
-func (u *unknownFate) Unwrap() error { return u.error }
-
 // isAnswer tells what was said about the request itself from the server or the way to it being out of order.
 func isAnswer(err error) bool {
 	var status apierrors.APIStatus
@@ -86,10 +81,6 @@ func isAnswer(err error) bool {
 // isFateUnknown tells the errors after which nobody knows whether the write was carried out: the
 // connection broke after the request had begun, or the server failed on it.
 func isFateUnknown(err error) bool {
-	var unknown *unknownFate
-	if errors.As(err, &unknown) { // whatever the last attempt came to, an earlier one was without an answer
-		return true
-	}
 	if err == nil || isAnswer(err) || isDial(err) || errors.Is(err, ErrRunEnded) || errors.Is(err, ErrStandby) {
 		return false
 	}
