@@ -105,25 +105,15 @@ func (d *departures) begin(key trc.Key) trc.Object {
 	return at.gone[0].last
 }
 
-// first returns the oldest departure of a name, as it was shown last, or nil.
-func (d *departures) first(key trc.Key) trc.Object {
+// due returns the event of the oldest departure of a name, nil if there is none.
+func (d *departures) due(key trc.Key) *scheduler.Event {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if at := d.byKey[key]; at != nil {
-		return at.gone[0].last
+		event := at.gone[0].event
+		return &event
 	}
 	return nil
-}
-
-// due returns the event of the oldest departure of a name, and whether there is one.
-func (d *departures) due(key trc.Key) (event scheduler.Event, due bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	at := d.byKey[key]
-	if at == nil {
-		return event, false
-	}
-	return at.gone[0].event, true
 }
 
 func (d *departures) has(key trc.Key, uid types.UID) bool {
@@ -193,7 +183,7 @@ func (d *departures) len() int {
 func (c *controller[P]) primaryGone(t trc.Transition) {
 	key := trc.KeyOf(t.Old)
 	if !c.options.AllEvents || !c.triggers(t, false) {
-		if c.departures.first(key) == nil {
+		if c.departures.due(key) == nil {
 			c.unresolved.Delete(key)
 			c.scheduler.Forget(key)
 			c.histories.Forget(recordKey(key))

@@ -158,8 +158,8 @@ func (c *controller[P]) leaveNamespaces(removed []string, leaving []trc.Object) 
 		}
 		for _, key := range left {
 			c.scheduler.Forget(key)
-			if event, due := c.departures.due(key); due { // its namespace is watched still, as one of all
-				c.scheduler.Offer(key, event)
+			if event := c.departures.due(key); event != nil { // its namespace is watched still, as one of all
+				c.scheduler.Offer(key, *event)
 				continue
 			}
 			c.unresolved.Delete(key)

@@ -88,7 +88,7 @@ func (c *controller[P]) keepRecord(key trc.Key, r timeline.Record) {
 	}
 	c.histories.Add(r)
 	// If it goes after that, forgetting it comes after that, too.
-	if c.store.Get(key) == nil && c.departures.first(key) == nil {
+	if c.store.Get(key) == nil && c.departures.due(key) == nil {
 		c.histories.Forget(r.Key)
 	}
 }

@@ -26,7 +26,7 @@ func (s sink[P]) Offer(primary trc.Key, offer eventsource.Offer) {
 
 // isMissing tells for certain that a run would find no primary: one that is added later is offered then.
 func (c *controller[P]) isMissing(key trc.Key) bool {
-	return c.store.isSynced() && !c.gate.isClosed(key) && c.store.Get(key) == nil && c.departures.first(key) == nil
+	return c.store.isSynced() && !c.gate.isClosed(key) && c.store.Get(key) == nil && c.departures.due(key) == nil
 }
 
 func laneOf(initial bool) scheduler.Lane {

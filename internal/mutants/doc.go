@@ -4,7 +4,7 @@
 //
 //	make mutants                        # the whole board, about ten minutes
 //	go test ./internal/mutants          # only that every mutant still fits the code, seconds
-//	go test -v -run /lanes ./internal/mutants -board   # those whose name matches
+//	go test -v -run /board/lanes ./internal/mutants -board   # those whose name matches
 //
 // A mutant names the guarantee it breaks, the file, the snippet of code that keeps the guarantee, what stands
 // there instead, and the tests that must fail then. Nothing in the tree is modified: the broken file lies in
