@@ -14,13 +14,13 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/unstructuredscheme"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
@@ -183,7 +183,7 @@ func (c *cluster) clientFor(r *resource) (rest.Interface, error) {
 	r.root, r.agent = config.APIPath+"/"+gv.String(), config.UserAgent
 	switch r.form {
 	case unstructuredForm:
-		config = dynamic.ConfigFor(config) // which decodes what the server answers to a failure, too
+		config.NegotiatedSerializer = withFailures{unstructuredscheme.NewUnstructuredNegotiatedSerializer()}
 	case metadataForm:
 		config = metadata.ConfigFor(config)
 	default:
