@@ -53,6 +53,11 @@ var rules = []rule{
 	{"framework/prometheus", []string{"std", "github.com/prometheus/client_golang/...", module + "/framework", module + "/timeline"}, "the only importer of client_golang"},
 	{"framework/debughttp", []string{"std", module + "/framework", module + "/timeline"}, "pages and JSON over the record, nothing else"},
 	{
+		"framework/config",
+		[]string{"std", "k8s.io/apimachinery/...", "sigs.k8s.io/yaml", module + "/framework"},
+		"it fills in options and knows nothing of what they do",
+	},
+	{
 		"frameworktest",
 		[]string{
 			"std", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...", "github.com/go-logr/logr",

@@ -1,0 +1,108 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// Env reads the environment: the variables that begin with PREFIX_OPERATOR_ or PREFIX_CONTROLLERS_. The prefix must
+// not be empty.
+func Env(prefix string) Source {
+	return func() (map[string]setting, error) {
+		if prefix == "" {
+			return nil, errors.New("config: Env: the prefix is empty: variables of others would be taken for settings")
+		}
+		found := map[string]setting{}
+		for _, variable := range os.Environ() {
+			name, value, _ := strings.Cut(variable, "=")
+			key, ours := strings.CutPrefix(name, prefix+"_")
+			if ours && (strings.HasPrefix(key, "OPERATOR_") || strings.HasPrefix(key, "CONTROLLERS_")) {
+				found[key] = setting{value, "environment variable " + name}
+			}
+		}
+		return found, nil
+	}
+}
+
+// Args reads arguments of the form --operator.KEY=VALUE and --controllers.NAME.KEY=VALUE, with one dash or two. It leaves
+// all others to the caller; of an argument given twice the last counts, as usual.
+func Args(args []string) Source {
+	return func() (map[string]setting, error) {
+		found := map[string]setting{}
+		var errs []error
+		for _, arg := range args {
+			trimmed := strings.TrimLeft(arg, "-")
+			if trimmed == arg || !strings.HasPrefix(trimmed, "operator.") && !strings.HasPrefix(trimmed, "controllers.") {
+				continue
+			}
+			key, value, ok := strings.Cut(trimmed, "=")
+			if !ok {
+				errs = append(errs, fmt.Errorf("config: argument %q: no value: write %s=VALUE", arg, arg))
+				continue
+			}
+			found[canonical(key)] = setting{value, "argument --" + key}
+		}
+		return found, errors.Join(errs...)
+	}
+}
+
+// File reads a file of YAML or JSON, which must exist. Keys other than operator and controllers are an error, and so
+// are keys that stand there twice.
+func File(path string) Source {
+	return func() (map[string]setting, error) {
+		data, err := os.ReadFile(filepath.Clean(path))
+		if err != nil {
+			return nil, fmt.Errorf("config: %w", err)
+		}
+		data, err = yaml.YAMLToJSONStrict(data)
+		if err != nil {
+			return nil, fmt.Errorf("config: %s: %w", path, err)
+		}
+		decoder := json.NewDecoder(bytes.NewReader(data))
+		decoder.UseNumber() // as it is written
+		var content map[string]any
+		if err := decoder.Decode(&content); err != nil {
+			return nil, fmt.Errorf("config: %s: %w", path, err)
+		}
+		found := map[string]setting{}
+		return found, flatten(found, path, "", content)
+	}
+}
+
+// flatten turns nested maps into keys.
+func flatten(into map[string]setting, file, path string, value any) error {
+	var errs []error
+	text := ""
+	switch value := value.(type) {
+	case map[string]any:
+		for key, inner := range value {
+			if path == "" && key != "operator" && key != "controllers" {
+				errs = append(errs, fmt.Errorf("config: %s: %s: must be operator or controllers", file, key))
+				continue
+			}
+			errs = append(errs, flatten(into, file, strings.TrimPrefix(path+"."+key, "."), inner))
+		}
+		slices.SortFunc(errs, func(a, b error) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
+		return errors.Join(errs...)
+	case []any:
+		items := make([]string, len(value))
+		for i, item := range value {
+			items[i] = fmt.Sprint(item)
+		}
+		text = strings.Join(items, ",")
+	case nil:
+		return nil // as if it were not there
+	default:
+		text = fmt.Sprint(value)
+	}
+	into[canonical(path)] = setting{text, file + ": " + path}
+	return nil
+}
