@@ -50,8 +50,8 @@ func TestC59WhatPutsTheFinalizerOnIsNoReasonForARun(t *testing.T) {
 	})
 }
 
-// TestC65C73EventsOfPrimariesThatDoNotExistRunNothing, be it that they never did or do not any more.
-func TestC65C73EventsOfPrimariesThatDoNotExistRunNothing(t *testing.T) {
+// TestC65C73C93EventsOfPrimariesThatDoNotExistRunNothing, be it that they never did or do not any more.
+func TestC65C73C93EventsOfPrimariesThatDoNotExistRunNothing(t *testing.T) {
 	d := newDiary()
 	d.configMaps.Map = mapToPage("p")
 	inVirtualTime(t, d, pageOptions{Secondaries: framework.Secondaries(&d.configMaps)}, func(v *virtual) {

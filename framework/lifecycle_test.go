@@ -120,7 +120,7 @@ var _ = Describe("The life of a run", func() {
 		change(page, func(p *Page) { p.Finalizers = nil })
 	})
 
-	It("C56 runs for a new generation and not for a change of metadata, unless all generations are wanted", func() {
+	It("C56 C58 runs for a new generation and not for a change of metadata, unless all generations are wanted", func() {
 		for _, all := range []bool{false, true} {
 			var runs atomic.Int32
 			r := &pages{reconcile: func(context.Context, *Page, *pageContext) (pageUpdate, error) {
