@@ -33,7 +33,7 @@ func TestG01_C31_OwnWriteIsReadableBeforeTheFirstList(t *testing.T) {
 	r.tells("add a u1@11")
 }
 
-func TestC34_EventWithSameVersionTakesOverInSilence(t *testing.T) {
+func TestC34_C75_EventWithSameVersionTakesOverInSilence(t *testing.T) {
 	r := newRig(t)
 	r.lists(10, object("a", "u1@5"))
 	r.acknowledge(object("a", "u1@11"))
