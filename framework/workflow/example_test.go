@@ -49,7 +49,7 @@ func Example() {
 		summary := r.Summary(nil)
 		fmt.Println(summary.Stage, summary.Reason, len(p.cluster))
 		for _, n := range r.Nodes {
-			fmt.Printf("  %s: %v %s\n", n.Name, n.State, n.Reason)
+			fmt.Println(" ", n)
 		}
 	}
 	show(graph.Reconcile(context.Background(), p))
@@ -58,4 +58,21 @@ func Example() {
 	p.Exposed = false
 	show(graph.Reconcile(context.Background(), p))
 	show(graph.Cleanup(context.Background(), p))
+	// Output:
+	// Reconciling DeploymentNotReady 2
+	//   config Ready
+	//   deployment NotReady: 0 of 1 replicas are available
+	//   ingress Waiting: waiting for deployment: 0 of 1 replicas are available
+	// Ready Ready 3
+	//   config Ready
+	//   deployment Ready
+	//   ingress Ready
+	// Ready Ready 2
+	//   config Ready
+	//   deployment Ready
+	//   ingress Deleted: not wanted: the page is not exposed
+	// Ready Gone 0
+	//   config Deleted
+	//   deployment Deleted
+	//   ingress Deleted
 }

@@ -1,9 +1,8 @@
 package workflow
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -126,72 +125,40 @@ func (r *Result) Ready() bool { return r.Pass == Reconciling && r.settled() }
 // Gone reports whether a cleanup is complete. After a reconcile pass it is false.
 func (r *Result) Gone() bool { return r.Pass == CleaningUp && r.settled() }
 
-func (r *Result) settled() bool { return false }
+func (r *Result) settled() bool {
+	for i := range r.Nodes {
+		if !r.Nodes[i].State.Settled() {
+			return false
+		}
+	}
+	return r.Cut == nil
+}
 
 // Err joins the errors of all nodes and, if the pass was cancelled, the cause of that; nil if there are none.
 // Something that is not ready yet is no error.
-func (r *Result) Err() error { return nil }
+func (r *Result) Err() error {
+	var errs []error
+	if r.Cut != nil {
+		errs = append(errs, fmt.Errorf("workflow: %v: cancelled: %w", r.Pass, r.Cut))
+	}
+	for i := range r.Nodes {
+		if err := r.Nodes[i].Err; err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
 
 // Node returns what became of a node, and false if the graph has none of that name.
-func (r *Result) Node(name string) (NodeResult, bool) { return NodeResult{}, false }
-
-// MarshalJSON writes states and passes by name, errors as texts and durations as "1.5s".
-func (n NodeResult) MarshalJSON() ([]byte, error) { return json.Marshal(nil) }
+func (r *Result) Node(name string) (NodeResult, bool) {
+	if i, ok := r.shape.index[name]; ok {
+		return r.Nodes[i], true
+	}
+	return NodeResult{}, false
+}
 
 // Mermaid draws the graph with the states of the result, as [Graph.Mermaid] does without.
-func (r *Result) Mermaid() string { return "" }
+func (r *Result) Mermaid() string { return r.shape.mermaid(r.Nodes) }
 
 // DOT draws the graph with the states of the result, as [Graph.DOT] does without.
-func (r *Result) DOT() string { return "" }
-
-// NodeError is the failure of a node.
-type NodeError struct {
-	Node string
-	Step Step
-	Err  error
-}
-
-func (e *NodeError) Error() string { return e.Err.Error() }
-
-func (e *NodeError) Unwrap() error { return e.Err }
-
-// PanicError is the failure of a function that panicked.
-type PanicError struct {
-	// Value is what was passed to panic, Stack the stack at that moment.
-	Value any
-	Stack []byte
-}
-
-func (e *PanicError) Error() string { return "" }
-
-// ErrExited is the failure of a function that ended its goroutine (runtime.Goexit, as testing's FailNow does).
-var ErrExited = errors.New("ended its goroutine")
-
-// Stage is how far a primary is, in the words of Kubernetes' conditions.
-type Stage uint8
-
-const (
-	// StageReconciling: not there yet, and nobody's help is needed.
-	StageReconciling Stage = iota
-	// StageReady: as it should be.
-	StageReady
-	// StageStalled: not there, and it will not be unless somebody does something.
-	StageStalled
-)
-
-// Summary is a result in one sentence, for the conditions of a primary.
-type Summary struct {
-	Stage Stage
-	// Node is what decided; empty if there is nothing to tell of a single one.
-	Node string
-	// Reason is the node and its state in one word, as "WebServerNotReady".
-	Reason string
-	// Message is for people.
-	Message string
-}
-
-// Summary picks the worst of the nodes: one that failed, before one that was cancelled, before one that is not ready
-// or not gone. stalls says which failures somebody has to help with; nil for none.
-func (r *Result) Summary(stalls func(error) bool) Summary { return Summary{} }
-
-var _ = context.Canceled
+func (r *Result) DOT() string { return r.shape.dot(r.Nodes) }
