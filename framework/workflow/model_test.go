@@ -24,15 +24,14 @@ type world struct {
 	nodes []*sketch
 	limit int
 
-	mu      sync.Mutex
-	calls   map[int][]string
-	began   map[string]int // call to its place in the order of all begins and ends
-	ended   map[int]int    // the last end of a node
-	clock   int
-	busy    map[int]bool
-	exists  map[int]bool
-	faults  []string
-	cancels bool
+	mu     sync.Mutex // guards what follows
+	calls  map[int][]string
+	began  map[string]int // call to its place in the order of all begins and ends
+	ended  map[int]int    // the last end of a node
+	clock  int
+	busy   map[int]bool
+	exists map[int]bool
+	faults []string
 }
 
 func (w *world) fault(format string, arguments ...any) {
@@ -75,26 +74,34 @@ func (w *world) leave(i int, what, how string) {
 	}
 }
 
-// act is a function of a node.
+// do is what every function of a node does; how tells what came of it.
+func (w *world) do(ctx context.Context, i int, what string) (how string, err error) {
+	n := w.nodes[i]
+	w.enter(ctx, i, what)
+	if how = n.does[what]; n.lag[what] > 0 {
+		n.lag[what]--
+		how = "no"
+	}
+	defer func() { w.leave(i, what, how) }()
+	select {
+	case <-time.After(time.Duration(2*n.takes[what]) * tick):
+	case <-ctx.Done():
+		how = "cancelled"
+		return how, ctx.Err()
+	}
+	switch how {
+	case "error":
+		return how, errBroken
+	case "panic":
+		panic(errBroken)
+	}
+	return how, nil
+}
+
 func (w *world) act(i int, what string) func(context.Context, *world) error {
-	return func(ctx context.Context, _ *world) (err error) {
-		n := w.nodes[i]
-		w.enter(ctx, i, what)
-		how := n.does[what]
-		defer func() { w.leave(i, what, how) }()
-		select {
-		case <-time.After(time.Duration(2*n.takes[what]) * tick):
-		case <-ctx.Done():
-			how = "cancelled"
-			return ctx.Err()
-		}
-		switch how {
-		case "error":
-			return errBroken
-		case "panic":
-			panic(errBroken)
-		}
-		return nil
+	return func(ctx context.Context, _ *world) error {
+		_, err := w.do(ctx, i, what)
+		return err
 	}
 }
 
@@ -102,12 +109,9 @@ func (w *world) condition(i int, what string) workflow.Condition[*world] {
 	if !w.nodes[i].has[what] {
 		return nil
 	}
-	act := w.act(i, what)
-	return func(ctx context.Context, c *world) (workflow.Verdict, error) {
-		if err := act(ctx, c); err != nil {
-			return workflow.Verdict{}, err
-		}
-		return workflow.Verdict{Met: w.nodes[i].does[what] == "yes", Reason: what}, nil
+	return func(ctx context.Context, _ *world) (workflow.Verdict, error) {
+		how, err := w.do(ctx, i, what)
+		return workflow.Verdict{Met: how == "yes", Reason: what}, err
 	}
 }
 

@@ -8,13 +8,14 @@ import (
 
 // sketch is what the oracle knows of a node: its place, which functions it has, and what they do in this pass.
 type sketch struct {
-	needs, neededBy             []int
-	readonly, collected         bool
-	deleteInactive              bool
-	has                         map[string]bool   // the conditions and hooks
-	does                        map[string]string // yes, no, error or panic; for functions yes is success
-	takes                       map[string]int    // how long, in steps of the clock
-	readyAfter, goneAfter, seen int               // for the passes that converge
+	needs, neededBy []int
+	readonly        bool
+	collected       bool
+	deleteInactive  bool
+	has             map[string]bool   // the conditions and hooks
+	does            map[string]string // yes, no, error or panic; for functions yes is success
+	lag             map[string]int    // how often a condition still says no before that
+	takes           map[string]int    // how long, in steps of the clock
 }
 
 // fate is what the oracle expects of a node.
