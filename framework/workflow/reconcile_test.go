@@ -125,6 +125,11 @@ var preconditionRows = []row{
 		order: "d.delete>b.delete",
 	},
 	{
+		name:  "what is being deleted stays so when another of its dependencies becomes ready",
+		graph: "a b<a[wanted=no] c<a d<b+c e<d[gone=no]", states: "a=Ready b=Waiting:e c=Ready d=Waiting:e e=Deleting",
+		calls: "a.reconcile b.wanted? c.reconcile e.delete e.gone?",
+	},
+	{
 		name: "a whole diamond is deleted in reverse order", graph: "a[wanted=no] b<a c<a d<b+c",
 		states: "a=Deleted b=Deleted:a c=Deleted:a d=Deleted:a", calls: "a.wanted? a.delete b.delete c.delete d.delete",
 		order: "d.delete>b.delete d.delete>c.delete b.delete>a.delete c.delete>a.delete",
