@@ -1,0 +1,109 @@
+package workflow
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// colours of the drawings, by what a state means.
+var colours = [...]struct{ class, fill string }{
+	Cancelled: {"idle", "#e0e0e0"}, Waiting: {"idle", "#e0e0e0"}, Skipped: {"idle", "#e0e0e0"},
+	Failed:   {"failed", "#f4b6b6"},
+	NotReady: {"underway", "#fbe3a6"}, Deleting: {"underway", "#fbe3a6"},
+	Ready:   {"ready", "#b7e1b1"},
+	Deleted: {"absent", "#ffffff"}, Inactive: {"absent", "#ffffff"}, Left: {"absent", "#ffffff"},
+}
+
+// mermaid draws the nodes by number, as their names may be anything.
+func (s *shape) mermaid(nodes []NodeResult) string {
+	var text strings.Builder
+	text.WriteString("flowchart TD\n")
+	for i, name := range s.names {
+		label := mermaidText(name)
+		if nodes == nil {
+			fmt.Fprintf(&text, "  n%d[\"%s\"]\n", i, label)
+			continue
+		}
+		for _, line := range nodes[i].lines() {
+			label += "<br/>" + mermaidText(line)
+		}
+		fmt.Fprintf(&text, "  n%d[\"%s\"]:::%s\n", i, label, colours[nodes[i].State].class)
+	}
+	for i := range s.names {
+		for _, d := range s.dependents[i] {
+			fmt.Fprintf(&text, "  n%d --> n%d\n", i, d)
+		}
+	}
+	if nodes != nil {
+		var known []string
+		for _, c := range colours {
+			if !slices.Contains(known, c.class) {
+				known = append(known, c.class)
+				fmt.Fprintf(&text, "  classDef %s fill:%s,color:#000\n", c.class, c.fill)
+			}
+		}
+	}
+	return text.String()
+}
+
+// dot draws the same for Graphviz.
+func (s *shape) dot(nodes []NodeResult) string {
+	var text strings.Builder
+	text.WriteString("digraph workflow {\n  node [shape=box];\n")
+	for i, name := range s.names {
+		label := dotText(name)
+		if nodes == nil {
+			fmt.Fprintf(&text, "  n%d [label=\"%s\"];\n", i, label)
+			continue
+		}
+		for _, line := range nodes[i].lines() {
+			label += `\n` + dotText(line)
+		}
+		fmt.Fprintf(&text, "  n%d [label=\"%s\", style=filled, fillcolor=\"%s\"];\n", i, label, colours[nodes[i].State].fill)
+	}
+	for i := range s.names {
+		for _, d := range s.dependents[i] {
+			fmt.Fprintf(&text, "  n%d -> n%d;\n", i, d)
+		}
+	}
+	return text.String() + "}\n"
+}
+
+// maxLine bounds a reason in a drawing, in characters: errors can be long.
+const maxLine = 80
+
+// lines are what a drawing tells of a node below its name. Times are not among them, so that equal results have equal
+// drawings.
+func (n *NodeResult) lines() []string {
+	lines := []string{n.State.String()}
+	if n.Reason == "" {
+		return lines
+	}
+	reason := []rune(n.Reason)
+	if len(reason) > maxLine {
+		reason = append(reason[:maxLine-1], '…')
+	}
+	return append(lines, string(reason))
+}
+
+// mermaidText writes everything but letters, digits and harmless punctuation as an entity: quotes would end the label,
+// and markup would be taken as such.
+func mermaidText(text string) string {
+	var escaped strings.Builder
+	for _, c := range text {
+		switch {
+		case c < ' ' || c == 0x7f:
+			escaped.WriteByte(' ')
+		case c > 0x7f || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune(" .,:-_/()=+'", c):
+			escaped.WriteRune(c)
+		default:
+			fmt.Fprintf(&escaped, "#%d;", c)
+		}
+	}
+	return escaped.String()
+}
+
+var dotEscapes = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\r\n", " ", "\n", " ", "\r", " ", "\t", " ")
+
+func dotText(text string) string { return dotEscapes.Replace(text) }

@@ -1,0 +1,46 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+)
+
+// NodeError is the failure of a node.
+type NodeError struct {
+	Node string
+	// Step is the function that failed.
+	Step Step
+	Err  error
+}
+
+func (e *NodeError) Error() string {
+	return fmt.Sprintf("workflow: node %q: %v: %v", e.Node, e.Step, e.Err)
+}
+
+func (e *NodeError) Unwrap() error { return e.Err }
+
+// PanicError is the failure of a function that panicked.
+type PanicError struct {
+	// Value is what was passed to panic, Stack the stack at that moment.
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+
+// Unwrap returns the value if it is an error.
+func (e *PanicError) Unwrap() error {
+	err, _ := e.Value.(error)
+	return err
+}
+
+// ErrExited is the failure of a function that ended its goroutine (runtime.Goexit, as testing's FailNow does). If that
+// is the goroutine of the caller, the pass ends with it and there is no result.
+var ErrExited = errors.New("the function ended its goroutine")
+
+// cancellation says whether an error tells that the context has ended.
+func cancellation(ctx context.Context, err error) bool {
+	return ctx.Err() != nil &&
+		(errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Cause(ctx)))
+}

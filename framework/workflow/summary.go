@@ -1,0 +1,124 @@
+package workflow
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Stage is how far a primary is, in the words of Kubernetes' conditions.
+type Stage uint8
+
+const (
+	// StageReconciling: not there yet, and nobody's help is needed.
+	StageReconciling Stage = iota
+	// StageReady: as it should be, which after a cleanup means gone.
+	StageReady
+	// StageStalled: not there, and it will not be unless somebody does something.
+	StageStalled
+)
+
+// Summary is a result in one sentence, for the conditions of a primary.
+type Summary struct {
+	Stage Stage
+	// Node is the one that decided; empty if all is as it should be.
+	Node string
+	// Reason is the node and its state in one word that Kubernetes takes as the reason of a condition, as "WebServerNotReady".
+	Reason string
+	// Message is for people, and holds the error of a node that failed.
+	Message string
+}
+
+// Summary picks what matters most: a node that failed and stalls, one that failed, one that is not ready or not gone,
+// one that was cancelled; of several the one that was given to [New] first. stalls says which failures somebody has to
+// help with; nil for none.
+func (r *Result) Summary(stalls func(error) bool) Summary {
+	if r.settled() {
+		return Summary{Stage: StageReady, Reason: r.done(), Message: fmt.Sprintf("%d of %d nodes are as they should be", len(r.Nodes), len(r.Nodes))}
+	}
+	worst, stage := -1, StageReconciling
+	settled := 0
+	for i := range r.Nodes {
+		n := &r.Nodes[i]
+		if n.State.Settled() {
+			settled++
+		} else if n.State == Failed && stage != StageStalled && stalls != nil && stalls(n.Err) {
+			worst, stage = i, StageStalled
+		} else if stage != StageStalled && (worst < 0 || n.weight() > r.Nodes[worst].weight()) {
+			worst = i
+		}
+	}
+	n := &r.Nodes[worst]
+	message := n.Name + " is " + n.State.phrase()
+	if n.Reason != "" {
+		message += ": " + n.Reason
+	}
+	if others := len(r.Nodes) - settled - 1; others > 0 {
+		message += fmt.Sprintf(" (and %d more)", others)
+	}
+	return Summary{Stage: stage, Node: n.Name, Reason: reason(n.Name, n.State), Message: message}
+}
+
+func (r *Result) done() string {
+	if r.Pass == CleaningUp {
+		return "Gone"
+	}
+	return "Ready"
+}
+
+// weight orders what a summary names.
+func (n *NodeResult) weight() int {
+	switch n.State {
+	case Failed:
+		return 4
+	case NotReady, Deleting:
+		return 3
+	case Waiting, Skipped:
+		return 2
+	default:
+		return 1
+	}
+}
+
+// phrase is the state in a sentence.
+func (s State) phrase() string {
+	switch s {
+	case Failed:
+		return "failing"
+	case NotReady:
+		return "not ready"
+	case Deleting:
+		return "not gone yet"
+	default:
+		return strings.ToLower(s.String())
+	}
+}
+
+// maxReason is how long the reason of a condition may be.
+const maxReason = 1024
+
+// reason writes a name and a state as one word of letters and digits.
+func reason(name string, state State) string {
+	var word strings.Builder
+	upper := true
+	for _, c := range name {
+		letter := c < utf8.RuneSelf && (unicode.IsLetter(c) || unicode.IsDigit(c))
+		switch {
+		case !letter:
+			upper = true
+			continue
+		case word.Len() == 0 && unicode.IsDigit(c):
+			word.WriteString("Node")
+		case upper:
+			c = unicode.ToUpper(c)
+		}
+		word.WriteRune(c)
+		upper = false
+	}
+	if word.Len() == 0 {
+		word.WriteString("Node")
+	}
+	tail := state.String()
+	return word.String()[:min(word.Len(), maxReason-len(tail))] + tail
+}
