@@ -160,25 +160,19 @@ func (s *addedSources) launchLocked(a *addition) {
 	}
 }
 
-// remove ends an addition, whoever holds it. There need not be one.
-func (s *addedSources) remove(name string) error {
+// drop ends the hold of a run's primary on an addition, or that of the operator.
+func (s *addedSources) drop(name string, by visitor) error {
 	if s.of.declared(name) != nil {
 		return fmt.Errorf("framework: controller %q: remove source %q: it is one of ControllerOptions, which last as long as the operator", s.of.controllerName(), name)
 	}
+	var waiting map[trc.Key]bool
 	s.mu.Lock()
-	waiting := s.removeLocked(s.byName[name])
-	s.mu.Unlock()
-	s.offer(name, waiting, "it was removed")
-	return nil
-}
-
-// drop ends the hold of a primary on an addition.
-func (s *addedSources) drop(name string, primary trc.Key) error {
-	if s.of.declared(name) != nil {
-		return s.remove(name) // which says why not
+	if a := s.byName[name]; a != nil && by != nil {
+		waiting = s.dropLocked(a, by.primaryKey())
+	} else if a != nil && a.byOperator {
+		a.byOperator = false
+		waiting = s.unheldLocked(a)
 	}
-	s.mu.Lock()
-	waiting := s.dropLocked(s.byName[name], primary)
 	s.mu.Unlock()
 	s.offer(name, waiting, "it was removed")
 	return nil
@@ -201,10 +195,16 @@ func (s *addedSources) letGo(primary trc.Key) {
 }
 
 func (s *addedSources) dropLocked(a *addition, primary trc.Key) (waiting map[trc.Key]bool) {
-	if a == nil || !a.holders[primary] {
+	if !a.holders[primary] {
 		return nil
 	}
-	if delete(a.holders, primary); len(a.holders) > 0 || a.byOperator {
+	delete(a.holders, primary)
+	return s.unheldLocked(a)
+}
+
+// unheldLocked removes an addition if nobody holds it.
+func (s *addedSources) unheldLocked(a *addition) (waiting map[trc.Key]bool) {
+	if len(a.holders) > 0 || a.byOperator {
 		return nil
 	}
 	return s.removeLocked(a)
@@ -212,9 +212,6 @@ func (s *addedSources) dropLocked(a *addition, primary trc.Key) (waiting map[trc
 
 // removeLocked takes an addition away from runs that begin to read it, and returns the primaries that waited for it.
 func (s *addedSources) removeLocked(a *addition) (waiting map[trc.Key]bool) {
-	if a == nil {
-		return nil
-	}
 	delete(s.byName, a.name)
 	close(a.removed)
 	if a.readers == 0 {

@@ -63,7 +63,7 @@ func (c *Context[P]) RemoveSource(name string) error {
 	if c.ended.Load() {
 		return ErrRunEnded
 	}
-	return c.controller.added.drop(name, c.key)
+	return c.controller.added.drop(name, c)
 }
 
 // AddSecondary is [Context.AddSecondary] from outside of runs, for a controller by its name. They are held until
@@ -85,13 +85,14 @@ func (op *Operator) AddSource(controller string, source eventsource.Source) erro
 	return c.addSource(source, nil)
 }
 
-// RemoveSource removes what was added to a controller under a name, whoever holds it.
+// RemoveSource ends the hold of [Operator.AddSecondary] or [Operator.AddSource] on what was added to a controller under a
+// name. It stays as long as primaries hold it.
 func (op *Operator) RemoveSource(controller, name string) error {
 	c, err := op.controllerNamed(controller)
 	if err != nil {
 		return fmt.Errorf("framework: RemoveSource %q: %w", controller, err)
 	}
-	return c.sourcesAdded().remove(name)
+	return c.sourcesAdded().drop(name, nil)
 }
 
 func (op *Operator) controllerNamed(name string) (runner, error) {

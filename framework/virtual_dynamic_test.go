@@ -18,6 +18,7 @@ import (
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
+	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -177,12 +178,52 @@ func TestG18WhatIsAddedAndMayNotBeReadIsNamed(t *testing.T) {
 		v.pass(time.Hour)
 		a.expect(t, "nothing yet")
 		expectError(t, v.op.Ready(), `"configmap"`, "forbidden")
-		noError(t, v.op.RemoveSource("webpage", "configmap")) // the run that waits adds it again
-		v.pass(time.Minute)
-		a.expect(t, "nothing yet")
 		v.disturb(nil)
 		v.pass(time.Minute)
 		a.expect(t, "0")
+	})
+}
+
+// TestC98WhatIsAddedFromOutsideGoesFromOutside: a run that reads it without having added it is told that it is not there.
+func TestC98WhatIsAddedFromOutsideGoesFromOutside(t *testing.T) {
+	var mu sync.Mutex
+	var saw []string
+	r := &pages{}
+	r.reconcile = func(_ context.Context, _ *Page, c *pageContext) (pageUpdate, error) {
+		_, err := r.configMaps.List(c)
+		mu.Lock()
+		defer mu.Unlock()
+		switch {
+		case err == nil:
+			saw = append(saw, "read")
+		case errors.Is(err, framework.ErrNotSynced):
+			saw = append(saw, "waits")
+		default:
+			saw = append(saw, err.Error())
+		}
+		return pageUpdate{}, err
+	}
+	inVirtualTime(t, r, pageOptions{Retry: retry.Policy{MaxAttempts: 1}}, func(v *virtual) {
+		v.pass(time.Minute)
+		goroutines := runtime.NumGoroutine()
+		v.disturb(func(q apimodel.Request) apimodel.Fault { return apimodel.Fault{Drop: q.Resource == "configmaps"} })
+		noError(t, v.op.AddSecondary("webpage", &r.configMaps))
+		v.createPage("p", "a")
+		v.pass(time.Minute)
+		noError(t, v.op.RemoveSource("webpage", "configmap")) // which is told to who waits
+		v.pass(time.Hour)
+		v.disturb(nil)
+		noError(t, v.op.AddSecondary("webpage", &r.configMaps))
+		v.pass(time.Minute)
+		v.patch(newPage("default", "p"), `{"spec":{"html":"b"}}`)
+		v.pass(time.Minute)
+		noError(t, v.op.RemoveSource("webpage", "configmap"))
+		v.pass(time.Minute)
+		const not = `framework: controller "webpage" does not read this *framework.Secondary[*k8s.io/api/core/v1.ConfigMap]: it is not among ControllerOptions.Secondaries, and was not added, or was removed`
+		if want := "waits, " + not + ", " + not + ", read"; strings.Join(saw, ", ") != want {
+			t.Errorf("saw %q, want %q", strings.Join(saw, ", "), want)
+		}
+		v.holdsNothing(1, goroutines)
 	})
 }
 
@@ -387,7 +428,7 @@ func TestC62C98ASourceThatARunAddsIsToldOfThePrimariesFirstAndStopped(t *testing
 		}
 		noError(t, v.op.SetNamespaces([]string{"default"}))
 		v.pass(time.Minute)
-		noError(t, v.op.RemoveSource("webpage", "comings"))
+		noError(t, v.op.RemoveSource("webpage", "comings")) // it is not held so
 		v.patch(newPage("default", "p"), `{"spec":{"html":"without"}}`)
 		v.pass(time.Minute)
 		s.sink.Offer(trc.Key{Namespace: "default", Name: "q"}, eventsource.Offer{Cause: timeline.Manual{By: "me"}})
