@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -42,27 +41,6 @@ type adder interface {
 	tell(source eventsource.Source, t trc.Transition)
 	sourceFails(source string, err error)
 	isGone(primary trc.Key) bool
-}
-
-// addition is one of them: secondaries, or a source of the author's.
-type addition struct {
-	name      string
-	secondary secondaryDescription // if source is nil
-	source    eventsource.Source
-	serial    int
-	removed   chan struct{} // closed then
-
-	// Guarded by the mutex of the additions.
-	byOperator bool
-	holders    map[trc.Key]bool // the primaries whose runs have added it
-	readers    int              // runs in flight that read it
-	unread     chan struct{}    // closed when it is removed, and no run reads it
-	cancel     context.CancelFunc
-	opened     *opened          // nil until it may be read
-	filling    *sharedStore     // before that
-	err        error            // what is wrong with it
-	waiting    map[trc.Key]bool // the primaries that are due when it may
-	watcher    eventsource.PrimaryWatcher
 }
 
 // visit is what a run has to do with additions.
@@ -326,61 +304,6 @@ func (s *addedSources) leave(by visitor) {
 	if holds && s.of.isGone(by.primaryKey()) {
 		s.letGo(by.primaryKey())
 	}
-}
-
-// isRemoved tells whether it has been removed.
-func (a *addition) isRemoved() bool {
-	select {
-	case <-a.removed:
-		return true
-	default:
-		return false
-	}
-}
-
-// is tells whether another addition would be the same.
-func (a *addition) is(other *addition) bool {
-	if a.source != nil || other.source != nil {
-		return a.source != nil && other.source != nil && identical(a.source, other.source)
-	}
-	one, two := a.secondary, other.secondary
-	if one.source == two.source {
-		return true
-	}
-	return one.isPlain() && two.isPlain() && one.gvk == two.gvk && formOf(one.object) == formOf(two.object) && one.config == two.config &&
-		slices.Equal(one.namespaces, two.namespaces) && one.labels == two.labels && one.fields == two.fields
-}
-
-// isPlain tells whether a secondary is declared without functions, which cannot be compared.
-func (d *secondaryDescription) isPlain() bool {
-	return d.mapper == nil && d.filter == nil && d.refers == nil
-}
-
-// identical tells whether two sources are one.
-func identical(one, two eventsource.Source) bool {
-	return reflect.TypeOf(one) == reflect.TypeOf(two) && reflect.TypeOf(one).Comparable() && one == two
-}
-
-func (a *addition) describe() string {
-	if a.source != nil {
-		return fmt.Sprintf("a %T", a.source)
-	}
-	return a.secondary.text()
-}
-
-// text says what is watched, for errors.
-func (d *secondaryDescription) text() string {
-	text := "a secondary of " + d.gvk.String()
-	if len(d.namespaces) > 0 {
-		text += fmt.Sprintf(" in %q", d.namespaces)
-	}
-	if d.labels != "" {
-		text += " with " + d.labels
-	}
-	if d.fields != "" {
-		text += " where " + d.fields
-	}
-	return text
 }
 
 // now are the additions in the order of their names.
