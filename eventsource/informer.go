@@ -53,14 +53,20 @@ func (i *Informer) Synced() <-chan struct{} { return i.store.Synced() }
 // Err returns the last failure of the store's watches, nil if they are well.
 func (i *Informer) Err() error { return i.store.Err() }
 
-// Start subscribes to the store and adds the index for [Informer.Of].
+// Start subscribes to the store and adds the index for [Informer.Of]; stop takes both back.
 func (i *Informer) Start(sink Sink) (stop func(), err error) {
 	if !i.options.Unindexed {
 		if err := i.store.AddIndex(i.options.Index, i.primaries); err != nil {
 			return nil, err
 		}
 	}
-	return i.store.Subscribe(func(t trc.Transition) { i.handle(t, sink) }), nil
+	unsubscribe := i.store.Subscribe(func(t trc.Transition) { i.handle(t, sink) })
+	return func() {
+		unsubscribe()
+		if !i.options.Unindexed {
+			i.store.RemoveIndex(i.options.Index)
+		}
+	}, nil
 }
 
 // Of returns the secondaries of a primary as readers see them now, shared and in no order.

@@ -58,8 +58,8 @@ type resourceKey struct {
 // storeKey is what two stores must have in common to be one.
 type storeKey struct {
 	resourceKey
-	follows        bool   // the namespaces of the operator, whatever they are
-	namespaces     string // otherwise
+	follows        *scope // whose namespaces, whatever they are
+	namespaces     string // if it follows none
 	labels, fields string
 }
 
@@ -67,8 +67,11 @@ type sharedStore struct {
 	*trc.Store
 	key      storeKey
 	resource *resource
+	cluster  *cluster
 	at       string // of its cluster
 	feeding  sync.Once
+	fed      sync.WaitGroup // what feeds it
+	users    int            // who read it; guarded by the cluster's mutex
 
 	mu         sync.Mutex // guards below; a leaf
 	namespaces []string   // that are watched, "" for all
@@ -204,11 +207,12 @@ func (c *cluster) clientFor(r *resource) (rest.Interface, error) {
 // watching is what a store watches of a resource.
 type watching struct {
 	namespaces     []string // empty for all
-	follows        bool     // they are the operator's, and change with them
+	follows        *scope   // that they are of, and change with; nil if they are fixed
 	labels, fields string
 }
 
-// storeOf returns the store that watches the resource so, which is shared by all who ask alike.
+// storeOf returns the store that watches the resource so, which is shared by all who ask alike. Each of them
+// releases it when it reads no more.
 func (c *cluster) storeOf(r *resource, w watching) (*sharedStore, error) {
 	selector, err := labels.Parse(w.labels)
 	if err != nil {
@@ -220,20 +224,21 @@ func (c *cluster) storeOf(r *resource, w watching) (*sharedStore, error) {
 	}
 	namespaces := namespaceList(w.namespaces)
 	if !r.namespaced {
-		namespaces, w.follows = []string{""}, false
+		namespaces, w.follows = []string{""}, nil
 	}
 	key := storeKey{
 		resourceKey: resourceKey{gvk: r.gvk, form: r.form}, follows: w.follows, labels: selector.String(), fields: w.fields,
 	}
-	if !w.follows {
+	if w.follows == nil {
 		key.namespaces = strings.Join(namespaces, ",")
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if shared := c.stores[key]; shared != nil {
+		shared.users++
 		return shared, nil
 	}
-	shared := &sharedStore{key: key, resource: r, at: c.at, namespaces: namespaces}
+	shared := &sharedStore{key: key, resource: r, cluster: c, at: c.at, users: 1, namespaces: namespaces}
 	shared.Store = trc.NewStore(trc.Options{
 		Name: r.name, Visible: selects(selector, field), StaleAfter: c.staleAfter,
 		OnIncomparable: func(version string) { c.incomparable(shared, version) },

@@ -29,6 +29,7 @@ type Context[P Object] struct {
 	gone       bool
 	ended      atomic.Bool
 	life       lifetime
+	visit      visit
 
 	logging sync.Once // guards making logger
 	logger  logr.Logger
@@ -142,6 +143,11 @@ func (c *Context[P]) primaryKey() trc.Key { return c.key }
 
 func (c *Context[P]) references(secondary SecondarySource) (keys []trc.Key, known bool) {
 	references := c.controller.referring[secondary]
+	if references == nil && c.visit.any.Load() {
+		if added, err := c.controller.added.read(secondary, c); err == nil {
+			references = added.references
+		}
+	}
 	if references == nil {
 		return nil, false
 	}
@@ -156,9 +162,12 @@ func (c *Context[P]) informer(secondary SecondarySource) (*eventsource.Informer,
 	if c.ended.Load() {
 		return nil, ErrRunEnded
 	}
-	source := c.controller.informers[secondary]
-	if source == nil {
-		return nil, fmt.Errorf("framework: %T is not among ControllerOptions.Secondaries of controller %q", secondary, c.controller.name)
+	if source := c.controller.informers[secondary]; source != nil {
+		return source, nil
 	}
-	return source, nil
+	added, err := c.controller.added.read(secondary, c)
+	if err != nil {
+		return nil, err
+	}
+	return added.informer, nil
 }

@@ -32,6 +32,7 @@ type controller[P Object] struct {
 	filters      primaryFilters
 	manner       manner // of what runs write
 	conditions   []int  // where a primary has them, see conditionsIn
+	scope        *scope // the namespaces that are watched where nothing else is said
 
 	resource  *resource
 	store     *sharedStore
@@ -47,6 +48,7 @@ type controller[P Object] struct {
 	// unresolved are the writes of unknown fate by primary: trc.Key to leftover, never empty.
 	unresolved sync.Map
 	departures departures // none unless ControllerOptions.AllEvents
+	added      addedSources
 }
 
 func newController[P Object](op *Operator, reconciler Reconciler[P], options ControllerOptions[P]) (*controller[P], error) {
@@ -63,6 +65,11 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 		informers: map[SecondarySource]*eventsource.Informer{}, referring: map[SecondarySource]eventsource.Mapper{},
 		recorder: timeline.NewRecorder(options.KeepRecords), histories: timeline.NewHistories(options.KeepRecordsPerPrimary),
 	}
+	c.scope = op.scope
+	if len(options.Namespaces) > 0 {
+		c.scope = &scope{of: c.name, namespaces: slices.Clone(options.Namespaces)}
+	}
+	c.added.of, c.added.changing = c, &op.changing
 	c.cleaner, _ = reconciler.(Cleaner[P])
 	c.errorHandler, _ = reconciler.(ErrorStatusHandler[P])
 	c.filters, c.conditions = c.guardedFilters(), conditionsIn(newObject[P]())
@@ -111,38 +118,14 @@ func (c *controller[P]) describeSecondaries() error {
 		names[name] = true
 	}
 	for i, secondary := range c.options.Secondaries {
-		if secondary == nil {
-			errs = append(errs, fmt.Errorf("framework: controller %q: Secondaries[%d] is nil", c.name, i))
-			continue
-		}
-		d := secondary.describe()
-		if err := c.checkReferred(d); err != nil {
-			errs = append(errs, fmt.Errorf("framework: controller %q: Secondaries[%d]: %w", c.name, i, err))
-			continue
-		}
-		gvk, err := declaredKind(c.operator, d.object, d.gvk)
+		d, err := c.describeSecondary(fmt.Sprintf("Secondaries[%d]", i), secondary)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("framework: controller %q: Secondaries[%d]: %w", c.name, i, err))
-			continue
+			errs = append(errs, err)
 		}
-		d.gvk = gvk
-		if d.name == "" {
-			d.name = strings.ToLower(gvk.Kind)
+		if d.name != "" {
+			taken(d.name)
+			c.secondaries = append(c.secondaries, d)
 		}
-		if err := checkNamespaces(d.namespaces); err != nil {
-			errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: Namespaces: %w", c.name, d.name, err))
-		}
-		if _, err := labels.Parse(d.labels); err != nil {
-			errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: LabelSelector %q: %w", c.name, d.name, d.labels, err))
-		}
-		if _, err := fields.ParseSelector(d.fields); err != nil {
-			errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: FieldSelector %q: %w", c.name, d.name, d.fields, err))
-		}
-		if d.cluster, err = c.operator.clusterAt(d.config); err != nil {
-			errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: Cluster: %w", c.name, d.name, err))
-		}
-		taken(d.name)
-		c.secondaries = append(c.secondaries, d)
 	}
 	for i, source := range c.options.Sources {
 		if source == nil {
@@ -152,6 +135,41 @@ func (c *controller[P]) describeSecondaries() error {
 		taken(source.Name())
 	}
 	return errors.Join(errs...)
+}
+
+// describeSecondary validates a secondary, which errors call so until it has its name.
+func (c *controller[P]) describeSecondary(as string, secondary SecondarySource) (secondaryDescription, error) {
+	if secondary == nil {
+		return secondaryDescription{}, fmt.Errorf("framework: controller %q: %s is nil", c.name, as)
+	}
+	d := secondary.describe()
+	if err := c.checkReferred(d); err != nil {
+		return secondaryDescription{}, fmt.Errorf("framework: controller %q: %s: %w", c.name, as, err)
+	}
+	var err error
+	if d.gvk, err = declaredKind(c.operator, d.object, d.gvk); err != nil {
+		return secondaryDescription{}, fmt.Errorf("framework: controller %q: %s: %w", c.name, as, err)
+	}
+	if d.name == "" {
+		d.name = strings.ToLower(d.gvk.Kind)
+	}
+	var errs []error
+	bad := func(field string, err error) {
+		errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: %s: %w", c.name, d.name, field, err))
+	}
+	if err := checkNamespaces(d.namespaces); err != nil {
+		bad("Namespaces", err)
+	}
+	if _, err := labels.Parse(d.labels); err != nil {
+		bad(fmt.Sprintf("LabelSelector %q", d.labels), err)
+	}
+	if _, err := fields.ParseSelector(d.fields); err != nil {
+		bad(fmt.Sprintf("FieldSelector %q", d.fields), err)
+	}
+	if d.cluster, err = c.operator.clusterAt(d.config); err != nil {
+		bad("Cluster", err)
+	}
+	return d, errors.Join(errs...)
 }
 
 func (c *controller[P]) controllerName() string     { return c.name }
@@ -184,50 +202,63 @@ func (c *controller[P]) findKinds(ctx context.Context) error {
 // prepare sets up the stores of the resources that were found.
 func (c *controller[P]) prepare() error {
 	fail := func(err error) error { return fmt.Errorf("framework: controller %q: %w", c.name, err) }
-	w := watching{
-		namespaces: watchedNamespaces(c.options.Namespaces, c.operator.options.Namespaces), follows: len(c.options.Namespaces) == 0,
-	}
 	var err error
 	c.store, err = c.operator.cluster.storeOf(c.resource, watching{
-		namespaces: w.namespaces, follows: w.follows, labels: c.options.LabelSelector, fields: c.options.FieldSelector,
+		namespaces: c.scope.namespaces, follows: c.scope, labels: c.options.LabelSelector, fields: c.options.FieldSelector,
 	})
 	if err != nil {
 		return fail(err)
 	}
 	c.reads = append(c.reads, c.store)
 	for _, d := range c.secondaries {
-		informer, err := c.informerFor(d, w)
+		found, err := c.open(d, c.name+"/"+d.name)
 		if err != nil {
 			return fail(fmt.Errorf("secondary %q: %w", d.name, err))
 		}
-		c.informers[d.source] = informer
-		c.sources = append(c.sources, informer)
+		c.reads = append(c.reads, found.store)
+		c.informers[d.source] = found.informer
+		c.sources = append(c.sources, found.informer)
+		if found.references != nil {
+			c.referring[d.source] = found.references
+		}
 	}
 	return nil
 }
 
-// informerFor makes the source of secondaries, which are watched where w says unless they say otherwise.
-func (c *controller[P]) informerFor(d secondaryDescription, w watching) (*eventsource.Informer, error) {
+// opened is how secondaries are read.
+type opened struct {
+	store    *sharedStore
+	informer *eventsource.Informer
+	// references are the secondaries of a primary, and referred the index of those; none unless primaries refer to them.
+	references eventsource.Mapper
+	referred   string
+}
+
+// open makes the source of secondaries, which are watched where the controller is unless they say otherwise.
+func (c *controller[P]) open(d secondaryDescription, index string) (*opened, error) {
+	w := watching{namespaces: c.scope.namespaces, follows: c.scope, labels: d.labels, fields: d.fields}
 	if len(d.namespaces) > 0 {
-		w.namespaces, w.follows = watchedNamespaces(d.namespaces), false
+		w.namespaces, w.follows = watchedNamespaces(d.namespaces), nil
 	}
-	w.labels, w.fields = d.labels, d.fields
 	store, err := d.cluster.storeOf(d.resource, w)
 	if err != nil {
 		return nil, err
 	}
-	c.reads = append(c.reads, store)
+	found := &opened{store: store}
 	if d.refers != nil {
-		if d.mapper, err = c.mapByReference(d); err != nil {
+		found.references, found.referred = c.references(d), index+"/referred"
+		if d.mapper, err = c.mapByReference(found.referred, found.references); err != nil {
+			c.operator.release(store)
 			return nil, err
 		}
 	} else if d.mapper == nil {
 		d.mapper = eventsource.OwnedBy(c.gvk.GroupKind(), !c.resource.namespaced)
 	}
-	return eventsource.NewInformer(store.Store, eventsource.InformerOptions{
-		Name: d.name, Index: c.name + "/" + d.name, Unindexed: d.refers != nil, Kind: d.gvk.Kind,
+	found.informer = eventsource.NewInformer(store.Store, eventsource.InformerOptions{
+		Name: d.name, Index: index, Unindexed: d.refers != nil, Kind: d.gvk.Kind,
 		Map: c.guardedMapper(d.name, d.mapper), Filter: c.guardedFilter(d.name, d.filter),
-	}), nil
+	})
+	return found, nil
 }
 
 func (c *controller[P]) stores() []*sharedStore { return c.reads }
@@ -289,8 +320,9 @@ func (c *controller[P]) startSources(sources []eventsource.Source) error {
 
 func (c *controller[P]) custom() []eventsource.Source { return c.options.Sources }
 
-// end stops what subscribe started, the last first.
+// end stops what was added and what subscribe started, the last first.
 func (c *controller[P]) end() {
+	c.added.end()
 	for _, stop := range slices.Backward(c.stops) {
 		if stop != nil {
 			stop()

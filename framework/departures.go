@@ -186,6 +186,7 @@ func (c *controller[P]) primaryGone(t trc.Transition) {
 		if c.departures.due(key) == nil {
 			c.unresolved.Delete(key)
 			c.scheduler.Forget(key)
+			c.added.letGo(key)
 			c.histories.Forget(recordKey(key))
 		}
 		return
@@ -209,6 +210,8 @@ func (c *controller[P]) leaveToLeader() {
 		c.scheduler.Forget(key)
 		if next != nil {
 			c.scheduler.Offer(key, *next)
+		} else {
+			c.added.letGo(key)
 		}
 	}
 }
@@ -253,6 +256,8 @@ func (c *controller[P]) settle(rc *Context[P]) {
 	c.unresolved.Delete(rc.key)
 	if next, more := c.departures.settle(rc.key, rc.write.owner.GetUID()); more {
 		c.scheduler.Offer(rc.key, next)
+	} else if c.isGone(rc.key) {
+		c.added.letGo(rc.key)
 	}
 }
 

@@ -210,3 +210,22 @@ func ResolvedElection(o LeaderElection, operator, file string) (LeaderElection, 
 
 // WantsOther tells whether what is wanted of an object has changed.
 func WantsOther(old, new Object) bool { return wantsOther(old, new) }
+
+// StillReads has a run read secondaries, and returns what counts those that their source holds, whatever has become of it.
+func StillReads[P Object](c *Context[P], secondary SecondarySource) (count func() int) {
+	source, err := c.informer(secondary)
+	if err != nil {
+		panic(err)
+	}
+	return source.Store().Len
+}
+
+// HasIndex tells whether a cache of a kind has an index.
+func HasIndex(op *Operator, gvk schema.GroupVersionKind, name string) bool {
+	for _, s := range op.cluster.storesOf(gvk) {
+		if _, err := s.ByIndex(name, ""); err == nil {
+			return true
+		}
+	}
+	return false
+}

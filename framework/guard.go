@@ -52,10 +52,13 @@ func (c *controller[P]) panicked(source string, about trc.Object, value any) {
 // tellSources tells the author's sources of a change of a primary, whatever filters say of it.
 func (c *controller[P]) tellSources(t trc.Transition) {
 	for _, source := range c.options.Sources {
-		watcher, ok := source.(eventsource.PrimaryWatcher)
-		if !ok {
-			continue
-		}
+		c.tell(source, t)
+	}
+}
+
+// tell tells one source, if it wants to know.
+func (c *controller[P]) tell(source eventsource.Source, t trc.Transition) {
+	if watcher, ok := source.(eventsource.PrimaryWatcher); ok {
 		told := c.guardedFilter(source.Name(), func(old, new trc.Object) bool { watcher.PrimaryChanged(old, new); return true })
 		told(t.Old, t.New)
 	}

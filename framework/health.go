@@ -28,6 +28,11 @@ func (op *Operator) Ready() error {
 		if closed := c.closedNamespaces(); len(closed) > 0 {
 			errs = append(errs, fmt.Errorf("framework: controller %q: the caches of namespaces %q are not filled yet", c.controllerName(), closed))
 		}
+		for _, a := range c.sourcesAdded().now() {
+			if err := c.sourcesAdded().problem(a); err != nil {
+				errs = append(errs, fmt.Errorf("framework: controller %q: source %q, which was added, fails: %w", c.controllerName(), a.name, err))
+			}
+		}
 		for _, source := range c.custom() {
 			if err := source.Err(); err != nil {
 				errs = append(errs, fmt.Errorf("framework: controller %q: source %q fails: %w", c.controllerName(), source.Name(), err))

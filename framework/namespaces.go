@@ -11,8 +11,15 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
+// scope is a list of namespaces that may change while the operator runs: the operator's, or those that a controller
+// names. Stores that follow it watch what it holds; they are shared among all that follow the same.
+type scope struct {
+	of         string   // the controller's name, empty for the operator
+	namespaces []string // as in the options; guarded by Operator.changing
+}
+
 // SetNamespaces changes [OperatorOptions.Namespaces], at any time: controllers and secondaries that name
-// namespaces of their own keep to these, which cannot be changed while the operator runs. Empty is all, as is [AllNamespaces].
+// namespaces of their own keep to these; see [Operator.SetControllerNamespaces]. Empty is all, as is [AllNamespaces].
 //
 // It returns at once. In a namespace that is added no primary is run before everything its controller reads is
 // filled; [Operator.Ready] fails until then. Of one that is removed nothing is read any more, its primaries are
@@ -24,22 +31,55 @@ func (op *Operator) SetNamespaces(namespaces []string) error {
 	}
 	op.changing.Lock()
 	defer op.changing.Unlock()
-	before, after := namespaceList(op.options.Namespaces), namespaceList(namespaces)
-	op.options.Namespaces = slices.Clone(namespaces)
-	if op.life == nil {
-		return nil
+	op.change(op.scope, namespaces)
+	return nil
+}
+
+// SetControllerNamespaces changes [ControllerOptions.Namespaces] of one controller, at any time, and with them those of
+// its secondaries that name none of their own. All else is as with [Operator.SetNamespaces], and concerns this
+// controller alone: no other one shares the caches of namespaces that a controller names.
+//
+// It is an error if there is no such controller, or if it follows the operator's namespaces, as it names none; and to
+// give none, for all there is [AllNamespaces].
+func (op *Operator) SetControllerNamespaces(controller string, namespaces []string) error {
+	fail := func(why error) error {
+		return fmt.Errorf("framework: SetControllerNamespaces %q %q: %w", controller, namespaces, why)
 	}
+	c, err := op.controllerNamed(controller)
+	if err != nil {
+		return fail(err)
+	}
+	own := c.ownScope()
+	if own == nil {
+		return fail(errors.New("it follows the namespaces of the operator; set ControllerOptions.Namespaces for it to have its own"))
+	}
+	if len(namespaces) == 0 {
+		return fail(errors.New("none are given; AllNamespaces stands for all"))
+	}
+	if err := checkNamespaces(namespaces); err != nil {
+		return fail(err)
+	}
+	op.changing.Lock()
+	defer op.changing.Unlock()
+	op.change(own, namespaces)
+	return nil
+}
+
+// change changes the namespaces of a scope. It is called with changing held.
+func (op *Operator) change(of *scope, namespaces []string) {
+	before, after := namespaceList(of.namespaces), namespaceList(namespaces)
+	of.namespaces = slices.Clone(namespaces)
 	added, removed := without(after, before), without(before, after)
-	if len(added)+len(removed) == 0 {
-		return nil
+	if op.life == nil || len(added)+len(removed) == 0 {
+		return
 	}
-	op.logger.Info("namespaces changed", "added", added, "removed", removed)
-	controllers := slices.DeleteFunc(op.runners(), func(c runner) bool { return !c.follows() })
+	op.logger.Info("namespaces changed", "controller", of.of, "added", added, "removed", removed)
+	controllers := slices.DeleteFunc(op.runners(), func(c runner) bool { return !c.follows(of) })
 	left := make([][]trc.Object, len(controllers))
 	for i, c := range controllers {
 		left[i] = c.closeNamespaces(added, removed)
 	}
-	stores := slices.DeleteFunc(op.allStores(), func(s *sharedStore) bool { return !s.key.follows })
+	stores := slices.DeleteFunc(op.allStores(), func(s *sharedStore) bool { return s.key.follows != of })
 	for _, s := range stores {
 		op.removeNamespaces(s, after, removed)
 	}
@@ -48,14 +88,13 @@ func (op *Operator) SetNamespaces(namespaces []string) error {
 	}
 	// Not before: what is fed may be of primaries that were just forgotten.
 	for _, s := range stores {
-		op.life.stores.Go(s.Feed(op.life.background, s.watched(added)...))
+		op.life.watch(s, added)
 	}
 	for _, c := range controllers {
 		for _, namespace := range added {
 			op.life.stores.Go(func() { c.enterNamespace(op.life.background, namespace) })
 		}
 	}
-	return nil
 }
 
 // namespaceList is namespaces as stores watch them: one "" for all.
@@ -78,7 +117,7 @@ func (op *Operator) removeNamespaces(s *sharedStore, now, removed []string) {
 		keys := s.Keys(namespace)
 		s.RemoveWatch(namespace)
 		for _, key := range keys { // nothing else will tell
-			op.cluster.memo.drop(s.resource.gvk, key)
+			s.cluster.memo.drop(s.resource.gvk, key)
 		}
 	}
 	s.mu.Lock()
@@ -122,9 +161,16 @@ func (s *sharedStore) watched(namespaces []string) []trc.Watched {
 	return watched
 }
 
-// follows tells whether the controller is set up, and reads the namespaces of the operator.
-func (c *controller[P]) follows() bool {
-	return slices.ContainsFunc(c.reads, func(s *sharedStore) bool { return s.key.follows })
+func (c *controller[P]) ownScope() *scope {
+	if c.scope.of == "" {
+		return nil
+	}
+	return c.scope
+}
+
+// follows tells whether the controller is set up, and reads the namespaces of a scope, which then is its own.
+func (c *controller[P]) follows(of *scope) bool {
+	return slices.ContainsFunc(c.readsNow(), func(s read) bool { return s.key.follows == of })
 }
 
 // closeNamespaces lets no run begin in namespaces that are added or removed, and returns the primaries in these.
@@ -135,7 +181,7 @@ func (c *controller[P]) closeNamespaces(added, removed []string) (leaving []trc.
 		// What is removed disappears from what these read.
 		return key.Namespace == "" || slices.Contains(removed, "") || slices.Contains(removed, key.Namespace)
 	})
-	if c.store.key.follows {
+	if c.store.key.follows != nil {
 		for _, namespace := range removed {
 			leaving = append(leaving, c.store.List(namespace, nil)...)
 		}
@@ -154,6 +200,7 @@ func (c *controller[P]) leaveNamespaces(removed []string, leaving []trc.Object) 
 		})
 		for _, primary := range leaving {
 			c.tellSources(trc.Transition{Old: primary})
+			c.added.tellWatchers(trc.Transition{Old: primary})
 			left = append(left, trc.KeyOf(primary))
 		}
 		for _, key := range left {
@@ -163,9 +210,10 @@ func (c *controller[P]) leaveNamespaces(removed []string, leaving []trc.Object) 
 				continue
 			}
 			c.unresolved.Delete(key)
+			c.added.letGo(key)
 			c.histories.Forget(recordKey(key))
 		}
-		if !c.store.key.follows && len(removed) > 0 {
+		if c.store.key.follows == nil && len(removed) > 0 {
 			c.offer(c.store.Keys(""), "namespaces were removed")
 		}
 	})
@@ -173,19 +221,21 @@ func (c *controller[P]) leaveNamespaces(removed []string, leaving []trc.Object) 
 
 // enterNamespace lets runs into a namespace once all that they read there is filled.
 func (c *controller[P]) enterNamespace(ctx context.Context, added string) {
-	for _, s := range c.reads {
-		if !s.key.follows {
+	for _, s := range c.readsNow() {
+		if s.key.follows != c.scope {
 			continue
 		}
 		select {
 		case <-s.Filled(added):
+		case <-s.unread: // a source that was removed
+			continue
 		case <-ctx.Done():
 			return
 		}
 		s.told(ctx) // or it would bring a second run
 	}
 	refused := c.gate.open([]string{added})
-	if c.store.key.follows { // the others have run since, or are about to: they were told of as additions
+	if c.store.key.follows != nil { // the others have run since, or are about to: they were told of as additions
 		c.offer(refused, "the namespace was added")
 	} else {
 		c.offer(c.store.Keys(""), "namespaces were added")

@@ -23,7 +23,7 @@ type CacheState struct {
 	Err error
 }
 
-// Occupancy is what an operator holds in memory. At rest, all but Objects, Confirmed, Keys and Histories are 0, and
+// Occupancy is what an operator holds in memory. At rest, all but Objects, Confirmed, Keys, Histories and Added are 0, and
 // once all objects are gone these are, too.
 type Occupancy struct {
 	// Caches are in a stable order.
@@ -40,6 +40,8 @@ type Occupancy struct {
 	Histories int
 	// Unresolved are the writes of unknown fate that the next run of their primary begins with.
 	Unresolved int
+	// Added are the sources that were added beside those of the options, with those that are being removed.
+	Added int
 	// Departures are the names of primaries that are gone and wait for their last run; see
 	// [ControllerOptions.AllEvents].
 	Departures int
@@ -67,6 +69,7 @@ func (c *controller[P]) occupies(o *Occupancy) {
 	o.Keys += c.queued()
 	o.Histories += c.histories.Len()
 	o.Departures += c.departures.len()
+	o.Added += c.added.len()
 	c.unresolved.Range(func(_, left any) bool { o.Unresolved += len(left.(leftover).writes); return true })
 }
 

@@ -74,8 +74,9 @@ type Operator struct {
 	// election is nil if there is none.
 	election *election
 
-	changing sync.Mutex // serialises changes of namespaces and what sets up stores; taken before all others
-	life     *life      // while it runs; guarded by changing, as is options.Namespaces
+	changing sync.Mutex // serialises changes of namespaces and what sets up and ends stores; taken before all others
+	life     *life      // while it runs; guarded by changing
+	scope    *scope     // the namespaces of OperatorOptions
 
 	mu          sync.Mutex // guards everything below; a leaf
 	controllers []runner
@@ -102,8 +103,14 @@ type runner interface {
 	stores() []*sharedStore
 	caches() []need
 	brought() []need
+	// sourcesAdded are those that come and go while it runs.
+	sourcesAdded() *addedSources
+	addSecondary(secondary SecondarySource, by visitor) error
+	addSource(source eventsource.Source, by visitor) error
+	// ownScope are the namespaces that it names itself, nil if it names none.
+	ownScope() *scope
 	// follows and so on are the steps of [Operator.SetNamespaces].
-	follows() bool
+	follows(*scope) bool
 	closeNamespaces(added, removed []string) (leaving []trc.Object)
 	leaveNamespaces(removed []string, leaving []trc.Object)
 	enterNamespace(ctx context.Context, added string)
@@ -155,7 +162,7 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 		return nil, err
 	}
 	cluster.staleAfter = options.StaleAfter
-	op := &Operator{options: options, cluster: cluster, logger: options.Logger}
+	op := &Operator{options: options, cluster: cluster, logger: options.Logger, scope: &scope{namespaces: slices.Clone(options.Namespaces)}}
 	cluster.event = op.event
 	if options.LeaderElection.Mode == Always {
 		op.election, err = newElection(cluster, options.LeaderElection, options.Logger)

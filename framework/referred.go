@@ -68,9 +68,7 @@ func (c *controller[P]) references(d secondaryDescription) eventsource.Mapper {
 }
 
 // mapByReference makes an index of what primaries refer to, and returns what looks the primaries of a secondary up there.
-func (c *controller[P]) mapByReference(d secondaryDescription) (eventsource.Mapper, error) {
-	index, references := c.name+"/"+d.name+"/referred", c.references(d)
-	c.referring[d.source] = references
+func (c *controller[P]) mapByReference(index string, references eventsource.Mapper) (eventsource.Mapper, error) {
 	err := c.store.AddIndex(index, func(primary trc.Object) []string {
 		var values []string
 		for _, key := range references(primary) {

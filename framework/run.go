@@ -41,12 +41,13 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 		rc.write.noteReads(c.store.Store, shared)
 	}
 	// Deferred so that a run that ends its goroutine ends the writer too.
-	returns := false
+	returns, awaits := false, false
 	defer func() {
 		rc.ended.Store(true)
 		result.Requests, result.ReadsAhead = rc.write.end(), int(rc.write.readsAhead.Load())
 		c.leave(key, rc.write)
-		if gone && returns {
+		c.added.leave(rc)
+		if gone && returns && !awaits {
 			c.depart(rc, &result)
 		}
 		if !returns {
@@ -64,6 +65,11 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 		// Not a failure, but a reason to look again; what there is to see has been read already.
 		rc.Logger().V(1).Info("conflict, running again", "conflict", result.Err.Error())
 		result.Err, result.Superseded = nil, true
+	}
+	if onlyNotSynced(result.Err) && ctx.Err() == nil {
+		// Not a failure either: what it waits for brings the next run.
+		rc.Logger().V(1).Info("waits for a source", "reason", result.Err.Error())
+		result.Err, awaits = nil, true
 	}
 	if rc.cutOff() && result.Err != nil {
 		// Nobody may act on this any more; should the lease or the namespace come back, the run does, too.
@@ -243,7 +249,7 @@ func (c *controller[P]) callErrorStatus(ctx context.Context, rc *Context[P], fai
 }
 
 func (c *controller[P]) failed(ctx context.Context, rc *Context[P], read trc.Object, failure error) (scheduler.Result, error) {
-	if c.errorHandler == nil || onlyConflicts(failure) || rc.cutOff() {
+	if c.errorHandler == nil || onlyConflicts(failure) || onlyNotSynced(failure) || rc.cutOff() {
 		return scheduler.Result{}, failure
 	}
 	if ctx.Err() != nil && rc.life.whole().Err() == nil {

@@ -46,9 +46,19 @@ type life struct {
 func (l *life) feed(stores []*sharedStore) {
 	for _, s := range stores {
 		s.feeding.Do(func() {
-			l.stores.Go(s.Feed(l.background, s.watched(s.namespaces)...))
+			l.watch(s, s.watching())
 		})
 	}
+}
+
+// watch has a store fed in more namespaces, until they are removed.
+func (l *life) watch(s *sharedStore, namespaces []string) {
+	run := s.Feed(l.background, s.watched(namespaces)...)
+	s.fed.Add(1)
+	l.stores.Go(func() {
+		defer s.fed.Done()
+		run()
+	})
 }
 
 // operate starts a controller as soon as all that it reads is there, and runs it until ctx ends, which is an
@@ -64,6 +74,7 @@ func (op *Operator) operate(ctx context.Context, l *life, c runner) error {
 	if err := c.subscribe(); err != nil {
 		return err
 	}
+	c.sourcesAdded().begin(l)
 	op.waits(c, errUnfilled)
 	if err := op.awaitSync(ctx, c, c.caches(), missed); err != nil || ctx.Err() != nil {
 		return err

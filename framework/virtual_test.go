@@ -41,6 +41,13 @@ func inVirtualTime(t *testing.T, r framework.Reconciler[*Page], options pageOpti
 // inVirtualTimeWith does so with options of the operator.
 func inVirtualTimeWith(t *testing.T, o framework.OperatorOptions, r framework.Reconciler[*Page], options pageOptions, test func(v *virtual)) {
 	t.Helper()
+	options.KeepRecords = 1000
+	inVirtualTimeOf(t, o, func(op *framework.Operator) error { return framework.Register(op, r, options) }, test)
+}
+
+// inVirtualTimeOf does so with the controllers that a function registers.
+func inVirtualTimeOf(t *testing.T, o framework.OperatorOptions, register func(*framework.Operator) error, test func(v *virtual)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		model := newModel(t)
 		v := &virtual{t: t, model: model}
@@ -51,8 +58,7 @@ func inVirtualTimeWith(t *testing.T, o framework.OperatorOptions, r framework.Re
 		o.Scheme, o.Name, o.Grace = scheme, "virtual", -1
 		v.op, err = framework.NewOperator(model.Config(), o)
 		noError(t, err)
-		options.KeepRecords = 1000
-		noError(t, framework.Register(v.op, r, options))
+		noError(t, register(v.op))
 		running, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- v.op.Run(running) }()

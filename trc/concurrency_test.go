@@ -233,6 +233,15 @@ func TestEverythingAtOnce(t *testing.T) {
 		}
 	})
 	others.Go(func() { readAll(t, s, done) })
+	others.Go(func() { // of which nothing is left, whoever files meanwhile
+		for i := range indexes {
+			name := "passing" + strconv.Itoa(i)
+			if err := s.AddIndex(name, func(trc.Object) []string { return []string{"all"} }); err != nil {
+				t.Error(err)
+			}
+			s.RemoveIndex(name)
+		}
+	})
 	others.Go(func() {
 		for i := range writes {
 			if err := other.Replace(items(objects(within("other", object("a", "u1@5")))), strconv.Itoa(10+i)); err != nil {
@@ -247,6 +256,9 @@ func TestEverythingAtOnce(t *testing.T) {
 		if found, err := s.ByIndex(strconv.Itoa(i), "all"); err != nil || len(found) != s.Len() {
 			t.Errorf("index %d has %d objects, want %d, %v", i, len(found), s.Len(), err)
 		}
+	}
+	if n := s.Stray(); n != 0 {
+		t.Errorf("%d are filed under indexes that were removed", n)
 	}
 	if len(told) != s.Len() || s.Ahead() != 0 {
 		t.Errorf("told of %d objects, %d are shown, %d ahead", len(told), s.Len(), s.Ahead())

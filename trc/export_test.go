@@ -1,5 +1,7 @@
 package trc
 
+import "slices"
+
 // Leftovers counts what a store without objects and without anything ahead must not hold (G16).
 func (s *Store) Leftovers() int {
 	s.mu.RLock()
@@ -11,6 +13,30 @@ func (s *Store) Leftovers() int {
 	n += len(s.items.managers.numbers) + len(s.items.managers.names) - len(s.items.managers.free)
 	for _, w := range s.watches {
 		n += len(w.ahead)
+	}
+	return n
+}
+
+// Stray counts what is filed under indexes that were removed.
+func (s *Store) Stray() (n int) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	isGone := func(i *index) bool { return !slices.Contains(s.indexesNow(), i) }
+	for _, of := range s.items.namespaces {
+		for _, it := range of.items {
+			for p := it.postings; p != nil; p = p.next {
+				if isGone(p.bucket.index) {
+					n++
+				}
+			}
+		}
+	}
+	for _, e := range s.ahead {
+		for _, v := range slices.Concat(e.base.values, e.result.values) {
+			if isGone(v.index) {
+				n++
+			}
+		}
 	}
 	return n
 }

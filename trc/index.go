@@ -38,11 +38,53 @@ func (s *Store) AddIndex(name string, values func(Object) []string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if !slices.Contains(s.indexesNow(), added) {
+		return fmt.Errorf("trc: store %s: index %q was removed while it was added", s.options.Name, name)
+	}
 	for i := range late {
 		s.fileLateLocked(added, &late[i])
 	}
 	added.ready = true
 	return nil
+}
+
+// RemoveIndex removes an index; there need not be one. [Store.ByIndex] knows it no more from the return on, and
+// nothing is left of it. It takes a time that is proportional to what is filed there, during which readers wait.
+func (s *Store) RemoveIndex(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.indexesNow()
+	at := slices.IndexFunc(before, func(i *index) bool { return i.name == name })
+	if at < 0 {
+		return
+	}
+	removed := before[at]
+	after := slices.Delete(slices.Clone(before), at, at+1)
+	s.indexes.Store(&after)
+	for _, b := range removed.buckets {
+		for _, p := range b.places {
+			p.item.unlink(p.posting)
+		}
+	}
+	for _, e := range s.ahead {
+		e.base.dropOf(removed)
+		e.result.dropOf(removed)
+	}
+}
+
+// unlink takes a posting out of an item whose bucket goes.
+func (it *item) unlink(gone *posting) {
+	for at := &it.postings; *at != nil; at = &(*at).next {
+		if *at == gone {
+			*at = gone.next
+			return
+		}
+	}
+}
+
+// dropOf forgets the values of an index.
+func (f *filing) dropOf(i *index) {
+	f.values = slices.DeleteFunc(f.values, func(v filedUnder) bool { return v.index == i })
 }
 
 // fileLateLocked files under an added index what was there before it, where that still is there.
@@ -100,27 +142,39 @@ func (i *index) objects(value string) []Object {
 
 // indexesNow returns the indexes in the order in which they were added. With the lock it is exact,
 // without it may lack the latest.
-func (s *Store) indexesNow() []*index {
-	if indexes := s.indexes.Load(); indexes != nil {
-		return *indexes
+func (s *Store) indexesNow() []*index { return indexesOf(s.indexes.Load()) }
+
+func indexesOf(indexes *[]*index) []*index {
+	if indexes == nil {
+		return nil
 	}
-	return nil
+	return *indexes
 }
 
-// lockFiled locks the store with the filings filed under all of its indexes, though none of their
-// functions is called under the lock: it starts over for those that were added meanwhile.
+// lockFiled locks the store with the filings filed under all of its indexes and no other, though none of their
+// functions is called under the lock: it starts over when indexes were added or removed meanwhile.
 func (s *Store) lockFiled(filings []filing) {
-	covered := 0
+	var covered []*index
 	for {
-		indexes := s.indexesNow()
-		for _, missing := range indexes[covered:] {
-			for i := range filings {
-				filings[i].fileUnder(missing)
+		indexes := s.indexes.Load()
+		now := indexesOf(indexes)
+		for _, gone := range covered {
+			if !slices.Contains(now, gone) {
+				for i := range filings {
+					filings[i].dropOf(gone)
+				}
 			}
 		}
-		covered = len(indexes)
+		for _, missing := range now {
+			if !slices.Contains(covered, missing) {
+				for i := range filings {
+					filings[i].fileUnder(missing)
+				}
+			}
+		}
+		covered = now
 		s.mu.Lock()
-		if len(s.indexesNow()) == covered {
+		if s.indexes.Load() == indexes {
 			return
 		}
 		s.mu.Unlock()

@@ -71,7 +71,16 @@ func TestModel_ItemsAreFoundByKeyNamespaceLabelAndIndex(t *testing.T) {
 					}
 				}
 			},
-			"": func(t *rapid.T) { checkItems(t, s, all, indexed) },
+			"unindex": func(*rapid.T) {
+				s.RemoveIndex(strconv.Itoa(indexed))
+				indexed = max(0, indexed-1)
+			},
+			"": func(t *rapid.T) {
+				checkItems(t, s, all, indexed)
+				if n := s.Stray(); n != 0 {
+					t.Fatalf("%d are filed under indexes that were removed", n)
+				}
+			},
 		})
 		for _, o := range all {
 			_ = w.Delete(o)

@@ -164,11 +164,12 @@ func (w *world) list(t *rapid.T, m *modelWatch, version int) {
 	m.progress = version
 }
 
-// index adds an index while all goes on.
+// index adds an index while all goes on, or removes it.
 func (w *world) index(*rapid.T) {
-	if !w.indexed {
-		w.indexed = true
+	if w.indexed = !w.indexed; w.indexed {
 		_ = w.store.AddIndex("uid", func(o trc.Object) []string { return []string{string(o.GetUID())} })
+	} else {
+		w.store.RemoveIndex("uid")
 	}
 }
 
@@ -235,5 +236,8 @@ func (w *world) settle(t *rapid.T) {
 	}
 	if ahead := w.store.Ahead(); ahead != 0 {
 		t.Errorf("in the end %d keys are ahead", ahead)
+	}
+	if n := w.store.Stray(); n != 0 {
+		t.Errorf("in the end %d are filed under indexes that were removed", n)
 	}
 }

@@ -84,3 +84,32 @@ func TestRunEndsTheRequestsOfARemovedNamespaceAndMayBeCalledForAnother(t *testin
 		}
 	})
 }
+
+// TestAnIndexThatTakesThePlaceOfOneThatWasRemovedLacksNothing: while an object is filed, one goes and another comes.
+func TestAnIndexThatTakesThePlaceOfOneThatWasRemovedLacksNothing(t *testing.T) {
+	r := newRig(t)
+	all := func(trc.Object) []string { return []string{"all"} }
+	r.must(r.AddIndex("goes", all))
+	exchanged := false
+	r.must(r.AddIndex("slow", func(o trc.Object) []string {
+		if !exchanged && o.GetName() == "b" {
+			exchanged = true
+			r.RemoveIndex("goes")
+			r.must(r.AddIndex("comes", all))
+		}
+		return nil
+	}))
+	r.must(r.watch.Replace(items(objects(object("a", "u1@5"))), "10"))
+	r.must(r.watch.Add(object("b", "u2@11")))
+	if found, err := r.ByIndex("comes", "all"); err != nil || len(found) != 2 {
+		t.Errorf("the index has %d objects, %v", len(found), err)
+	}
+	if n := r.Stray(); n != 0 || !exchanged {
+		t.Errorf("%d are filed under indexes that were removed", n)
+	}
+	if _, err := r.ByIndex("goes", "all"); err == nil {
+		t.Error("an index that was removed is read")
+	}
+	r.RemoveIndex("goes")
+	r.must(r.AddIndex("goes", all))
+}

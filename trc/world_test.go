@@ -63,7 +63,7 @@ type world struct {
 	keys     []trc.Key
 	selector bool
 	prefix   string // of all versions: with any they are incomparable
-	indexed  bool   // whether an index was added on the way
+	indexed  bool   // whether there is the index that was added on the way
 
 	log     []commit // the version of log[i] is firstVersion+i
 	of      map[trc.Key][]commit

@@ -1,0 +1,87 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// addition is a source that was added: secondaries, or one of the author's.
+type addition struct {
+	name      string
+	secondary secondaryDescription // if source is nil
+	source    eventsource.Source
+	serial    int
+	removed   chan struct{} // closed then
+
+	// Guarded by the mutex of the additions.
+	byOperator bool
+	holders    map[trc.Key]bool // the primaries whose runs have added it
+	readers    int              // runs in flight that read it
+	unread     chan struct{}    // closed when it is removed, and no run reads it
+	cancel     context.CancelFunc
+	opened     *opened          // nil until it may be read
+	filling    *sharedStore     // before that
+	err        error            // what is wrong with it
+	waiting    map[trc.Key]bool // the primaries that are due when it may
+	watcher    eventsource.PrimaryWatcher
+}
+
+// isRemoved tells whether it has been removed.
+func (a *addition) isRemoved() bool {
+	select {
+	case <-a.removed:
+		return true
+	default:
+		return false
+	}
+}
+
+// is tells whether another addition would be the same.
+func (a *addition) is(other *addition) bool {
+	if a.source != nil || other.source != nil {
+		return a.source != nil && other.source != nil && identical(a.source, other.source)
+	}
+	one, two := a.secondary, other.secondary
+	if one.source == two.source {
+		return true
+	}
+	return one.isPlain() && two.isPlain() && one.gvk == two.gvk && formOf(one.object) == formOf(two.object) && one.config == two.config &&
+		slices.Equal(one.namespaces, two.namespaces) && one.labels == two.labels && one.fields == two.fields
+}
+
+// isPlain tells whether a secondary is declared without functions, which cannot be compared.
+func (d *secondaryDescription) isPlain() bool {
+	return d.mapper == nil && d.filter == nil && d.refers == nil
+}
+
+// identical tells whether two sources are one.
+func identical(one, two eventsource.Source) bool {
+	return reflect.TypeOf(one) == reflect.TypeOf(two) && reflect.TypeOf(one).Comparable() && one == two
+}
+
+func (a *addition) describe() string {
+	if a.source != nil {
+		return fmt.Sprintf("a %T", a.source)
+	}
+	return a.secondary.text()
+}
+
+// text says what is watched, for errors.
+func (d *secondaryDescription) text() string {
+	text := "a secondary of " + d.gvk.String()
+	if len(d.namespaces) > 0 {
+		text += fmt.Sprintf(" in %q", d.namespaces)
+	}
+	if d.labels != "" {
+		text += " with " + d.labels
+	}
+	if d.fields != "" {
+		text += " where " + d.fields
+	}
+	return text
+}

@@ -1,0 +1,306 @@
+package framework
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/timeline"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// attend sees to an addition from its beginning until nothing of it is left. ctx ends when it is removed.
+func (s *addedSources) attend(ctx context.Context, l *life, a *addition) {
+	if a.source != nil {
+		s.attendSource(ctx, a)
+	} else {
+		s.attendSecondary(ctx, l, a)
+	}
+	<-a.removed // also where nothing could be made of it
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.leaving--
+}
+
+// attendSecondary has secondaries read from when their kind is served until they are removed and no run reads them.
+func (s *addedSources) attendSecondary(ctx context.Context, l *life, a *addition) {
+	d := a.secondary
+	found := s.again(ctx, a, func(ctx context.Context) (err error) {
+		ctx, cancel := withRequestTimeout(ctx)
+		defer cancel()
+		d.resource, err = d.cluster.resourceOf(ctx, d.object, d.gvk)
+		return err
+	})
+	if !found {
+		return
+	}
+	o, err := s.set(l, a, d)
+	if err != nil {
+		s.note(a, nil, err)
+		return
+	}
+	defer s.clear(o)
+	if !isFilled(ctx, o.store) {
+		return
+	}
+	// Before it may be read, so that no change after a read is missed.
+	stop, err := o.informer.Start(held{s, a})
+	if err != nil {
+		s.note(a, nil, err)
+		return
+	}
+	defer stop()
+	for !s.admit(a, o) {
+		if !isFilled(ctx, o.store) {
+			return
+		}
+	}
+	<-ctx.Done()
+	select {
+	case <-a.unread:
+	case <-s.over: // whoever reads on ignores that its time has passed
+	}
+}
+
+// set begins to watch, in the namespaces of this moment.
+func (s *addedSources) set(l *life, a *addition, d secondaryDescription) (*opened, error) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	o, err := s.of.open(d, fmt.Sprintf("%s/%s#%d", s.of.controllerName(), a.name, a.serial))
+	if err != nil {
+		return nil, err
+	}
+	s.note(a, o.store, nil)
+	l.feed([]*sharedStore{o.store})
+	return o, nil
+}
+
+// clear takes that back.
+func (s *addedSources) clear(o *opened) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	s.of.close(o)
+}
+
+// isFilled waits until a store is filled, and reports false if ctx ends before.
+func isFilled(ctx context.Context, store *sharedStore) bool {
+	for _, namespace := range store.watching() {
+		await(ctx, store.Filled(namespace))
+	}
+	return ctx.Err() == nil
+}
+
+// admit lets runs read an addition, and makes those due that waited for it. It reports false if there are namespaces by
+// now that are not filled: of those that come later, runs are kept until they are.
+func (s *addedSources) admit(a *addition, o *opened) bool {
+	waiting, ok := s.admitted(a, o)
+	s.offer(a.name, waiting, "it is filled")
+	return ok
+}
+
+func (s *addedSources) admitted(a *addition, o *opened) (waiting map[trc.Key]bool, ok bool) {
+	s.changing.Lock()
+	defer s.changing.Unlock()
+	for _, namespace := range o.store.watching() {
+		select {
+		case <-o.store.Filled(namespace):
+		default:
+			return nil, false
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a.isRemoved() {
+		return nil, true
+	}
+	a.opened, waiting, a.waiting = o, a.waiting, nil
+	return waiting, true
+}
+
+// held passes on what an addition offers, once runs may read it: those that come before would do so in vain.
+type held struct {
+	additions *addedSources
+	of        *addition
+}
+
+// Offer notes, passes on, or drops what is of no use any more.
+func (h held) Offer(primary trc.Key, offer eventsource.Offer) {
+	s, a := h.additions, h.of
+	s.mu.Lock()
+	waits := a.source == nil && a.opened == nil && !a.isRemoved()
+	if waits {
+		a.waiting[primary] = true
+	}
+	s.mu.Unlock()
+	if !waits && !a.isRemoved() {
+		s.of.sink().Offer(primary, offer)
+	}
+}
+
+// attendSource runs a source of the author's until it is removed.
+func (s *addedSources) attendSource(ctx context.Context, a *addition) {
+	if watcher, ok := a.source.(eventsource.PrimaryWatcher); ok {
+		s.mu.Lock()
+		a.watcher = watcher
+		s.mu.Unlock()
+		defer s.of.watchPrimaries(ctx, a.source)()
+	}
+	var stop func()
+	started := s.again(ctx, a, func(context.Context) (err error) {
+		defer caught(&err)
+		stop, err = a.source.Start(held{s, a})
+		return err
+	})
+	if started {
+		s.note(a, nil, nil)
+		<-ctx.Done()
+		s.stopSource(a, stop)
+	}
+}
+
+func (s *addedSources) stopSource(a *addition, stop func()) {
+	var err error
+	defer func() {
+		if err != nil {
+			s.of.sourceFails(a.name, err)
+		}
+	}()
+	defer caught(&err)
+	if stop != nil {
+		stop()
+	}
+}
+
+// again does something until it succeeds, with the pauses of discovery. It reports false if ctx ends before, or if
+// trying is of no use.
+func (s *addedSources) again(ctx context.Context, a *addition, do func(context.Context) error) bool {
+	poll := kindPoll
+	for ctx.Err() == nil {
+		err := do(ctx)
+		if err == nil {
+			return true
+		}
+		if ctx.Err() == nil && s.note(a, nil, err) {
+			s.of.sourceFails(a.name, err)
+		}
+		if errors.Is(err, errMisuse) {
+			return false
+		}
+		select {
+		case <-time.After(poll.Step()):
+		case <-ctx.Done():
+		}
+	}
+	return false
+}
+
+// note keeps what is wrong with an addition, or what is being filled for it, and reports whether that is news.
+func (s *addedSources) note(a *addition, filling *sharedStore, err error) (news bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := a.err
+	a.filling, a.err = filling, err
+	return err != nil && (before == nil || before.Error() != err.Error())
+}
+
+// problem is what is wrong with an addition, nil if nothing is.
+func (s *addedSources) problem(a *addition) error {
+	s.mu.Lock()
+	err, filling, isRead := a.err, a.filling, a.opened != nil
+	s.mu.Unlock()
+	switch {
+	case isRead: // its cache tells of itself
+		return nil
+	case err != nil:
+		return err
+	case a.source != nil:
+		return a.source.Err()
+	case filling == nil:
+		return errUnfilled
+	}
+	return cmp.Or(filling.Err(), errUnfilled)
+}
+
+// tellWatchers tells the sources among the additions of a primary that nothing else tells of.
+func (s *addedSources) tellWatchers(t trc.Transition) {
+	for _, a := range s.now() {
+		s.mu.Lock()
+		watcher := a.watcher
+		s.mu.Unlock()
+		if watcher != nil {
+			s.of.tell(a.source, t)
+		}
+	}
+}
+
+// What additions need of their controller.
+
+func (c *controller[P]) sourcesAdded() *addedSources { return &c.added }
+func (c *controller[P]) sink() eventsource.Sink      { return sink[P]{c} }
+
+func (c *controller[P]) declared(name string) any {
+	for _, d := range c.secondaries {
+		if d.name == name {
+			return d
+		}
+	}
+	for _, source := range c.options.Sources {
+		if source.Name() == name {
+			return source
+		}
+	}
+	return nil
+}
+
+// close takes back what open began.
+func (c *controller[P]) close(o *opened) {
+	if o.referred != "" {
+		c.store.RemoveIndex(o.referred)
+	}
+	c.operator.release(o.store)
+}
+
+// watchPrimaries tells a source of all primaries there are, and from then on of their changes.
+func (c *controller[P]) watchPrimaries(ctx context.Context, source eventsource.Source) (unsubscribe func()) {
+	await(ctx, c.store.Synced())
+	unsubscribe = c.store.Subscribe(func(t trc.Transition) { c.tell(source, t) })
+	c.store.told(ctx)
+	return unsubscribe
+}
+
+func (c *controller[P]) sourceFails(source string, err error) {
+	c.operator.logger.Info("source fails", "controller", c.name, "source", source, "error", err.Error())
+}
+
+func (c *controller[P]) isGone(primary trc.Key) bool {
+	return c.store.Get(primary) == nil && c.departures.due(primary) == nil
+}
+
+// read is a store that a controller reads, until unread is closed; for as long as it runs if that is nil.
+type read struct {
+	*sharedStore
+	unread <-chan struct{}
+}
+
+// readsNow are the stores that runs read at the moment.
+func (c *controller[P]) readsNow() []read {
+	var all []read
+	for _, s := range c.reads {
+		all = append(all, read{sharedStore: s})
+	}
+	for _, a := range c.added.now() {
+		c.added.mu.Lock()
+		if a.opened != nil {
+			all = append(all, read{a.opened.store, a.removed})
+		}
+		c.added.mu.Unlock()
+	}
+	return all
+}
+
+func externalCause(source, what string) timeline.Cause {
+	return timeline.External{Source: source, ID: what}
+}

@@ -1,0 +1,126 @@
+package framework
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/evenkeel/evenkeel/eventsource"
+)
+
+// Sources that are not among a controller's options can be added while it runs, and removed again: from its runs, or
+// from outside. What a run has added is held for its primary, so that no other one takes it away.
+
+// ErrNotSynced is what reads of secondaries return that were added while the operator runs, and are not filled yet: their
+// kind may not be served, or the first list is on its way. A reconciler returns it, alone or wrapped. The run then
+// counts neither as failure nor as attempt, and its primary is due when they are filled.
+var ErrNotSynced = errors.New("framework: the source is not filled yet")
+
+// notSynced is ErrNotSynced with the reason.
+type notSynced struct{ error }
+
+func (n *notSynced) Unwrap() error { return n.error }
+
+// onlyNotSynced tells whether err is that and nothing else: beside another failure, joined with it, it counts as that.
+func onlyNotSynced(err error) bool {
+	switch err := err.(type) {
+	case *notSynced:
+		return true
+	case interface{ Unwrap() error }:
+		return onlyNotSynced(err.Unwrap())
+	case interface{ Unwrap() []error }:
+		all := err.Unwrap()
+		return len(all) > 0 && !slices.ContainsFunc(all, func(err error) bool { return !onlyNotSynced(err) })
+	}
+	return false
+}
+
+// AddSecondary has the controller read further secondaries, as if they were among [ControllerOptions.Secondaries]: their
+// changes make their primaries due, and runs of all primaries may read them. It returns at once. Until they are
+// filled, reads fail with [ErrNotSynced], and every primary whose run has met that is due then; so is every primary
+// that has some. A kind that is not served yet is waited for, which [Operator.Ready] says. An error tells that they
+// are not declared well.
+//
+// They are held for the primary until [Context.RemoveSource], or until it is gone, and with the last hold they go: the
+// watch, unless others read the same, the index, and the memory. A run may add what is there in each of its runs, which
+// costs next to nothing: the same Secondary, or one that is declared alike without Map and Filter. Another one under the same
+// name (see [Secondary.Name]) is an error that names both.
+func (c *Context[P]) AddSecondary(secondary SecondarySource) error {
+	return c.controller.addSecondary(secondary, c)
+}
+
+// AddSource starts a further event source, as if it were among [ControllerOptions.Sources], but no run waits for it to be
+// synced. One that is an [eventsource.PrimaryWatcher] is told of all primaries first. If its Start fails, that is repeated
+// with growing pauses; [Operator.Ready] says so. It is held and named as with [Context.AddSecondary].
+func (c *Context[P]) AddSource(source eventsource.Source) error {
+	return c.controller.addSource(source, c)
+}
+
+// RemoveSource ends the hold that the primary has on what was added under a name, which goes with the last hold. Runs that
+// begin to read it after that fail, those in flight that have begun may go on to. It is no error if there is none; one
+// that is among the options of the controller cannot be removed.
+func (c *Context[P]) RemoveSource(name string) error {
+	if c.ended.Load() {
+		return ErrRunEnded
+	}
+	return c.controller.added.drop(name, c)
+}
+
+// AddSecondary is [Context.AddSecondary] from outside of runs, for a controller by its name. They are held until
+// [Operator.RemoveSource]. Before the operator runs it may be called too; the first runs do not wait for them.
+func (op *Operator) AddSecondary(controller string, secondary SecondarySource) error {
+	c, err := op.controllerNamed(controller)
+	if err != nil {
+		return fmt.Errorf("framework: AddSecondary %q: %w", controller, err)
+	}
+	return c.addSecondary(secondary, nil)
+}
+
+// AddSource is [Context.AddSource] from outside of runs, for a controller by its name.
+func (op *Operator) AddSource(controller string, source eventsource.Source) error {
+	c, err := op.controllerNamed(controller)
+	if err != nil {
+		return fmt.Errorf("framework: AddSource %q: %w", controller, err)
+	}
+	return c.addSource(source, nil)
+}
+
+// RemoveSource ends the hold of [Operator.AddSecondary] or [Operator.AddSource] on what was added to a controller under a
+// name. It stays as long as primaries hold it.
+func (op *Operator) RemoveSource(controller, name string) error {
+	c, err := op.controllerNamed(controller)
+	if err != nil {
+		return fmt.Errorf("framework: RemoveSource %q: %w", controller, err)
+	}
+	return c.sourcesAdded().drop(name, nil)
+}
+
+func (op *Operator) controllerNamed(name string) (runner, error) {
+	for _, c := range op.runners() {
+		if c.controllerName() == name {
+			return c, nil
+		}
+	}
+	return nil, errors.New("there is no controller of that name")
+}
+
+func (c *controller[P]) addSecondary(secondary SecondarySource, by visitor) error {
+	if by != nil && c.added.holdsAlready(secondary, by) {
+		return nil
+	}
+	d, err := c.describeSecondary("AddSecondary: the secondary", secondary)
+	if err != nil {
+		return err
+	}
+	return c.added.add(&addition{name: d.name, secondary: d}, by)
+}
+
+func (c *controller[P]) addSource(source eventsource.Source, by visitor) error {
+	if isNil(source) {
+		return fmt.Errorf("framework: controller %q: AddSource: the source is nil", c.name)
+	}
+	return c.added.add(&addition{name: source.Name(), source: source}, by)
+}
+
+func (c *Context[P]) visits() *visit { return &c.visit }
+func (c *Context[P]) isOver() bool   { return c.ended.Load() }
