@@ -26,6 +26,7 @@ type controller[P Object] struct {
 	gvk          schema.GroupVersionKind
 	options      ControllerOptions[P]
 	secondaries  []secondaryDescription
+	indexes      []indexDescription // of primaries
 	reconciler   Reconciler[P]
 	cleaner      Cleaner[P]            // nil if the reconciler is none
 	errorHandler ErrorStatusHandler[P] // nil if the reconciler is none
@@ -64,7 +65,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	}
 	c.cleaner, _ = reconciler.(Cleaner[P])
 	c.errorHandler, _ = reconciler.(ErrorStatusHandler[P])
-	c.filters = c.guardedFilters()
+	c.filters, c.indexes = c.guardedFilters(), describeIndexes(options.Indexes)
 	c.options.Retry.Classify = c.guardedClassifier(options.Retry.Classify)
 	c.manner = manner{
 		cluster: op.cluster, fieldManager: options.FieldManager, mode: options.SecondaryWrites, ownerGVK: gvk,
@@ -83,7 +84,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	if err != nil {
 		err = fmt.Errorf("framework: controller %q: %w", c.name, err)
 	}
-	if err := errors.Join(options.validate(c.cleaner != nil), c.describeSecondaries(), err); err != nil {
+	if err := errors.Join(options.validate(c.cleaner != nil), c.describeSecondaries(), c.validateIndexes(), err); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -115,7 +116,7 @@ func (c *controller[P]) describeSecondaries() error {
 			continue
 		}
 		d := secondary.describe()
-		if err := c.checkReferred(d); err != nil {
+		if err := c.checkRelation(d); err != nil {
 			errs = append(errs, fmt.Errorf("framework: controller %q: Secondaries[%d]: %w", c.name, i, err))
 			continue
 		}
@@ -194,6 +195,9 @@ func (c *controller[P]) prepare() error {
 		return fail(err)
 	}
 	c.reads = append(c.reads, c.store)
+	if err := c.addIndexes(); err != nil {
+		return fail(err)
+	}
 	for _, d := range c.secondaries {
 		informer, err := c.informerFor(d, w)
 		if err != nil {
@@ -220,12 +224,13 @@ func (c *controller[P]) informerFor(d secondaryDescription, w watching) (*events
 		if d.mapper, err = c.mapByReference(d); err != nil {
 			return nil, err
 		}
-	} else if d.mapper == nil {
-		d.mapper = eventsource.OwnedBy(c.gvk.GroupKind(), !c.resource.namespaced)
+	} else if d.mapper, err = c.mapperOf(d); err != nil {
+		return nil, err
 	}
 	return eventsource.NewInformer(store.Store, eventsource.InformerOptions{
 		Name: d.name, Index: c.name + "/" + d.name, Unindexed: d.refers != nil, Kind: d.gvk.Kind,
 		Map: c.guardedMapper(d.name, d.mapper), Filter: c.guardedFilter(d.name, d.filter),
+		Indexes: c.indexesOf(d),
 	}), nil
 }
 
