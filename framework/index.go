@@ -80,7 +80,7 @@ func describeIndexes[S Object](indexes []*Index[S]) []indexDescription {
 	for at, i := range indexes {
 		d := &all[at]
 		if i == nil {
-			d.err = fmt.Errorf("Indexes[%d] is nil", at)
+			d.err = fmt.Errorf("index %d is nil", at)
 			continue
 		}
 		d.of, d.name = i, i.Name
@@ -88,7 +88,7 @@ func describeIndexes[S Object](indexes []*Index[S]) []indexDescription {
 			d.name = fmt.Sprint(at)
 		}
 		if i.Values == nil {
-			d.err = fmt.Errorf("Indexes[%d] %q: Values is nil", at, d.name)
+			d.err = fmt.Errorf("index %q: Values is nil", d.name)
 		}
 		d.values = func(o trc.Object) []string { return i.Values(o.(S)) }
 	}
