@@ -19,6 +19,9 @@ type InformerOptions struct {
 	Kind string
 	// Map tells the primaries of a secondary, required.
 	Map Mapper
+	// Indexes are further ones, for [Informer.ByIndex]: names to what tells an object's values, which must be pure. Their names in
+	// the store begin with Index, so they need to be unique within the source only.
+	Indexes map[string]func(secondary trc.Object) []string
 	// Filter, if set, tells whether a change matters. old is nil for an addition, new for a deletion;
 	// both are what readers saw before and see after it. Default: everything matters.
 	Filter func(old, new trc.Object) bool
@@ -53,26 +56,59 @@ func (i *Informer) Synced() <-chan struct{} { return i.store.Synced() }
 // Err returns the last failure of the store's watches, nil if they are well.
 func (i *Informer) Err() error { return i.store.Err() }
 
-// Start subscribes to the store and adds the index for [Informer.Of]; stop takes both back.
+// Start subscribes to the store and adds the index for [Informer.Of], and the others; stop takes all back.
 func (i *Informer) Start(sink Sink) (stop func(), err error) {
-	if !i.options.Unindexed {
-		if err := i.store.AddIndex(i.options.Index, i.primaries); err != nil {
-			return nil, err
-		}
+	unindex, err := i.addIndexes()
+	if err != nil {
+		return nil, err
 	}
 	unsubscribe := i.store.Subscribe(func(t trc.Transition) { i.handle(t, sink) })
 	return func() {
 		unsubscribe()
-		if !i.options.Unindexed {
-			i.store.RemoveIndex(i.options.Index)
-		}
+		unindex()
 	}, nil
+}
+
+// addIndexes adds all or none; remove removes them.
+func (i *Informer) addIndexes() (remove func(), err error) {
+	var added []string
+	remove = func() {
+		for _, name := range added {
+			i.store.RemoveIndex(name)
+		}
+	}
+	add := func(name string, values func(trc.Object) []string) {
+		if err == nil {
+			if err = i.store.AddIndex(name, values); err == nil {
+				added = append(added, name)
+			}
+		}
+	}
+	if !i.options.Unindexed {
+		add(i.options.Index, i.primaries)
+	}
+	for name, values := range i.options.Indexes {
+		add(i.indexed(name), values)
+	}
+	if err != nil {
+		remove()
+		return nil, err
+	}
+	return remove, nil
 }
 
 // Of returns the secondaries of a primary as readers see them now, shared and in no order.
 func (i *Informer) Of(primary trc.Key) ([]trc.Object, error) {
 	return i.store.ByIndex(i.options.Index, primary.String())
 }
+
+// ByIndex returns the objects that one of [InformerOptions.Indexes] files under a value, whether they belong to a primary or not, as
+// readers see them now: shared and in no order.
+func (i *Informer) ByIndex(name, value string) ([]trc.Object, error) {
+	return i.store.ByIndex(i.indexed(name), value)
+}
+
+func (i *Informer) indexed(name string) string { return i.options.Index + "#" + name }
 
 // Primaries returns the primaries of an object.
 func (i *Informer) Primaries(o trc.Object) []trc.Key { return i.options.Map(o) }

@@ -1,6 +1,10 @@
 package eventsource
 
 import (
+	"errors"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/evenkeel/evenkeel/trc"
@@ -11,6 +15,21 @@ import (
 // reads. It must not read the store.
 type Mapper func(secondary trc.Object) []trc.Key
 
+// Relation makes the mapper for a kind of primaries, of any version: [Owners], [Marks], [Names], [AnyOf] them, or a
+// [Mapper] as it is.
+type Relation interface {
+	// MapperFor returns the mapper, or what is wrong with the relation. clusterScoped says that primaries of the kind are.
+	MapperFor(primary schema.GroupKind, clusterScoped bool) (Mapper, error)
+}
+
+// MapperFor returns the mapper itself, so that it may stand among other relations.
+func (m Mapper) MapperFor(schema.GroupKind, bool) (Mapper, error) {
+	if m == nil {
+		return nil, errors.New("eventsource: the Mapper is nil")
+	}
+	return m, nil
+}
+
 // Self maps an object to itself.
 func Self(o trc.Object) []trc.Key { return []trc.Key{trc.KeyOf(o)} }
 
@@ -18,11 +37,31 @@ func Self(o trc.Object) []trc.Key { return []trc.Key{trc.KeyOf(o)} }
 // their version: the primaries are in the secondary's namespace, or cluster-scoped if primaries of
 // that kind are, which clusterScoped says.
 func OwnedBy(primary schema.GroupKind, clusterScoped bool) Mapper {
+	return ownedBy(primary, clusterScoped, false)
+}
+
+// ControlledBy is [OwnedBy] for the one owner that is the secondary's controller. Others that own it, so that it lives on
+// as long as they do, are not told of it.
+func ControlledBy(primary schema.GroupKind, clusterScoped bool) Mapper {
+	return ownedBy(primary, clusterScoped, true)
+}
+
+// Owners relates secondaries to their owners, as [OwnedBy] does.
+type Owners struct {
+	// ControllerOnly is [ControlledBy] instead.
+	ControllerOnly bool
+}
+
+// MapperFor returns the mapper for a kind of primaries. It does not fail.
+func (o Owners) MapperFor(primary schema.GroupKind, clusterScoped bool) (Mapper, error) {
+	return ownedBy(primary, clusterScoped, o.ControllerOnly), nil
+}
+
+func ownedBy(primary schema.GroupKind, clusterScoped, controllerOnly bool) Mapper {
 	return func(secondary trc.Object) []trc.Key {
 		var keys []trc.Key
 		for _, owner := range secondary.GetOwnerReferences() {
-			gv, err := schema.ParseGroupVersion(owner.APIVersion)
-			if err != nil || gv.Group != primary.Group || owner.Kind != primary.Kind {
+			if controllerOnly && (owner.Controller == nil || !*owner.Controller) || !isOf(owner, primary) {
 				continue
 			}
 			key := trc.Key{Name: owner.Name}
@@ -33,4 +72,73 @@ func OwnedBy(primary schema.GroupKind, clusterScoped bool) Mapper {
 		}
 		return keys
 	}
+}
+
+func isOf(owner metav1.OwnerReference, kind schema.GroupKind) bool {
+	gv, err := schema.ParseGroupVersion(owner.APIVersion)
+	return err == nil && gv.Group == kind.Group && owner.Kind == kind.Kind
+}
+
+// Names relates a secondary to the primary that it is named after: its name is Prefix, the primary's and Suffix, its
+// namespace the primary's, unless primaries are cluster-scoped. The zero value is for secondaries of the very name.
+type Names struct {
+	Prefix, Suffix string
+}
+
+// Of is the name of a primary's secondary.
+func (n Names) Of(primary string) string { return n.Prefix + primary + n.Suffix }
+
+// MapperFor returns the mapper for a kind of primaries. It does not fail.
+func (n Names) MapperFor(_ schema.GroupKind, clusterScoped bool) (Mapper, error) {
+	return func(secondary trc.Object) []trc.Key {
+		name := secondary.GetName()
+		if len(name) <= len(n.Prefix)+len(n.Suffix) || n.Of(name[len(n.Prefix):len(name)-len(n.Suffix)]) != name {
+			return nil
+		}
+		name = name[len(n.Prefix) : len(name)-len(n.Suffix)]
+		return keyIn(secondary.GetNamespace(), name, clusterScoped)
+	}, nil
+}
+
+// keyIn is the key of a primary; none if it had to be in a namespace and there is none.
+func keyIn(namespace, name string, clusterScoped bool) []trc.Key {
+	switch {
+	case clusterScoped:
+		return []trc.Key{{Name: name}}
+	case namespace == "":
+		return nil
+	}
+	return []trc.Key{{Namespace: namespace, Name: name}}
+}
+
+// AnyOf relates a secondary to the primaries that any of some relations names; one that several name is named once.
+type AnyOf []Relation
+
+// MapperFor returns the mapper for a kind of primaries, or what is wrong with the relations.
+func (a AnyOf) MapperFor(primary schema.GroupKind, clusterScoped bool) (Mapper, error) {
+	mappers, errs := make([]Mapper, len(a)), make([]error, len(a))
+	for i, relation := range a {
+		if relation == nil {
+			errs[i] = errors.New("eventsource: AnyOf: a relation is nil")
+			continue
+		}
+		mappers[i], errs[i] = relation.MapperFor(primary, clusterScoped)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	if len(mappers) == 1 {
+		return mappers[0], nil
+	}
+	return func(secondary trc.Object) []trc.Key {
+		var keys []trc.Key
+		for _, mapper := range mappers {
+			for _, key := range mapper(secondary) {
+				if !slices.Contains(keys, key) {
+					keys = append(keys, key)
+				}
+			}
+		}
+		return keys
+	}, nil
 }

@@ -56,7 +56,7 @@ func (a *addition) is(other *addition) bool {
 
 // isPlain tells whether a secondary is declared without functions, which cannot be compared.
 func (d *secondaryDescription) isPlain() bool {
-	return d.mapper == nil && d.filter == nil && d.refers == nil
+	return d.by == nil && d.mapper == nil && d.filter == nil && d.refers == nil && len(d.indexes) == 0
 }
 
 // identical tells whether two sources are one.

@@ -317,6 +317,17 @@ func (s *addedSources) now() []*addition {
 	return all
 }
 
+// secondaries are those that were added.
+func (s *addedSources) secondaries() []secondaryDescription {
+	var all []secondaryDescription
+	for _, a := range s.now() {
+		if a.source == nil {
+			all = append(all, a.secondary)
+		}
+	}
+	return all
+}
+
 // len counts them, with those that are removed and still there.
 func (s *addedSources) len() int {
 	s.mu.Lock()

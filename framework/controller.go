@@ -26,6 +26,7 @@ type controller[P Object] struct {
 	gvk          schema.GroupVersionKind
 	options      ControllerOptions[P]
 	secondaries  []secondaryDescription
+	indexes      []indexDescription // of primaries
 	reconciler   Reconciler[P]
 	cleaner      Cleaner[P]            // nil if the reconciler is none
 	errorHandler ErrorStatusHandler[P] // nil if the reconciler is none
@@ -72,7 +73,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	c.added.of, c.added.changing = c, &op.changing
 	c.cleaner, _ = reconciler.(Cleaner[P])
 	c.errorHandler, _ = reconciler.(ErrorStatusHandler[P])
-	c.filters, c.conditions = c.guardedFilters(), conditionsIn(newObject[P]())
+	c.filters, c.conditions, c.indexes = c.guardedFilters(), conditionsIn(newObject[P]()), describeIndexes(options.Indexes)
 	c.options.Retry.Classify = c.guardedClassifier(options.Retry.Classify)
 	c.manner = manner{
 		cluster: op.cluster, fieldManager: options.FieldManager, mode: options.SecondaryWrites, ownerGVK: gvk,
@@ -91,7 +92,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	if err != nil {
 		err = fmt.Errorf("framework: controller %q: %w", c.name, err)
 	}
-	if err := errors.Join(options.validate(c.cleaner != nil), c.describeSecondaries(), err); err != nil {
+	if err := errors.Join(options.validate(c.cleaner != nil), c.describeSecondaries(), c.validateIndexes(), err); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -143,7 +144,7 @@ func (c *controller[P]) describeSecondary(as string, secondary SecondarySource) 
 		return secondaryDescription{}, fmt.Errorf("framework: controller %q: %s is nil", c.name, as)
 	}
 	d := secondary.describe()
-	if err := c.checkReferred(d); err != nil {
+	if err := c.checkRelation(d); err != nil {
 		return secondaryDescription{}, fmt.Errorf("framework: controller %q: %s: %w", c.name, as, err)
 	}
 	var err error
@@ -210,6 +211,9 @@ func (c *controller[P]) prepare() error {
 		return fail(err)
 	}
 	c.reads = append(c.reads, c.store)
+	if err := c.addIndexes(); err != nil {
+		return fail(err)
+	}
 	for _, d := range c.secondaries {
 		found, err := c.open(d, c.name+"/"+d.name)
 		if err != nil {
@@ -251,12 +255,14 @@ func (c *controller[P]) open(d secondaryDescription, index string) (*opened, err
 			c.operator.release(store)
 			return nil, err
 		}
-	} else if d.mapper == nil {
-		d.mapper = eventsource.OwnedBy(c.gvk.GroupKind(), !c.resource.namespaced)
+	} else if d.mapper, err = c.mapperOf(d); err != nil {
+		c.operator.release(store)
+		return nil, err
 	}
 	found.informer = eventsource.NewInformer(store.Store, eventsource.InformerOptions{
 		Name: d.name, Index: index, Unindexed: d.refers != nil, Kind: d.gvk.Kind,
 		Map: c.guardedMapper(d.name, d.mapper), Filter: c.guardedFilter(d.name, d.filter),
+		Indexes: c.indexesOf(d),
 	})
 	return found, nil
 }

@@ -43,7 +43,7 @@ func onlyNotSynced(err error) bool {
 //
 // They are held for the primary until [Context.RemoveSource], or until it is gone, and with the last hold they go: the
 // watch, unless others read the same, the index, and the memory. A run may add what is there in each of its runs, which
-// costs next to nothing: the same Secondary, or one that is declared alike without Map and Filter. Another one under the same
+// costs next to nothing: the same Secondary, or one that is declared alike without By, Map, filters and Indexes. Another one under the same
 // name (see [Secondary.Name]) is an error that names both.
 func (c *Context[P]) AddSecondary(secondary SecondarySource) error {
 	return c.controller.addSecondary(secondary, c)
@@ -111,6 +111,9 @@ func (c *controller[P]) addSecondary(secondary SecondarySource, by visitor) erro
 	d, err := c.describeSecondary("AddSecondary: the secondary", secondary)
 	if err != nil {
 		return err
+	}
+	if err := checkIndexes(d.indexes, map[any]bool{}); err != nil {
+		return fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err)
 	}
 	return c.added.add(&addition{name: d.name, secondary: d}, by)
 }

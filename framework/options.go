@@ -30,6 +30,8 @@ type ControllerOptions[P Object] struct {
 	GroupVersionKind schema.GroupVersionKind
 	// Secondaries that the controller reads; their changes make their primaries due.
 	Secondaries []SecondarySource
+	// Indexes file the primaries under values of the author's; see [Context.Primaries].
+	Indexes []*Index[P]
 	// Sources are further event sources, started in this order once the caches are filled. Their names must not
 	// be those of Secondaries.
 	Sources []eventsource.Source

@@ -3,7 +3,6 @@ package framework
 import (
 	"fmt"
 	"reflect"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -39,13 +38,24 @@ type Secondary[S Object] struct {
 	// cluster, set Map or use [Referred]. Secondaries that share the pointer share connections and caches; what it points
 	// to must not be changed.
 	Cluster *rest.Config
-	// Map tells the primaries of a secondary. Default: its owners of the primary's group and kind. It
+	// By is how secondaries tell their primaries: by [eventsource.Owners], [eventsource.Marks], [eventsource.Names], or
+	// [eventsource.AnyOf] them. Default: eventsource.Owners{}, all owners of the primary's group and kind, unless Map is set.
+	By eventsource.Relation
+	// Map tells the primaries of a secondary, beside those that By tells if that is set, too. It
 	// must be pure: it is asked for the old and the new state of each change, and to keep the index of
 	// the cache, which it must not read for that.
 	Map func(S) []types.NamespacedName
-	// Filter tells whether a change may make the primaries due. old is nil for an addition, new for a
+	// AddFilter, UpdateFilter and DeleteFilter, if set, tell which changes may make the primaries due. One that was replaced by
+	// another of its name is no update, but a deletion and an addition. They must be pure, and restrict no reads.
+	AddFilter    func(added S) bool
+	UpdateFilter func(old, new S) bool
+	DeleteFilter func(last S) bool
+	// Filter, if set, is asked about all that the more specific ones let pass. old is nil for an addition, new for a
 	// deletion. Default: every change. It must be pure.
 	Filter func(old, new S) bool
+	// Indexes file the secondaries under values of the author's, by which they are looked up. Each [Index] can be among those of
+	// one secondary of a controller.
+	Indexes []*Index[S]
 }
 
 // AllNamespaces, as the only element of a list of namespaces, stands for all of them.
@@ -66,6 +76,9 @@ type Lookup interface {
 	primaryKey() trc.Key
 	// references are the secondaries that the primary refers to, if they are known so; see Referred.
 	references(secondary SecondarySource) (keys []trc.Key, known bool)
+	// registered are the secondaries of the controller, index one of its indexes, by its address.
+	registered() []secondaryDescription
+	index(of any) (openIndex, error)
 	// noteReads notes for the record what was read.
 	noteReads(store *trc.Store, read ...trc.Object)
 }
@@ -73,55 +86,20 @@ type Lookup interface {
 // Get returns the one secondary of the primary, or nil if there is none. More than one is an error
 // that names them; use [Secondary.List] where that is normal.
 func (s *Secondary[S]) Get(c Lookup) (S, error) {
-	var none S
 	found, err := s.shared(c)
-	if err != nil {
-		return none, err
-	}
-	switch len(found) {
-	case 0:
-		return none, nil
-	case 1:
-		return copyOf[S](found[0]), nil
-	}
-	names := make([]string, len(found))
-	for i, o := range found {
-		names[i] = trc.KeyOf(o).String()
-	}
-	return none, fmt.Errorf("framework: get secondary of %s: there are %d: %s", c.primaryKey(), len(found), strings.Join(names, ", "))
+	return only[S](found, err, func() string { return fmt.Sprintf("secondary of %s", c.primaryKey()) })
 }
 
 // List returns all secondaries of the primary, in no order.
 func (s *Secondary[S]) List(c Lookup) ([]S, error) {
-	found, err := s.shared(c)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]S, len(found))
-	for i, o := range found {
-		all[i] = copyOf[S](o)
-	}
-	return all, nil
+	return copies[S](s.shared(c))
 }
 
 // GetNamed returns the object with that name, whether it belongs to the primary or not, or nil if
 // the cache has none. namespace is empty for cluster-scoped objects.
 func (s *Secondary[S]) GetNamed(c Lookup, namespace, name string) (S, error) {
-	var none S
-	source, err := c.informer(s)
-	if err != nil {
-		return none, err
-	}
-	key := trc.Key{Namespace: namespace, Name: name}
-	o := source.Store().Get(key)
-	if o == nil {
-		if u := source.Store().SetAside(key); u != nil {
-			return none, setAsideError(c, u)
-		}
-		return none, nil
-	}
-	c.noteReads(source.Store(), o)
-	return copyOf[S](o), nil
+	found, err := s.sharedNamed(c, namespace, name)
+	return only[S](found, err, nil)
 }
 
 func (s *Secondary[S]) shared(c Lookup) ([]trc.Object, error) {
@@ -150,9 +128,12 @@ type secondaryDescription struct {
 	fields     string
 	config     *rest.Config // of another cluster, or nil
 	cluster    *cluster
+	by         eventsource.Relation
 	mapper     eventsource.Mapper
 	filter     func(old, new trc.Object) bool
 	resource   *resource // once resolved
+
+	indexes []indexDescription
 
 	source SecondarySource // what reads name it by
 	err    error           // why it cannot be
@@ -169,7 +150,7 @@ func (s *Secondary[S]) describe() secondaryDescription {
 	if s.Map != nil {
 		d.mapper = func(o trc.Object) []trc.Key { return s.Map(o.(S)) }
 	}
-	d.filter = untypedFilter(s.Filter)
+	d.by, d.filter, d.indexes = s.By, s.filters(), describeIndexes(s.Indexes)
 	return d
 }
 

@@ -1,0 +1,139 @@
+package eventsource
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// The keys of the zero value of [Marks].
+const (
+	PrimaryNameKey      = "evenkeel.dev/primary-name"
+	PrimaryNamespaceKey = "evenkeel.dev/primary-namespace"
+	PrimaryKindKey      = "evenkeel.dev/primary-kind"
+)
+
+// Marks are annotations, or labels, by which a secondary names its primary, for where owner references do not reach: into
+// another namespace, or another cluster. [Marks.Put] puts them on, so that who writes and who maps cannot
+// disagree. The zero value is three annotations under the keys above.
+//
+// Unlike owner references, marks neither tell the garbage collector anything, nor are they guarded: whoever may write the
+// secondary can point it at another primary.
+type Marks struct {
+	// Name is the key of the primary's name. If it is empty, it is [PrimaryNameKey], and the other two are their like where they
+	// are empty.
+	Name string
+	// Namespace is the key of the primary's namespace; without it, or where a secondary lacks it, that is the secondary's own. It
+	// means nothing for primaries that are cluster-scoped.
+	Namespace string
+	// Kind is the key of the primary's kind and group, as in WebPage.samples.evenkeel.dev; what names another kind is not
+	// mapped. Without it, controllers of different kinds need different keys.
+	Kind string
+	// Labels puts them into labels, by which can be selected. The values of labels have 63 characters at most, and names may have more.
+	Labels bool
+}
+
+var _ Relation = Marks{}
+
+func (m Marks) resolved() Marks {
+	if m.Name != "" {
+		return m
+	}
+	m.Name = PrimaryNameKey
+	if m.Namespace == "" {
+		m.Namespace = PrimaryNamespaceKey
+	}
+	if m.Kind == "" {
+		m.Kind = PrimaryKindKey
+	}
+	return m
+}
+
+// MapperFor returns the mapper for a kind of primaries, or which keys cannot be.
+func (m Marks) MapperFor(primary schema.GroupKind, clusterScoped bool) (Mapper, error) {
+	m = m.resolved()
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	return func(secondary trc.Object) []trc.Key {
+		marks := m.on(secondary)
+		name := marks[m.Name]
+		if name == "" || m.Kind != "" && marks[m.Kind] != primary.String() {
+			return nil
+		}
+		namespace := secondary.GetNamespace()
+		if other := marks[m.Namespace]; m.Namespace != "" && other != "" {
+			namespace = other
+		}
+		return keyIn(namespace, name, clusterScoped)
+	}, nil
+}
+
+func (m Marks) check() error {
+	var errs []error
+	keys := map[string]string{}
+	for _, key := range []struct{ field, value string }{{"Name", m.Name}, {"Namespace", m.Namespace}, {"Kind", m.Kind}} {
+		if key.value == "" {
+			continue
+		}
+		if problems := validation.IsQualifiedName(key.value); len(problems) > 0 {
+			errs = append(errs, fmt.Errorf("eventsource: Marks: %s %q: %s", key.field, key.value, strings.Join(problems, "; ")))
+		}
+		if other, taken := keys[key.value]; taken {
+			errs = append(errs, fmt.Errorf("eventsource: Marks: %s %q: is %s already", key.field, key.value, other))
+		}
+		keys[key.value] = key.field
+	}
+	return errors.Join(errs...)
+}
+
+// on are the marks of an object, among others; they are shared.
+func (m Marks) on(o trc.Object) map[string]string {
+	if m.Labels {
+		return o.GetLabels()
+	}
+	return o.GetAnnotations()
+}
+
+// Put marks a secondary as the primary's, which is cluster-scoped if its key has no namespace. It changes the secondary alone,
+// not the maps that were in it. What could not be mapped back is an error, and changes nothing.
+func (m Marks) Put(secondary trc.Object, primary schema.GroupKind, key trc.Key) error {
+	m = m.resolved()
+	err := m.check()
+	if m.Namespace == "" && key.Namespace != "" && key.Namespace != secondary.GetNamespace() {
+		err = errors.Join(err, fmt.Errorf("eventsource: mark %s as of %s: without Marks.Namespace the primary must be in its namespace",
+			trc.KeyOf(secondary), key))
+	}
+	marks := maps.Clone(m.on(secondary))
+	if marks == nil {
+		marks = map[string]string{}
+	}
+	put := func(field, label, value string) {
+		if label == "" || value == "" {
+			return
+		}
+		if problems := validation.IsValidLabelValue(value); m.Labels && len(problems) > 0 {
+			err = errors.Join(err, fmt.Errorf("eventsource: mark %s as of %s: %s %q as a label: %s",
+				trc.KeyOf(secondary), key, field, value, strings.Join(problems, "; ")))
+		}
+		marks[label] = value
+	}
+	put("Name", m.Name, key.Name)
+	put("Namespace", m.Namespace, key.Namespace)
+	put("Kind", m.Kind, primary.String())
+	if err != nil {
+		return err
+	}
+	if m.Labels {
+		secondary.SetLabels(marks)
+	} else {
+		secondary.SetAnnotations(marks)
+	}
+	return nil
+}

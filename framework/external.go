@@ -1,0 +1,142 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// Look-ups of what lies outside of the cluster: values of type V that sources among [ControllerOptions.Sources] hold for the primary, as
+// [eventsource.Polling], [eventsource.PollingEach] and [eventsource.Inbound] do. One that a source can ask for, and has not yet, it is
+// asked for, which takes as long as that takes, within ctx; all else is read at once. Values are shared and must not be changed.
+
+// Value returns the one value of type V that there is for the primary, and whether there is one. If several sources hold
+// values of that type, the error names them, and sources says which are meant. More than one value is an error, too.
+func Value[V any, P Object](ctx context.Context, c *Context[P], sources ...string) (value V, found bool, err error) {
+	if len(sources) == 0 {
+		if all := holdersOf[V](c); len(all) > 1 {
+			return value, false, fmt.Errorf("framework: get the value of type %T of %s: several sources have such: name one of %s",
+				value, c.key, quoted(namesOf(all)))
+		}
+	}
+	all, err := Values[V](ctx, c, sources...)
+	switch {
+	case err != nil || len(all) == 0:
+		return value, false, err
+	case len(all) > 1:
+		return value, false, fmt.Errorf("framework: get the value of type %T of %s: there are %d", value, c.key, len(all))
+	}
+	return all[0], true, nil
+}
+
+// Values returns the values of type V that there are for the primary, of the sources named or, without names, of all. Those of one source are
+// sorted by their IDs.
+func Values[V any, P Object](ctx context.Context, c *Context[P], sources ...string) ([]V, error) {
+	holders, err := namedHolders[V](c, sources)
+	if err != nil {
+		return nil, err
+	}
+	var all []V
+	for _, h := range holders {
+		values, err := fetched(ctx, c, h)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, values...)
+	}
+	return all, nil
+}
+
+// ValueByID returns the value of type V with an ID that there is for the primary, and whether there is one. If several sources have one of that
+// ID, the error names them.
+func ValueByID[V any, P Object](ctx context.Context, c *Context[P], id string, sources ...string) (value V, found bool, err error) {
+	holders, err := namedHolders[V](c, sources)
+	if err != nil {
+		return value, false, err
+	}
+	var having []holder[V]
+	for _, h := range holders {
+		if _, err := fetched(ctx, c, h); err != nil {
+			return value, false, err
+		}
+		if held, has := h.Get(c.key, id); has {
+			value, found = held, true
+			having = append(having, h)
+		}
+	}
+	if len(having) > 1 {
+		var none V
+		return none, false, fmt.Errorf("framework: get the value %q of type %T of %s: several sources have one: name one of %s",
+			id, none, c.key, quoted(namesOf(having)))
+	}
+	return value, found, nil
+}
+
+// holder is a source that embeds [eventsource.Values], or has its reads.
+type holder[V any] interface {
+	eventsource.Source
+	Of(primary trc.Key) []V
+	Get(primary trc.Key, id string) (V, bool)
+}
+
+// fetched are the values that a source holds, after it has asked for them if it has not before.
+func fetched[V any, P Object](ctx context.Context, c *Context[P], h holder[V]) ([]V, error) {
+	if c.gone { // what is known of it has been dropped, and is not to be held again
+		return h.Of(c.key), nil
+	}
+	switch h := h.(type) {
+	case interface {
+		Fetch(ctx context.Context, primary P) ([]V, error)
+	}:
+		return h.Fetch(ctx, c.write.owner.(P))
+	case interface {
+		Fetched(ctx context.Context, primary trc.Key) ([]V, error)
+	}:
+		return h.Fetched(ctx, c.key)
+	}
+	return h.Of(c.key), nil
+}
+
+func holdersOf[V any, P Object](c *Context[P]) []holder[V] {
+	var all []holder[V]
+	for _, source := range c.controller.custom() {
+		if h, holds := source.(holder[V]); holds {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+// namedHolders are those of some names, or all.
+func namedHolders[V any, P Object](c *Context[P], names []string) ([]holder[V], error) {
+	if c.ended.Load() {
+		return nil, ErrRunEnded
+	}
+	var none V
+	all := holdersOf[V](c)
+	if len(all) == 0 {
+		return nil, fmt.Errorf("framework: no source of controller %q holds values of type %T", c.controller.name, none)
+	}
+	var errs []error
+	for _, name := range names {
+		if !slices.Contains(namesOf(all), name) {
+			errs = append(errs, fmt.Errorf("framework: no source named %q holds values of type %T; there are %s", name, none, quoted(namesOf(all))))
+		}
+	}
+	if len(names) > 0 {
+		all = slices.DeleteFunc(all, func(h holder[V]) bool { return !slices.Contains(names, h.Name()) })
+	}
+	return all, errors.Join(errs...)
+}
+
+func namesOf[V any](holders []holder[V]) []string {
+	names := make([]string, len(holders))
+	for i, h := range holders {
+		names[i] = h.Name()
+	}
+	return names
+}

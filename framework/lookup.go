@@ -1,0 +1,254 @@
+package framework
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// Look-ups by the type of secondaries, for code that does not hold their [Secondary]: shared functions, dependents. Who holds it
+// reads through it.
+
+// One returns the one secondary of the primary that is of type S, or nil if there is none. If several sources of the controller hold
+// secondaries of that type, they have to be told apart: the error names them, and sources, the names of some, says which are meant. More than
+// one secondary is an error that names them; use [All] where that is normal.
+func One[S Object](c Lookup, sources ...string) (S, error) {
+	var none S
+	if len(sources) == 0 {
+		if all := sourcesOf[S](c); len(all) > 1 {
+			return none, fmt.Errorf("framework: get the secondary of type %T of %s: several sources have such: name one of %s",
+				none, c.primaryKey(), quoted(all))
+		}
+	}
+	found, err := sharedOf[S](c, sources)
+	return only[S](found, err, func() string { return fmt.Sprintf("secondary of type %T of %s", none, c.primaryKey()) })
+}
+
+// All returns all secondaries of the primary that are of type S, of the sources named or, without names, of all. One that
+// several sources of a cluster hold is returned once, as the newest of them has it. They are in no order.
+func All[S Object](c Lookup, sources ...string) ([]S, error) {
+	return copies[S](sharedOf[S](c, sources))
+}
+
+// Each is [All] that copies a secondary when it comes to it: cheaper for who stops early. An error is the last that comes.
+func Each[S Object](c Lookup, sources ...string) iter.Seq2[S, error] {
+	return each[S](func() ([]trc.Object, error) { return sharedOf[S](c, sources) })
+}
+
+// Find returns the object of type S with that name, whether it belongs to the primary or not, as the newest of the caches of the sources named or,
+// without names, of all has it; nil if none has it. If those of several clusters have one, the error names them. namespace is empty for
+// cluster-scoped objects.
+func Find[S Object](c Lookup, namespace, name string, sources ...string) (S, error) {
+	var none S
+	found, err := gather[S](c, sources, func(s *Secondary[S]) ([]trc.Object, error) { return s.sharedNamed(c, namespace, name) })
+	return only[S](found, err, func() string {
+		return fmt.Sprintf("%T %s of one kind and cluster", none, trc.Key{Namespace: namespace, Name: name})
+	})
+}
+
+// Each is [Secondary.List] that copies a secondary when it comes to it. An error is the last that comes.
+func (s *Secondary[S]) Each(c Lookup) iter.Seq2[S, error] {
+	return each[S](func() ([]trc.Object, error) { return s.shared(c) })
+}
+
+// Primaries reads the primaries of the controller.
+type Primaries[P Object] struct{ c *Context[P] }
+
+// Primaries reads the primaries of the controller beside the run's own, as the cache shows them with the operator's own writes laid
+// over it, for instance to see that only one of them claims a name; an [Index] among [ControllerOptions.Indexes] finds those that do. A
+// change of another primary makes the run's own not due.
+func (c *Context[P]) Primaries() Primaries[P] { return Primaries[P]{c} }
+
+// Get returns a primary, or nil if the cache has none of that name. namespace is empty for cluster-scoped ones.
+func (p Primaries[P]) Get(namespace, name string) (P, error) {
+	var none P
+	if p.c.ended.Load() {
+		return none, ErrRunEnded
+	}
+	store := p.c.controller.store.Store
+	found, err := sharedAt(p.c, store, trc.Key{Namespace: namespace, Name: name})
+	if err != nil || found == nil {
+		return none, err
+	}
+	return copyOf[P](found[0]), nil
+}
+
+// List returns the primaries of a namespace, or with "" of all that the controller watches, in no order: private copies.
+func (p Primaries[P]) List(namespace string) ([]P, error) { return copies[P](p.shared(namespace)) }
+
+// Each is [Primaries.List] that copies a primary when it comes to it. An error is the last that comes: one that does not fit its Go type
+// is one, as the list would lack it.
+func (p Primaries[P]) Each(namespace string) iter.Seq2[P, error] {
+	return each[P](func() ([]trc.Object, error) { return p.shared(namespace) })
+}
+
+func (p Primaries[P]) shared(namespace string) ([]trc.Object, error) {
+	if p.c.ended.Load() {
+		return nil, ErrRunEnded
+	}
+	store := p.c.controller.store.Store
+	for _, u := range store.AllSetAside() {
+		if namespace == "" || u.GetNamespace() == namespace {
+			return nil, setAsideError(p.c, u)
+		}
+	}
+	found := store.List(namespace, nil)
+	p.c.noteReads(store, found...)
+	return found, nil
+}
+
+// registered are the secondaries of the controller.
+func (c *Context[P]) registered() []secondaryDescription {
+	return slices.Concat(c.controller.secondaries, c.controller.added.secondaries())
+}
+
+// sharedAt returns the object of a key as a cache shows it, or none.
+func sharedAt(c Lookup, store *trc.Store, key trc.Key) ([]trc.Object, error) {
+	o := store.Get(key)
+	if o == nil {
+		if u := store.SetAside(key); u != nil {
+			return nil, setAsideError(c, u)
+		}
+		return nil, nil
+	}
+	c.noteReads(store, o)
+	return []trc.Object{o}, nil
+}
+
+func (s *Secondary[S]) sharedNamed(c Lookup, namespace, name string) ([]trc.Object, error) {
+	source, err := c.informer(s)
+	if err != nil {
+		return nil, err
+	}
+	return sharedAt(c, source.Store(), trc.Key{Namespace: namespace, Name: name})
+}
+
+// sourcesOf are the names of the sources of a type.
+func sourcesOf[S Object](c Lookup) []string {
+	var names []string
+	for _, d := range c.registered() {
+		if _, is := d.source.(*Secondary[S]); is {
+			names = append(names, d.name)
+		}
+	}
+	return names
+}
+
+func sharedOf[S Object](c Lookup, sources []string) ([]trc.Object, error) {
+	return gather[S](c, sources, func(s *Secondary[S]) ([]trc.Object, error) { return s.shared(c) })
+}
+
+// identity tells objects apart.
+type identity struct {
+	cluster *cluster
+	gvk     schema.GroupVersionKind
+	key     trc.Key
+}
+
+// gather reads from the sources of a type that are named, or from all. What several of them have is returned once, the newest.
+func gather[S Object](c Lookup, names []string, read func(*Secondary[S]) ([]trc.Object, error)) ([]trc.Object, error) {
+	if err := checkSources[S](c, names); err != nil {
+		return nil, err
+	}
+	var all []trc.Object
+	places := map[identity]int{}
+	for _, d := range c.registered() {
+		s, is := d.source.(*Secondary[S])
+		if !is || len(names) > 0 && !slices.Contains(names, d.name) {
+			continue
+		}
+		found, err := read(s)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range found {
+			id := identity{cluster: d.cluster, gvk: d.gvk, key: trc.KeyOf(o)}
+			at, known := places[id]
+			switch {
+			case !known:
+				places[id] = len(all)
+				all = append(all, o)
+			case isNewer(o, all[at]):
+				all[at] = o
+			}
+		}
+	}
+	return all, nil
+}
+
+// isNewer compares versions; those that are no integers tell nothing.
+func isNewer(o, than trc.Object) bool {
+	order, err := resourceversion.CompareResourceVersion(o.GetResourceVersion(), than.GetResourceVersion())
+	return err == nil && order > 0
+}
+
+// checkSources refuses names of which no source of the type is.
+func checkSources[S Object](c Lookup, names []string) error {
+	var none S
+	known := sourcesOf[S](c)
+	if len(known) == 0 {
+		return fmt.Errorf("framework: no source of the controller has secondaries of type %T", none)
+	}
+	var errs []error
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			errs = append(errs, fmt.Errorf("framework: no source named %q has secondaries of type %T; there are %s", name, none, quoted(known)))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func quoted(names []string) string { return fmt.Sprintf("%q", names) }
+
+// only returns the one of some objects, or nil if there is none.
+func only[S Object](found []trc.Object, err error, what func() string) (S, error) {
+	var none S
+	switch {
+	case err != nil || len(found) == 0:
+		return none, err
+	case len(found) == 1:
+		return copyOf[S](found[0]), nil
+	}
+	names := make([]string, len(found))
+	for i, o := range found {
+		names[i] = trc.KeyOf(o).String()
+	}
+	slices.Sort(names)
+	return none, fmt.Errorf("framework: get the %s: there are %d: %s", what(), len(found), strings.Join(names, ", "))
+}
+
+// each copies objects one by one.
+func each[S Object](read func() ([]trc.Object, error)) iter.Seq2[S, error] {
+	return func(yield func(S, error) bool) {
+		found, err := read()
+		if err != nil {
+			var none S
+			yield(none, err)
+			return
+		}
+		for _, o := range found {
+			if !yield(copyOf[S](o), nil) {
+				return
+			}
+		}
+	}
+}
+
+// copies copies all objects.
+func copies[S Object](found []trc.Object, err error) ([]S, error) {
+	if err != nil {
+		return nil, err
+	}
+	all := make([]S, len(found))
+	for i, o := range found {
+		all[i] = copyOf[S](o)
+	}
+	return all, nil
+}
