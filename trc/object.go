@@ -57,7 +57,14 @@ func objectOf(item any) (Object, error) {
 }
 
 // take checks an object that is about to enter the store, and prepares it for that in place.
-func (s *Store) take(item any) (filing, error) {
+func (s *Store) take(item any) (filing, error) { return s.takeAs(item, false) }
+
+// takeAs says too whether it is what a reader or writer of ours was just answered.
+func (s *Store) takeAs(item any, wanted bool) (filing, error) {
+	if k, ok := item.(*kept); ok {
+		s.detector.AddObject(k.Object)
+		return filing{object: k.Object, last: k.last}, nil
+	}
 	o, err := objectOf(item)
 	if err != nil {
 		return filing{}, err
@@ -66,10 +73,21 @@ func (s *Store) take(item any) (filing, error) {
 		dropManagedFields(u.Object)
 		return filing{aside: u}, nil
 	}
+	f := s.prepare(o, wanted)
+	s.detector.AddObject(f.object)
+	return f, nil
+}
+
+// prepare makes of an object what the store keeps of it.
+func (s *Store) prepare(o Object, wanted bool) filing {
 	f := filing{object: o, last: lastManagerOf(o)}
 	if !s.options.KeepManagedFields {
 		dropManagedFields(o)
 	}
-	s.detector.AddObject(o)
-	return f, nil
+	if s.options.Transform == nil {
+		return f
+	}
+	f.object = s.whole.keep(o, wanted)
+	Prune(f.object, s.options.Transform)
+	return f
 }

@@ -26,7 +26,7 @@ var rules = []rule{
 	{"timeline", []string{"std"}, "the record is a leaf that everything may import"},
 	{
 		"trc",
-		[]string{"std", "k8s.io/apimachinery/...", "k8s.io/client-go/tools/cache"},
+		[]string{"std", "k8s.io/apimachinery/...", "k8s.io/client-go/tools/cache", "github.com/hashicorp/golang-lru/v2/simplelru"},
 		"the store knows nothing of who reads it",
 	},
 	{
