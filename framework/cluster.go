@@ -61,6 +61,7 @@ type storeKey struct {
 	follows        bool   // the namespaces of the operator, whatever they are
 	namespaces     string // otherwise
 	labels, fields string
+	keeping
 }
 
 type sharedStore struct {
@@ -205,6 +206,7 @@ type watching struct {
 	namespaces     []string // empty for all
 	follows        bool     // they are the operator's, and change with them
 	labels, fields string
+	keeping
 }
 
 // storeOf returns the store that watches the resource so, which is shared by all who ask alike.
@@ -217,12 +219,17 @@ func (c *cluster) storeOf(r *resource, w watching) (*sharedStore, error) {
 	if err != nil {
 		return nil, fmt.Errorf("framework: field selector %q: %w", w.fields, err)
 	}
+	shard, err := parseShard(w.shard)
+	if err != nil {
+		return nil, fmt.Errorf("framework: %w", err)
+	}
 	namespaces := namespaceList(w.namespaces)
 	if !r.namespaced {
 		namespaces, w.follows = []string{""}, false
 	}
 	key := storeKey{
 		resourceKey: resourceKey{gvk: r.gvk, form: r.form}, follows: w.follows, labels: selector.String(), fields: w.fields,
+		keeping: w.keeping,
 	}
 	if !w.follows {
 		key.namespaces = strings.Join(namespaces, ",")
@@ -234,7 +241,8 @@ func (c *cluster) storeOf(r *resource, w watching) (*sharedStore, error) {
 	}
 	shared := &sharedStore{key: key, resource: r, at: c.at, namespaces: namespaces}
 	shared.Store = trc.NewStore(trc.Options{
-		Name: r.name, Visible: selects(selector, field), StaleAfter: c.staleAfter,
+		Name: r.name, Visible: inShard(shard, selects(selector, field)), StaleAfter: c.staleAfter,
+		Transform: c.guardedPrune(w.prune), KeepWhole: w.whole,
 		OnIncomparable: func(version string) { c.incomparable(shared, version) },
 		OnRewound:      func(progress, listed string) { c.rewound(shared, progress, listed) },
 		OnSetAside:     func(u *trc.Undecoded) { c.setAside(r.gvk, u) },
@@ -303,6 +311,7 @@ func (s *sharedStore) describe() string {
 	if s.key.fields != "" {
 		d += " where " + s.key.fields
 	}
+	d += s.key.keeping.describe()
 	if s.at != "" {
 		d += " at " + s.at
 	}

@@ -148,6 +148,10 @@ func (c *Context[P]) references(secondary SecondarySource) (keys []trc.Key, know
 	return references(c.write.owner), true
 }
 
+func (c *Context[P]) fetch(secondary SecondarySource) trc.Fetch {
+	return c.controller.fetches[secondary]
+}
+
 func (c *Context[P]) noteReads(store *trc.Store, read ...trc.Object) {
 	c.write.noteReads(store, read...)
 }

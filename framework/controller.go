@@ -38,6 +38,7 @@ type controller[P Object] struct {
 	sources   []eventsource.Source // over the stores of the secondaries
 	stops     []func()             // of what was subscribed to and started
 	informers map[SecondarySource]*eventsource.Informer
+	fetches   map[SecondarySource]trc.Fetch
 	referring map[SecondarySource]eventsource.Mapper // those secondaries that primaries refer to
 	scheduler *scheduler.Scheduler[trc.Key]
 	recorder  *timeline.Recorder
@@ -60,6 +61,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	c := &controller[P]{
 		operator: op, name: options.Name, gvk: gvk, options: options, reconciler: reconciler,
 		informers: map[SecondarySource]*eventsource.Informer{}, referring: map[SecondarySource]eventsource.Mapper{},
+		fetches:  map[SecondarySource]trc.Fetch{},
 		recorder: timeline.NewRecorder(options.KeepRecords), histories: timeline.NewHistories(options.KeepRecordsPerPrimary),
 	}
 	c.cleaner, _ = reconciler.(Cleaner[P])
@@ -137,6 +139,9 @@ func (c *controller[P]) describeSecondaries() error {
 		if _, err := fields.ParseSelector(d.fields); err != nil {
 			errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: FieldSelector %q: %w", c.name, d.name, d.fields, err))
 		}
+		if err := d.keeping.check(formOf(d.object)); err != nil {
+			errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err))
+		}
 		if d.cluster, err = c.operator.clusterAt(d.config); err != nil {
 			errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: Cluster: %w", c.name, d.name, err))
 		}
@@ -177,7 +182,7 @@ func (c *controller[P]) findKinds(ctx context.Context) error {
 			return fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err)
 		}
 	}
-	return nil
+	return c.probeShards(ctx)
 }
 
 // prepare sets up the stores of the resources that were found.
@@ -189,6 +194,7 @@ func (c *controller[P]) prepare() error {
 	var err error
 	c.store, err = c.operator.cluster.storeOf(c.resource, watching{
 		namespaces: w.namespaces, follows: w.follows, labels: c.options.LabelSelector, fields: c.options.FieldSelector,
+		keeping: keeping{page: c.options.ListLimit, shard: c.options.ShardSelector},
 	})
 	if err != nil {
 		return fail(err)
@@ -210,7 +216,8 @@ func (c *controller[P]) informerFor(d secondaryDescription, w watching) (*events
 	if len(d.namespaces) > 0 {
 		w.namespaces, w.follows = watchedNamespaces(d.namespaces), false
 	}
-	w.labels, w.fields = d.labels, d.fields
+	w.labels, w.fields, w.keeping = d.labels, d.fields, d.keeping
+	c.fetches[d.source] = d.cluster.fetch(d.resource)
 	store, err := d.cluster.storeOf(d.resource, w)
 	if err != nil {
 		return nil, err
