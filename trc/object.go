@@ -56,11 +56,17 @@ func objectOf(item any) (Object, error) {
 	return o, nil
 }
 
-// take checks an object that is about to enter the store, and prepares it for that in place.
-func (s *Store) take(item any) (filing, error) { return s.takeAs(item, false) }
+// arrival is how an object comes to the store.
+type arrival int
 
-// takeAs says too whether it is what a reader or writer of ours was just answered.
-func (s *Store) takeAs(item any, wanted bool) (filing, error) {
+const (
+	inList   arrival = iota // by a list
+	inEvent                 // by an event
+	inAnswer                // as the answer to a request of ours
+)
+
+// take checks an object that is about to enter the store, and prepares it for that in place.
+func (s *Store) take(item any, how arrival) (filing, error) {
 	if k, ok := item.(*kept); ok {
 		s.detector.AddObject(k.Object)
 		return filing{object: k.Object, last: k.last}, nil
@@ -73,21 +79,23 @@ func (s *Store) takeAs(item any, wanted bool) (filing, error) {
 		dropManagedFields(u.Object)
 		return filing{aside: u}, nil
 	}
-	f := s.prepare(o, wanted)
+	f := s.prepare(o, how)
 	s.detector.AddObject(f.object)
 	return f, nil
 }
 
 // prepare makes of an object what the store keeps of it.
-func (s *Store) prepare(o Object, wanted bool) filing {
+func (s *Store) prepare(o Object, how arrival) filing {
 	f := filing{object: o, last: lastManagerOf(o)}
 	if !s.options.KeepManagedFields {
 		dropManagedFields(o)
 	}
-	if s.options.Transform == nil {
-		return f
+	if s.options.Transform != nil {
+		f.object = s.whole.keep(o, how == inAnswer)
+		Prune(f.object, s.options.Transform)
 	}
-	f.object = s.whole.keep(o, wanted)
-	Prune(f.object, s.options.Transform)
+	if before, worthwhile := s.sharesWith(KeyOf(o), how); worthwhile {
+		s.sharing.share(f.object, before)
+	}
 	return f
 }

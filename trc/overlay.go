@@ -35,7 +35,7 @@ func (s *Store) Acknowledge(o Object, proof Proof) error {
 	_, err := objectOf(o)
 	visible := err == nil && (s.options.Visible == nil || s.options.Visible(o)) // of the whole object
 	if err == nil {
-		answer[0], err = s.takeAs(o, true)
+		answer[0], err = s.take(o, inAnswer)
 	}
 	if err != nil {
 		return fmt.Errorf("trc: store %s: acknowledge: %w", s.options.Name, err)

@@ -61,6 +61,7 @@ type Store struct {
 	detecting sync.Once
 	indexes   atomic.Pointer[[]*index] // changed under mu
 	whole     *shelf                   // nil unless KeepWhole
+	sharing   *sharing
 
 	mu           sync.RWMutex // a leaf; guards everything below and what the indexes and watches hold
 	items        items
@@ -88,6 +89,7 @@ func NewStore(options Options) *Store {
 	return &Store{
 		options:  options,
 		whole:    newShelf(options.KeepWhole),
+		sharing:  newSharing(),
 		born:     time.Now(),
 		detector: cache.NewCacheMutationDetector(options.Name),
 		items:    newItems(),

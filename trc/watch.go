@@ -122,7 +122,7 @@ func (w *Watch) observe(item any, deleted bool) error {
 		}
 	} else {
 		var err error
-		if seen[0], err = s.take(item); err != nil {
+		if seen[0], err = s.take(item, inEvent); err != nil {
 			return fmt.Errorf("trc: store %s: %w", s.options.Name, err)
 		}
 	}
@@ -156,7 +156,7 @@ func (w *Watch) Replace(items []any, resourceVersion string) error {
 		}
 	}
 	for i, item := range items {
-		objects[i], _ = s.take(item)
+		objects[i], _ = s.take(item, inList)
 		keys[i] = KeyOf(item.(Object))
 		listed[keys[i]] = struct{}{}
 	}
@@ -278,20 +278,16 @@ func (w *Watch) Bookmark(resourceVersion string) error {
 // Resync does nothing: a resync is a matter of the scheduler's max interval.
 func (w *Watch) Resync() error { return nil }
 
-// Transformer drops what is not kept already while the first list streams in.
+// Transformer makes of objects what is kept of them already while the first list streams in.
 func (w *Watch) Transformer() cache.TransformFunc {
 	return func(item any) (any, error) {
 		o, err := objectOf(item)
 		_, isUndecoded := item.(*Undecoded)
 		_, isDone := item.(*kept)
-		switch s := w.store; {
-		case err != nil || isUndecoded || isDone:
-		case s.options.Transform != nil:
-			f := s.prepare(o, false)
-			return &kept{f.object, f.last}, nil
-		case !s.options.KeepManagedFields:
-			reduceManagedFields(o)
+		if err != nil || isUndecoded || isDone {
+			return item, nil
 		}
-		return item, nil
+		f := w.store.prepare(o, inList)
+		return &kept{f.object, f.last}, nil
 	}
 }
