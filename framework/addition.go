@@ -51,7 +51,7 @@ func (a *addition) is(other *addition) bool {
 		return true
 	}
 	return one.isPlain() && two.isPlain() && one.gvk == two.gvk && formOf(one.object) == formOf(two.object) && one.config == two.config &&
-		slices.Equal(one.namespaces, two.namespaces) && one.labels == two.labels && one.fields == two.fields
+		slices.Equal(one.namespaces, two.namespaces) && one.labels == two.labels && one.fields == two.fields && one.keeping == two.keeping
 }
 
 // isPlain tells whether a secondary is declared without functions, which cannot be compared.
@@ -83,5 +83,5 @@ func (d *secondaryDescription) text() string {
 	if d.fields != "" {
 		text += " where " + d.fields
 	}
-	return text
+	return text + d.keeping.describe()
 }

@@ -61,6 +61,7 @@ type storeKey struct {
 	follows        *scope // whose namespaces, whatever they are
 	namespaces     string // if it follows none
 	labels, fields string
+	keeping
 }
 
 type sharedStore struct {
@@ -209,6 +210,7 @@ type watching struct {
 	namespaces     []string // empty for all
 	follows        *scope   // that they are of, and change with; nil if they are fixed
 	labels, fields string
+	keeping
 }
 
 // storeOf returns the store that watches the resource so, which is shared by all who ask alike. Each of them
@@ -222,12 +224,17 @@ func (c *cluster) storeOf(r *resource, w watching) (*sharedStore, error) {
 	if err != nil {
 		return nil, fmt.Errorf("framework: field selector %q: %w", w.fields, err)
 	}
+	shard, err := parseShard(w.shard)
+	if err != nil {
+		return nil, fmt.Errorf("framework: %w", err)
+	}
 	namespaces := namespaceList(w.namespaces)
 	if !r.namespaced {
 		namespaces, w.follows = []string{""}, nil
 	}
 	key := storeKey{
 		resourceKey: resourceKey{gvk: r.gvk, form: r.form}, follows: w.follows, labels: selector.String(), fields: w.fields,
+		keeping: w.keeping,
 	}
 	if w.follows == nil {
 		key.namespaces = strings.Join(namespaces, ",")
@@ -240,7 +247,8 @@ func (c *cluster) storeOf(r *resource, w watching) (*sharedStore, error) {
 	}
 	shared := &sharedStore{key: key, resource: r, cluster: c, at: c.at, users: 1, namespaces: namespaces}
 	shared.Store = trc.NewStore(trc.Options{
-		Name: r.name, Visible: selects(selector, field), StaleAfter: c.staleAfter,
+		Name: r.name, Visible: inShard(shard, selects(selector, field)), StaleAfter: c.staleAfter,
+		Transform: c.guardedPrune(w.prune), KeepWhole: w.whole,
 		OnIncomparable: func(version string) { c.incomparable(shared, version) },
 		OnRewound:      func(progress, listed string) { c.rewound(shared, progress, listed) },
 		OnSetAside:     func(u *trc.Undecoded) { c.setAside(shared, u) },
@@ -309,6 +317,7 @@ func (s *sharedStore) describe() string {
 	if s.key.fields != "" {
 		d += " where " + s.key.fields
 	}
+	d += s.key.keeping.describe()
 	if s.at != "" {
 		d += " at " + s.at
 	}

@@ -154,6 +154,16 @@ func (c *Context[P]) references(secondary SecondarySource) (keys []trc.Key, know
 	return references(c.write.owner), true
 }
 
+func (c *Context[P]) fetch(secondary SecondarySource) trc.Fetch {
+	if fetch := c.controller.fetches[secondary]; fetch != nil {
+		return fetch
+	}
+	if added, err := c.controller.added.read(secondary, c); err == nil {
+		return added.fetch
+	}
+	return nil // it is not read at all
+}
+
 func (c *Context[P]) noteReads(store *trc.Store, read ...trc.Object) {
 	c.write.noteReads(store, read...)
 }

@@ -41,6 +41,7 @@ type controller[P Object] struct {
 	sources   []eventsource.Source // over the stores of the secondaries
 	stops     []func()             // of what was subscribed to and started
 	informers map[SecondarySource]*eventsource.Informer
+	fetches   map[SecondarySource]trc.Fetch
 	referring map[SecondarySource]eventsource.Mapper // those secondaries that primaries refer to
 	scheduler *scheduler.Scheduler[trc.Key]
 	recorder  *timeline.Recorder
@@ -64,6 +65,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	c := &controller[P]{
 		operator: op, name: options.Name, gvk: gvk, options: options, reconciler: reconciler,
 		informers: map[SecondarySource]*eventsource.Informer{}, referring: map[SecondarySource]eventsource.Mapper{},
+		fetches:  map[SecondarySource]trc.Fetch{},
 		recorder: timeline.NewRecorder(options.KeepRecords), histories: timeline.NewHistories(options.KeepRecordsPerPrimary),
 	}
 	c.scope = op.scope
@@ -167,6 +169,9 @@ func (c *controller[P]) describeSecondary(as string, secondary SecondarySource) 
 	if _, err := fields.ParseSelector(d.fields); err != nil {
 		bad(fmt.Sprintf("FieldSelector %q", d.fields), err)
 	}
+	if err := d.keeping.check(formOf(d.object)); err != nil {
+		errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err))
+	}
 	if d.cluster, err = c.operator.clusterAt(d.config); err != nil {
 		bad("Cluster", err)
 	}
@@ -197,7 +202,7 @@ func (c *controller[P]) findKinds(ctx context.Context) error {
 			return fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err)
 		}
 	}
-	return nil
+	return c.probeShards(ctx)
 }
 
 // prepare sets up the stores of the resources that were found.
@@ -206,6 +211,7 @@ func (c *controller[P]) prepare() error {
 	var err error
 	c.store, err = c.operator.cluster.storeOf(c.resource, watching{
 		namespaces: c.scope.namespaces, follows: c.scope, labels: c.options.LabelSelector, fields: c.options.FieldSelector,
+		keeping: keeping{page: c.options.ListLimit, shard: c.options.ShardSelector},
 	})
 	if err != nil {
 		return fail(err)
@@ -220,7 +226,7 @@ func (c *controller[P]) prepare() error {
 			return fail(fmt.Errorf("secondary %q: %w", d.name, err))
 		}
 		c.reads = append(c.reads, found.store)
-		c.informers[d.source] = found.informer
+		c.informers[d.source], c.fetches[d.source] = found.informer, found.fetch
 		c.sources = append(c.sources, found.informer)
 		if found.references != nil {
 			c.referring[d.source] = found.references
@@ -236,11 +242,13 @@ type opened struct {
 	// references are the secondaries of a primary, and referred the index of those; none unless primaries refer to them.
 	references eventsource.Mapper
 	referred   string
+	// fetch reads them whole.
+	fetch trc.Fetch
 }
 
 // open makes the source of secondaries, which are watched where the controller is unless they say otherwise.
 func (c *controller[P]) open(d secondaryDescription, index string) (*opened, error) {
-	w := watching{namespaces: c.scope.namespaces, follows: c.scope, labels: d.labels, fields: d.fields}
+	w := watching{namespaces: c.scope.namespaces, follows: c.scope, labels: d.labels, fields: d.fields, keeping: d.keeping}
 	if len(d.namespaces) > 0 {
 		w.namespaces, w.follows = watchedNamespaces(d.namespaces), nil
 	}
@@ -248,7 +256,7 @@ func (c *controller[P]) open(d secondaryDescription, index string) (*opened, err
 	if err != nil {
 		return nil, err
 	}
-	found := &opened{store: store}
+	found := &opened{store: store, fetch: d.cluster.fetch(d.resource)}
 	if d.refers != nil {
 		found.references, found.referred = c.references(d), index+"/referred"
 		if d.mapper, err = c.mapByReference(found.referred, found.references); err != nil {

@@ -152,7 +152,8 @@ func (s *sharedStore) watched(namespaces []string) []trc.Watched {
 	for i, namespace := range namespaces {
 		watched[i] = trc.Watched{
 			Namespace: namespace,
-			From:      listWatch{resource: s.resource, namespace: namespace, labels: s.key.labels, fields: s.key.fields},
+			From:      listWatch{resource: s.resource, namespace: namespace, labels: s.key.labels, fields: s.key.fields, shard: s.key.shard},
+			PageSize:  s.key.page,
 		}
 		if s.resource.hasProtobuf() { // those always decode
 			watched[i].Expected = s.resource.newItem()

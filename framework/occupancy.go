@@ -14,6 +14,8 @@ type CacheState struct {
 	// Ahead is how many objects are shown newer than the watch has delivered, from own writes. It is
 	// bounded: beyond, writes wait.
 	Ahead int
+	// Whole is how many are kept whole beside what is kept of all; see [Secondary.KeepWhole].
+	Whole int
 	// SetAside is how many objects there are beside them that do not fit their Go type. They are not read and
 	// have no runs until they fit; each is told of once in the log and as a Kubernetes event.
 	SetAside int
@@ -56,7 +58,7 @@ func (op *Operator) Occupancy() Occupancy {
 	o := Occupancy{Confirmed: op.cluster.memo.len(), Applying: op.cluster.lanes.len(), Echoes: op.cluster.expectedEchoes()}
 	o.Edges, o.Forgotten = op.cluster.ledger.Len()
 	for _, s := range op.allStores() {
-		o.Caches = append(o.Caches, CacheState{Cache: s.describe(), Objects: s.Len(), Ahead: s.Ahead(), SetAside: len(s.AllSetAside()), Comparable: s.Comparable(), Err: s.Err()})
+		o.Caches = append(o.Caches, CacheState{Cache: s.describe(), Objects: s.Len(), Ahead: s.Ahead(), Whole: s.WholeKept(), SetAside: len(s.AllSetAside()), Comparable: s.Comparable(), Err: s.Err()})
 	}
 	for _, c := range op.runners() {
 		c.occupies(&o)

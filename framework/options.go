@@ -43,6 +43,10 @@ type ControllerOptions[P Object] struct {
 	LabelSelector string
 	// FieldSelector restricts the primaries, in kubectl's syntax. Default: all.
 	FieldSelector string
+	// ShardSelector restricts the primaries to a part of all UIDs: see [Secondary.ShardSelector]. Default: all.
+	ShardSelector string
+	// ListLimit is how many primaries a list asks for at a time: see [Secondary.ListLimit]. Default: lists are streamed.
+	ListLimit int64
 	// AllGenerations makes every change of a primary trigger, not only those of its specification. By
 	// default an update triggers if metadata.generation grew, deletion was requested, the finalizer is
 	// missing, or the kind has no generations.
@@ -117,6 +121,9 @@ func (o *ControllerOptions[P]) validate(cleans bool) error {
 	}
 	if _, err := fields.ParseSelector(o.FieldSelector); err != nil {
 		bad("FieldSelector", o.FieldSelector, err.Error())
+	}
+	if err := (keeping{page: o.ListLimit, shard: o.ShardSelector}).check(typedForm); err != nil {
+		errs = append(errs, fmt.Errorf("framework: controller %q: %w", o.Name, err))
 	}
 	if err := checkNamespaces(o.Namespaces); err != nil {
 		bad("Namespaces", o.Namespaces, err.Error())

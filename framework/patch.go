@@ -21,6 +21,12 @@ func (w *writer) patch(ctx context.Context, object Object, kind types.PatchType,
 	if err != nil {
 		return nil, err
 	}
+	if err := w.sparesPruned(ctx, r, rewrite{
+		// A JSON patch can replace a map without naming what was in it.
+		from: object, options: options, anyVersion: true, spelledOut: kind != types.JSONPatchType, becomes: patchedBy(kind, patch),
+	}); err != nil {
+		return nil, err
+	}
 	var from Object
 	switch {
 	case options.unconditional:
@@ -185,6 +191,15 @@ func (w *writer) applyByPatch(ctx context.Context, r *resource, key trc.Key, des
 	patch, err := additions(current, intent)
 	if err != nil || patch == nil {
 		return current, err
+	}
+	body, err := json.Marshal(patch)
+	if err == nil {
+		err = w.sparesPruned(ctx, r, rewrite{
+			from: desired, options: options, anyVersion: true, spelledOut: true, becomes: patchedBy(types.MergePatchType, body),
+		})
+	}
+	if err != nil {
+		return nil, err
 	}
 	return w.sendMergePatch(ctx, r, key, current, patch, options)
 }

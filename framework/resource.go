@@ -78,12 +78,13 @@ type listWatch struct {
 	*resource
 	namespace      string
 	labels, fields string
+	shard          string
 }
 
 var _ trc.ListerWatcher = listWatch{}
 
 func (l listWatch) List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-	options.LabelSelector, options.FieldSelector = l.labels, l.fields
+	options.LabelSelector, options.FieldSelector, options.ShardSelector = l.labels, l.fields, l.shard
 	if options.ResourceVersion == "0" {
 		// "Any version" may be older than what was read or written before: the first list must not be.
 		options.ResourceVersion = ""
@@ -97,7 +98,7 @@ func (l listWatch) List(ctx context.Context, options metav1.ListOptions) (runtim
 	}
 	if raw, failed := result.Raw(); err != nil && failed == nil && l.form == typedForm {
 		if found, notJSON := l.listOneByOne(raw); notJSON == nil {
-			return found, nil
+			return found, l.checkShard(found)
 		}
 	}
 	if only, ok := list.(*metav1.PartialObjectMetadataList); ok {
@@ -105,11 +106,17 @@ func (l listWatch) List(ctx context.Context, options metav1.ListOptions) (runtim
 			only.Items[i].SetGroupVersionKind(l.gvk)
 		}
 	}
-	return list, err
+	if err != nil {
+		return nil, err
+	}
+	return list, l.checkShard(list)
 }
 
 func (l listWatch) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-	options.LabelSelector, options.FieldSelector = l.labels, l.fields
+	if err := l.probeShard(ctx); err != nil {
+		return nil, err
+	}
+	options.LabelSelector, options.FieldSelector, options.ShardSelector = l.labels, l.fields, l.shard
 	options.Watch = true
 	l.echoes.watched.Store(true)
 	// Of streamed lists the server compresses every later event by itself too: more work on both sides than it saves.

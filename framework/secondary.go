@@ -33,6 +33,25 @@ type Secondary[S Object] struct {
 	// FieldSelector restricts it further, in kubectl's syntax: by metadata.name, metadata.namespace and what else
 	// the kind offers. Default: everything.
 	FieldSelector string
+	// ShardSelector restricts it to a part of all UIDs, as several instances may share the work: one or several, joined
+	// by ||, of shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000'). It needs an API server with
+	// the feature gate ShardedListAndWatch (alpha in Kubernetes 1.36); one that ignores it ends [Operator.Run]. Default:
+	// everything.
+	ShardSelector string
+	// ListLimit is how many objects a list asks for at a time, each time keeping what Transform leaves of
+	// them. Default: lists are streamed where the server offers that, which takes no more memory and fewer requests,
+	// and come in one piece elsewhere. Set it for servers that do not stream (before Kubernetes 1.34).
+	ListLimit int64
+	// Transform drops what is not needed of the objects before they are kept. Map, Filter and all reads see what it
+	// leaves, but for [Secondary.GetWhole]. Name, namespace, UID, resourceVersion, generation, owner references,
+	// finalizers and the times of creation and deletion survive it. No write deletes what was dropped: see
+	// [Update]. What is applied is never known to be so already: each [Apply] takes a request. Default: all but
+	// managedFields is kept.
+	Transform *Transform[S]
+	// KeepWhole, if positive, bounds the cache: so many objects are kept whole, those last read by
+	// [Secondary.GetWhole] or written, and of all others what Transform leaves, or their metadata without one. All other
+	// reads, Map and Filter see no more than that of any. Too low, and GetWhole makes many requests. Default: no bound.
+	KeepWhole int
 	// Cluster is another cluster that they are read from, with the operator's scheme. Default: the operator's. They can
 	// only be read: what a [Context] writes goes to the operator's cluster. As owner references do not reach beyond a
 	// cluster, set Map or use [Referred]. Secondaries that share the pointer share connections and caches; what it points
@@ -79,6 +98,8 @@ type Lookup interface {
 	// registered are the secondaries of the controller, index one of its indexes, by its address.
 	registered() []secondaryDescription
 	index(of any) (openIndex, error)
+	// fetch reads the objects of a secondary whole.
+	fetch(secondary SecondarySource) trc.Fetch
 	// noteReads notes for the record what was read.
 	noteReads(store *trc.Store, read ...trc.Object)
 }
@@ -126,6 +147,7 @@ type secondaryDescription struct {
 	namespaces []string
 	labels     string
 	fields     string
+	keeping    keeping
 	config     *rest.Config // of another cluster, or nil
 	cluster    *cluster
 	by         eventsource.Relation
@@ -145,7 +167,7 @@ type secondaryDescription struct {
 func (s *Secondary[S]) describe() secondaryDescription {
 	d := secondaryDescription{
 		source: s, name: s.Name, object: newObject[S](), gvk: s.GroupVersionKind,
-		namespaces: s.Namespaces, labels: s.LabelSelector, fields: s.FieldSelector, config: s.Cluster,
+		namespaces: s.Namespaces, labels: s.LabelSelector, fields: s.FieldSelector, config: s.Cluster, keeping: s.keeping(),
 	}
 	if s.Map != nil {
 		d.mapper = func(o trc.Object) []trc.Key { return s.Map(o.(S)) }

@@ -88,13 +88,13 @@ func (c *cluster) comparable(gvk schema.GroupVersionKind) bool {
 }
 
 // shown returns the newest of what the caches show of an object, in the form of the resource, or nil. It
-// may be shared.
+// may be shared. Caches that keep no more than a part of the objects do not count, unless it is for metadata only.
 func (c *cluster) shown(r *resource, key trc.Key) Object {
 	var newest Object
 	var in storeKey
 	for _, s := range c.storesOf(r.gvk) {
 		o := s.Get(key)
-		if o == nil || (s.key.form == metadataForm && r.form != metadataForm) {
+		if o == nil || (s.isPartial() && r.form != metadataForm) {
 			continue
 		}
 		if newest == nil || newer(o, newest) || (in.form != r.form && s.key.form == r.form && !newer(newest, o)) {
@@ -171,7 +171,7 @@ func (c *cluster) current(ctx context.Context, r *resource, key trc.Key) (Object
 
 // covers reports whether the cache shows every object of that name there is, as of its progress.
 func (s *sharedStore) covers(key trc.Key) bool {
-	if s.key.labels != "" || s.key.fields != "" {
+	if s.key.labels != "" || s.key.fields != "" || s.key.shard != "" {
 		return false
 	}
 	return s.Covers(key.Namespace)

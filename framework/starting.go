@@ -118,7 +118,7 @@ func (op *Operator) awaitKinds(ctx context.Context, c runner) (missed bool, err 
 		if err == nil || ctx.Err() != nil {
 			return missed, nil
 		}
-		if errors.Is(err, errMisuse) {
+		if errors.Is(err, errMisuse) || errors.Is(err, errUnsharded) {
 			return missed, err
 		}
 		missed = missed || isMissing(err)

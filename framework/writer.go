@@ -119,7 +119,9 @@ func Create[T Object](ctx context.Context, c Writes, object T, options ...WriteO
 }
 
 // Update replaces the object (PUT). It must carry the resourceVersion it was read with: if the
-// object changed since, the error is one that apierrors.IsConflict recognises.
+// object changed since, the error is one that apierrors.IsConflict recognises. Where a cache of the kind keeps a part
+// of the objects only (see [Secondary.Transform]), an Update or a patch of an object that was read is compared with
+// the one on the server first, which takes a request, and refused if it would change what that cache drops.
 func Update[T Object](ctx context.Context, c Writes, object T, options ...WriteOption) (T, error) {
 	w := c.writer()
 	return typed[T](w.update(ctx, object, w.options(options)))
@@ -252,6 +254,9 @@ func (w *writer) update(ctx context.Context, object Object, options writeOptions
 	}
 	base, err := privateCopy(object) // the author's may change while the request is under way
 	if err != nil {
+		return nil, err
+	}
+	if err := w.sparesPruned(ctx, r, rewrite{from: base, options: options, becomes: w.replacedBy(r, base)}); err != nil {
 		return nil, err
 	}
 	return w.execute(ctx, write{verb: "update", resource: r, key: key, options: options, base: base, send: func(ctx context.Context) (answer, error) {

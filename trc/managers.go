@@ -3,7 +3,6 @@ package trc
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -61,16 +60,6 @@ func hasManagedFields(o Object) bool {
 func dropManagedFields(o Object) {
 	if hasManagedFields(o) {
 		o.SetManagedFields(nil)
-	}
-}
-
-// reduceManagedFields keeps of managedFields what [Store.LastManager] tells, once and for all.
-func reduceManagedFields(o Object) {
-	last := lastManagerOf(o)
-	dropManagedFields(o)
-	if last.at != 0 {
-		at := metav1.Unix(int64(last.at), 0).UTC()
-		o.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: last.manager, Time: &metav1.Time{Time: at}}})
 	}
 }
 

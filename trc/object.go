@@ -56,8 +56,21 @@ func objectOf(item any) (Object, error) {
 	return o, nil
 }
 
+// arrival is how an object comes to the store.
+type arrival int
+
+const (
+	inList   arrival = iota // by a list
+	inEvent                 // by an event
+	inAnswer                // as the answer to a request of ours
+)
+
 // take checks an object that is about to enter the store, and prepares it for that in place.
-func (s *Store) take(item any) (filing, error) {
+func (s *Store) take(item any, how arrival) (filing, error) {
+	if k, ok := item.(*kept); ok {
+		s.detector.AddObject(k.Object)
+		return filing{object: k.Object, last: k.last}, nil
+	}
 	o, err := objectOf(item)
 	if err != nil {
 		return filing{}, err
@@ -66,10 +79,23 @@ func (s *Store) take(item any) (filing, error) {
 		dropManagedFields(u.Object)
 		return filing{aside: u}, nil
 	}
+	f := s.prepare(o, how)
+	s.detector.AddObject(f.object)
+	return f, nil
+}
+
+// prepare makes of an object what the store keeps of it.
+func (s *Store) prepare(o Object, how arrival) filing {
 	f := filing{object: o, last: lastManagerOf(o)}
 	if !s.options.KeepManagedFields {
 		dropManagedFields(o)
 	}
-	s.detector.AddObject(o)
-	return f, nil
+	if s.options.Transform != nil {
+		f.object = s.whole.keep(o, how == inAnswer)
+		Prune(f.object, s.options.Transform)
+	}
+	if before, worthwhile := s.sharesWith(KeyOf(o), how); worthwhile {
+		s.sharing.share(f.object, before)
+	}
+	return f
 }

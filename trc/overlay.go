@@ -32,16 +32,20 @@ type Proof struct {
 // then has changed nothing.
 func (s *Store) Acknowledge(o Object, proof Proof) error {
 	var answer [1]filing
-	var err error
-	if answer[0], err = s.take(o); err != nil {
+	_, err := objectOf(o)
+	visible := err == nil && (s.options.Visible == nil || s.options.Visible(o)) // of the whole object
+	if err == nil {
+		answer[0], err = s.take(o, inAnswer)
+	}
+	if err != nil {
 		return fmt.Errorf("trc: store %s: acknowledge: %w", s.options.Name, err)
 	}
 	if answer[0].aside != nil {
 		return fmt.Errorf("trc: store %s: acknowledge %s: %w", s.options.Name, KeyOf(o), answer[0].aside.Err)
 	}
-	visible := s.options.Visible == nil || s.options.Visible(o)
 	s.lockFiled(answer[:])
 	s.acknowledgeLocked(KeyOf(o), &answer[0], visible, proof)
+	s.tidyLocked(o)
 	s.unlockAndDeliver()
 	return nil
 }

@@ -25,6 +25,11 @@ type Watched struct {
 	From ListerWatcher
 	// Expected is an object of the type the watch delivers; others are refused with a log line.
 	Expected Object
+	// PageSize is how many objects a list asks for at a time; the store keeps what it needs of them
+	// before it asks for the next. A list is consistent all the same; if it takes longer than the server remembers its
+	// version, it is begun anew, whole. Default: lists are streamed where
+	// the server offers it, and come whole elsewhere.
+	PageSize int64
 }
 
 // Run feeds the store from the given watches until ctx ends, or until all of them are removed with
@@ -74,6 +79,9 @@ func (w *Watch) run(ctx context.Context, name string, from Watched) {
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list, err := from.From.List(ctx, options)
 			w.setErr(err)
+			if err == nil && from.PageSize > 0 {
+				return w.keepPage(list)
+			}
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
@@ -89,9 +97,11 @@ func (w *Watch) run(ctx context.Context, name string, from Watched) {
 	if from.Expected != nil {
 		expected = from.Expected
 	}
-	cache.NewReflectorWithOptions(lw, expected, w, cache.ReflectorOptions{
+	reflector := cache.NewReflectorWithOptions(from.listed(lw), expected, w, cache.ReflectorOptions{
 		Name: name, TypeDescription: name, MinWatchTimeout: 5 * time.Minute,
-	}).RunWithContext(ctx)
+	})
+	reflector.WatchListPageSize = from.PageSize
+	reflector.RunWithContext(ctx)
 }
 
 // Err returns the failure of the last list or watch request of any watch, or else that the overlay is

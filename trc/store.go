@@ -22,6 +22,16 @@ type Options struct {
 	// KeepManagedFields leaves metadata.managedFields in the cached objects. By default they are
 	// dropped, as they often are half of an object's size.
 	KeepManagedFields bool
+	// Transform drops, in place, what is not needed of an object before it is kept. What the store and the life of
+	// an object rest on survives whatever it does: name, namespace, UID, resourceVersion, generation, the times of
+	// creation and deletion, owner references, finalizers. It is applied once to everything that enters, answers to own
+	// writes too, so indexes, subscribers and readers see what it leaves; Visible sees the whole object. It must be
+	// pure, and may be called for several objects at once, without any lock. If it panics, the object is kept as
+	// far as it got. Default: nothing is dropped.
+	Transform func(Object)
+	// KeepWhole is how many objects are kept whole beside what Transform leaves of all of them, for [Store.Whole]:
+	// those that were read or written last, and others while there is room. Default: none.
+	KeepWhole int
 	// AheadLimit is the number of keys ahead of their watch from which on [Store.Room] holds writers
 	// back. Default: [DefaultAheadLimit]. Too low, and writers wait whenever the watch is a little
 	// late; too high, and a watch that stalls costs memory: some 300 bytes a key beside the objects.
@@ -50,6 +60,8 @@ type Store struct {
 	detector  cache.MutationDetector
 	detecting sync.Once
 	indexes   atomic.Pointer[[]*index] // changed under mu
+	whole     *shelf                   // nil unless KeepWhole
+	sharing   *sharing
 
 	mu           sync.RWMutex // a leaf; guards everything below and what the indexes and watches hold
 	items        items
@@ -76,6 +88,8 @@ func NewStore(options Options) *Store {
 	}
 	return &Store{
 		options:  options,
+		whole:    newShelf(options.KeepWhole),
+		sharing:  newSharing(),
 		born:     time.Now(),
 		detector: cache.NewCacheMutationDetector(options.Name),
 		items:    newItems(),
@@ -149,6 +163,7 @@ func (s *Store) showLocked(key Key, f *filing, initial, renewed bool) {
 	o := f.object
 	if o == nil {
 		if old := s.items.remove(key); old != nil {
+			s.unshelveLocked(old)
 			s.queueLocked(Transition{Old: old})
 		}
 		return

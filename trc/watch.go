@@ -75,6 +75,7 @@ func (s *Store) RemoveWatch(namespace string) {
 	}
 	for _, o := range s.items.objects(namespace) {
 		s.items.remove(KeyOf(o))
+		s.unshelveLocked(o)
 	}
 	maps.DeleteFunc(s.aside, func(key Key, _ *setAside) bool { return namespace == "" || key.Namespace == namespace })
 	s.closeSyncedLocked()
@@ -121,7 +122,7 @@ func (w *Watch) observe(item any, deleted bool) error {
 		}
 	} else {
 		var err error
-		if seen[0], err = s.take(item); err != nil {
+		if seen[0], err = s.take(item, inEvent); err != nil {
 			return fmt.Errorf("trc: store %s: %w", s.options.Name, err)
 		}
 	}
@@ -129,12 +130,14 @@ func (w *Watch) observe(item any, deleted bool) error {
 	w.hear()
 	s.lockFiled(seen[:])
 	if w.removed {
-		s.mu.Unlock()
+		s.tidyLocked(o)
+		s.unlockAndDeliver()
 		return nil
 	}
 	version, _ := s.parseLocked(o.GetResourceVersion())
 	s.observeLocked(KeyOf(o), version, &seen[0], false, false)
 	s.passLocked(w, max(version, w.progress))
+	s.tidyLocked(o)
 	s.unlockAndDeliver()
 	return nil
 }
@@ -153,14 +156,15 @@ func (w *Watch) Replace(items []any, resourceVersion string) error {
 		}
 	}
 	for i, item := range items {
-		objects[i], _ = s.take(item)
+		objects[i], _ = s.take(item, inList)
 		keys[i] = KeyOf(item.(Object))
 		listed[keys[i]] = struct{}{}
 	}
 	w.hear()
 	s.lockFiled(objects)
+	defer s.unlockAndDeliver()
+	defer s.tidyAllLocked(objects)
 	if w.removed {
-		s.mu.Unlock()
 		return nil
 	}
 	version, ok := s.parseLocked(resourceVersion)
@@ -178,7 +182,6 @@ func (w *Watch) Replace(items []any, resourceVersion string) error {
 	w.listed = true
 	w.closeFilledLocked()
 	s.closeSyncedLocked()
-	s.unlockAndDeliver()
 	return nil
 }
 
@@ -214,6 +217,7 @@ func (s *Store) rewindLocked(w *Watch, listed string) {
 	for _, key := range s.aheadOfLocked(w) {
 		s.forgetLocked(key)
 	}
+	s.whole.clear() // another history may give the same versions to other objects
 }
 
 func (w *Watch) closeFilledLocked() {
@@ -274,12 +278,16 @@ func (w *Watch) Bookmark(resourceVersion string) error {
 // Resync does nothing: a resync is a matter of the scheduler's max interval.
 func (w *Watch) Resync() error { return nil }
 
-// Transformer drops most of managedFields already while the first list streams in.
+// Transformer makes of objects what is kept of them already while the first list streams in.
 func (w *Watch) Transformer() cache.TransformFunc {
 	return func(item any) (any, error) {
-		if o, err := objectOf(item); err == nil && !w.store.options.KeepManagedFields {
-			reduceManagedFields(o)
+		o, err := objectOf(item)
+		_, isUndecoded := item.(*Undecoded)
+		_, isDone := item.(*kept)
+		if err != nil || isUndecoded || isDone {
+			return item, nil
 		}
-		return item, nil
+		f := w.store.prepare(o, inList)
+		return &kept{f.object, f.last}, nil
 	}
 }

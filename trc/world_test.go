@@ -36,7 +36,9 @@ func (c commit) object() trc.Object {
 	if c.out {
 		o = hidden(c.key.Name, c.uid+"@"+c.text())
 	}
-	return within(c.key.Namespace, o)
+	whole := within(c.key.Namespace, o)
+	whole.Data = map[string]string{"version": whole.ResourceVersion}
+	return whole
 }
 
 // answer is what a write of ours was answered with, on its way to the store.
@@ -87,7 +89,9 @@ type world struct {
 	provenGone map[string]bool
 }
 
-func newWorld(t *rapid.T, prefix string) *world {
+func newWorld(t *rapid.T, prefix string) *world { return newWorldWith(t, prefix, trc.Options{}) }
+
+func newWorldWith(t *rapid.T, prefix string, options trc.Options) *world {
 	w := &world{
 		prefix: prefix,
 		linked: map[trc.Key]*linked{}, deleted: map[string]bool{}, provenGone: map[string]bool{},
@@ -96,7 +100,7 @@ func newWorld(t *rapid.T, prefix string) *world {
 		gone: map[string]int{}, goneOf: map[trc.Key][]string{}, limited: map[string]bool{},
 		replay: map[trc.Key]trc.Object{}, newest: map[string]int{},
 	}
-	options := trc.Options{Name: "model"}
+	options.Name = "model"
 	if w.selector {
 		options.Visible = func(o trc.Object) bool { return o.GetLabels()[hiddenLabel] == "" }
 	}

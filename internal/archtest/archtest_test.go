@@ -26,7 +26,7 @@ var rules = []rule{
 	{"timeline", []string{"std"}, "the record is a leaf that everything may import"},
 	{
 		"trc",
-		[]string{"std", "k8s.io/apimachinery/...", "k8s.io/client-go/tools/cache"},
+		[]string{"std", "k8s.io/apimachinery/...", "k8s.io/client-go/tools/cache", "github.com/hashicorp/golang-lru/v2/simplelru"},
 		"the store knows nothing of who reads it",
 	},
 	{
@@ -70,7 +70,7 @@ var rules = []rule{
 		"framework",
 		[]string{
 			"std", "golang.org/x/sync/...", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...",
-			"github.com/go-logr/logr", "sigs.k8s.io/json",
+			"github.com/go-logr/logr", "sigs.k8s.io/json", "gopkg.in/evanphx/json-patch.v4",
 			module + "/retry", module + "/timeline", module + "/trc", module + "/scheduler", module + "/eventsource",
 		},
 		"users embed the framework: no Prometheus, no controller-runtime, no samples",

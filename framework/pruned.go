@@ -1,0 +1,173 @@
+package framework
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// Objects that were read from a cache that keeps a part of them must not be written back as if they were whole. Who
+// holds such a copy cannot be told from who holds a whole one, so whether a write would change what some cache of the
+// kind drops is looked up on the server: at the version that the write is for, as at any other it is refused.
+
+// pruned are the transforms of the caches of a kind, each with the form that it is for.
+func (c *cluster) pruned(r *resource) []storeKey {
+	var found []storeKey
+	for _, s := range c.storesOf(r.gvk) {
+		if s.key.prune != nil {
+			found = append(found, s.key)
+		}
+	}
+	return found
+}
+
+// outcome is what a write makes of the content of an object in some form.
+type outcome func(content map[string]any, form form) (map[string]any, error)
+
+// rewrite is a write that was computed from an object that was read.
+type rewrite struct {
+	from    Object
+	options writeOptions
+	// anyVersion says that it is for whatever version there is, not for that of from alone.
+	anyVersion bool
+	// spelledOut says that it names what it changes, other than one that replaces the object.
+	spelledOut bool
+	becomes    outcome
+}
+
+// sparesPruned refuses a rewrite that would change what a cache of the kind drops. One that is spelled out may set
+// or remove a field of which the cache keeps nothing, unless it is a list, to which something may have been added.
+func (w *writer) sparesPruned(ctx context.Context, r *resource, q rewrite) error {
+	prunes, key := w.cluster.pruned(r), trc.KeyOf(q.from)
+	if len(prunes) == 0 || q.from.GetUID() == "" {
+		return nil
+	}
+	live, err := r.get(ctx, key)
+	if apierrors.IsNotFound(err) || err == nil && !q.anyVersion && live.GetResourceVersion() != q.from.GetResourceVersion() {
+		return nil // it will be refused, and looked at again for that
+	}
+	if err != nil {
+		return fmt.Errorf("framework: get %s: %w", r.describe(key), err)
+	}
+	for _, cache := range prunes {
+		where, err := w.lost(r, live, cache, q)
+		if err != nil {
+			return fmt.Errorf("framework: write %s: %w", r.describe(key), err)
+		}
+		if where != "" {
+			return fmt.Errorf("framework: write %s: it would change %s, which a cache does not keep (Transform %q): what was read there is no base for that; apply what is wanted, or read the object with Live or GetWhole and merge in what changes",
+				r.describe(key), where, cache.prune.label())
+		}
+	}
+	return nil
+}
+
+// lost returns the path of the first field that a rewrite of live would change and that a cache does not keep as it is.
+func (w *writer) lost(r *resource, live Object, cache storeKey, q rewrite) (string, error) {
+	whole, err := w.cluster.convert(live, cache.form, r.gvk)
+	if err != nil {
+		return "", err
+	}
+	before, err := contentOf(whole)
+	if err != nil {
+		return "", err
+	}
+	trc.Prune(whole, w.cluster.guardedPrune(cache.prune))
+	known, err := contentOf(whole)
+	if err != nil {
+		return "", err
+	}
+	after, err := q.becomes(runtime.DeepCopyJSON(before), cache.form)
+	if err != nil {
+		return "", err
+	}
+	for _, content := range []map[string]any{before, known, after} {
+		q.options.reduce(r, content)
+	}
+	return lostAt("", before, known, after, q.spelledOut), nil
+}
+
+// reduce leaves of content what a write can change.
+func (o *writeOptions) reduce(r *resource, content map[string]any) {
+	dropServerFields(content)
+	delete(content, "apiVersion")
+	delete(content, "kind")
+	switch {
+	case o.isStatus():
+		for field := range content {
+			if field != "status" {
+				delete(content, field)
+			}
+		}
+	case r.statusApart.Load():
+		delete(content, "status")
+	}
+}
+
+func lostAt(path string, whole, known, after map[string]any, spelledOut bool) string {
+	for field, value := range whole {
+		if reflect.DeepEqual(value, known[field]) || reflect.DeepEqual(value, after[field]) {
+			continue
+		}
+		at := path + "." + field
+		fields, isObject := value.(map[string]any)
+		if now, isStill := after[field].(map[string]any); isObject && isStill {
+			part, _ := known[field].(map[string]any)
+			if lost := lostAt(at, fields, part, now, spelledOut); lost != "" {
+				return lost
+			}
+			continue
+		}
+		if _, isList := after[field].([]any); !spelledOut || known[field] != nil || isList {
+			return at
+		}
+	}
+	return ""
+}
+
+// replacedBy is the outcome of a PUT.
+func (w *writer) replacedBy(r *resource, object Object) outcome {
+	return func(_ map[string]any, form form) (map[string]any, error) {
+		converted, err := w.cluster.convert(object, form, r.gvk)
+		if err != nil {
+			return nil, err
+		}
+		return contentOf(converted)
+	}
+}
+
+// patchedBy is the outcome of a patch. One that does not fit changes nothing: the server refuses it.
+func patchedBy(kind types.PatchType, patch []byte) outcome {
+	return func(content map[string]any, _ form) (map[string]any, error) {
+		before, err := json.Marshal(content)
+		if err != nil {
+			return nil, err
+		}
+		after, err := patched(before, kind, patch)
+		if err != nil {
+			return content, nil
+		}
+		var result map[string]any
+		err = json.Unmarshal(after, &result)
+		return result, err
+	}
+}
+
+func patched(document []byte, kind types.PatchType, patch []byte) ([]byte, error) {
+	if kind != types.JSONPatchType {
+		return jsonpatch.MergePatch(document, patch)
+	}
+	operations, err := jsonpatch.DecodePatch(patch)
+	if err != nil {
+		return nil, err
+	}
+	return operations.Apply(document)
+}

@@ -1,0 +1,106 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/sharding"
+
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// errUnsharded is what becomes of a shard selector that the API server ignores: without an error it would deliver
+// everything, and several instances would all work on all of it.
+var errUnsharded = errors.New("framework: the API server ignores the shard selector: it is alpha in Kubernetes 1.36, and served only with the feature gate ShardedListAndWatch")
+
+// shardRange is one range as the API server takes it.
+var shardRange = regexp.MustCompile(`^shardRange\(\s*(object\.metadata\.(?:uid|namespace))\s*,\s*'(0x[0-9a-f]{16})'\s*,\s*'(0x[0-9a-f]{16}|0x10000000000000000)'\s*\)$`)
+
+// parseShard reads a shard selector; an empty one selects everything.
+func parseShard(text string) (sharding.Selector, error) {
+	if text == "" {
+		return sharding.Everything(), nil
+	}
+	var ranges []sharding.ShardRangeRequirement
+	for _, one := range strings.Split(text, "||") {
+		parts := shardRange.FindStringSubmatch(strings.TrimSpace(one))
+		switch {
+		case parts == nil:
+			return nil, fmt.Errorf("ShardSelector %q: must be one or several, joined by ||, of shardRange(object.metadata.uid, 'START', 'END'), with 0x and 16 hexadecimal digits, or 0x10000000000000000 as the last END", text)
+		case !sharding.HexLess(parts[2], parts[3]):
+			return nil, fmt.Errorf("ShardSelector %q: %s is not before %s", text, parts[2], parts[3])
+		case len(ranges) > 0 && ranges[0].Key != parts[1]:
+			return nil, fmt.Errorf("ShardSelector %q: all ranges must be of one field, not of %s and %s", text, ranges[0].Key, parts[1])
+		}
+		ranges = append(ranges, sharding.ShardRangeRequirement{Key: parts[1], Start: parts[2], End: parts[3]})
+	}
+	return sharding.NewSelector(ranges...), nil
+}
+
+// inShard adds to what tells whether an object is visible whether it is in the shard.
+func inShard(shard sharding.Selector, visible func(trc.Object) bool) func(trc.Object) bool {
+	if shard.Empty() {
+		return visible
+	}
+	return func(o trc.Object) bool {
+		in, err := shard.Matches(o)
+		return err == nil && in && (visible == nil || visible(o))
+	}
+}
+
+// checkShard tells from a list whether the API server heeded the selector.
+func (l listWatch) checkShard(list runtime.Object) error {
+	if l.shard == "" {
+		return nil
+	}
+	switch list := list.(type) {
+	case interface{ GetShardInfo() *metav1.ShardInfo }:
+		if list.GetShardInfo() != nil {
+			return nil
+		}
+	case *unstructured.UnstructuredList:
+		if _, heeded, _ := unstructured.NestedFieldNoCopy(list.Object, "metadata", "shardInfo"); heeded {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w (%s)", errUnsharded, l.shard)
+}
+
+// probeShard asks for one object, as streamed lists and watches do not tell whether the selector was heeded.
+func (l listWatch) probeShard(ctx context.Context) error {
+	if l.shard == "" {
+		return nil
+	}
+	_, err := l.List(ctx, metav1.ListOptions{Limit: 1})
+	return err
+}
+
+// probeShards tells before anything starts that the API server ignores shard selectors. Any other failure is for
+// the caches to tell.
+func (c *controller[P]) probeShards(ctx context.Context) error {
+	probe := func(r *resource, shard string, namespaces []string) error {
+		l := listWatch{resource: r, shard: shard}
+		if r.namespaced {
+			l.namespace = append(watchedNamespaces(namespaces), "")[0]
+		}
+		if err := l.probeShard(ctx); errors.Is(err, errUnsharded) {
+			return err
+		}
+		return nil
+	}
+	if err := probe(c.resource, c.options.ShardSelector, c.options.Namespaces); err != nil {
+		return fmt.Errorf("framework: controller %q: %w", c.name, err)
+	}
+	for _, d := range c.secondaries {
+		if err := probe(d.resource, d.keeping.shard, d.namespaces); err != nil {
+			return fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err)
+		}
+	}
+	return nil
+}
