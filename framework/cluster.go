@@ -37,8 +37,11 @@ type cluster struct {
 	logger logr.Logger
 	at     string // where it is, empty for the operator's own
 	event  reporter
-	flying flight // the writes of all runs
-	office office // whether they may be sent
+	// others are all clusters of the operator, if there is more than one.
+	others func() []*cluster
+	// flying are the writes of all runs, and office tells whether they may be sent: both of the operator, for all its clusters.
+	flying *flight
+	office *office
 	ledger *trc.Ledger
 	memo   memo
 	lanes  lanes
@@ -67,7 +70,7 @@ type sharedStore struct {
 	*trc.Store
 	key      storeKey
 	resource *resource
-	at       string // of its cluster
+	of       *cluster
 	feeding  sync.Once
 
 	mu         sync.Mutex // guards below; a leaf
@@ -86,6 +89,7 @@ func newCluster(config *rest.Config, scheme *runtime.Scheme, logger logr.Logger)
 	}
 	return &cluster{
 		config: config, http: client, scheme: scheme, logger: logger,
+		flying: &flight{}, office: &office{},
 		codecs:    serializer.NewCodecFactory(scheme),
 		disco:     disco,
 		ledger:    trc.NewLedger(0),
@@ -113,7 +117,7 @@ func (c *cluster) resourceIn(ctx context.Context, form form, gvk schema.GroupVer
 	if err != nil {
 		return nil, fmt.Errorf("framework: %s: %w; is its CustomResourceDefinition installed?", gvk, err)
 	}
-	r := &resource{gvk: gvk, form: form, name: served.Name, namespaced: served.Namespaced, echoes: &echoes{}, statusApart: &atomic.Bool{}}
+	r := &resource{gvk: gvk, form: form, place: c.place(), name: served.Name, namespaced: served.Namespaced, echoes: &echoes{}, statusApart: &atomic.Bool{}}
 	r.statusApart.Store(statusApart)
 	if err := c.constructors(r); err != nil {
 		return nil, err
@@ -232,7 +236,7 @@ func (c *cluster) storeOf(r *resource, w watching) (*sharedStore, error) {
 	if shared := c.stores[key]; shared != nil {
 		return shared, nil
 	}
-	shared := &sharedStore{key: key, resource: r, at: c.at, namespaces: namespaces}
+	shared := &sharedStore{key: key, resource: r, of: c, namespaces: namespaces}
 	shared.Store = trc.NewStore(trc.Options{
 		Name: r.name, Visible: selects(selector, field), StaleAfter: c.staleAfter,
 		OnIncomparable: func(version string) { c.incomparable(shared, version) },
@@ -293,6 +297,11 @@ func (c *cluster) allStores() []*sharedStore {
 }
 
 func (s *sharedStore) describe() string {
+	return s.what() + s.of.place()
+}
+
+// what is describe without the cluster.
+func (s *sharedStore) what() string {
 	d := s.key.gvk.String()
 	if namespaces := strings.Join(s.watching(), ","); namespaces != "" {
 		d += " in " + namespaces
@@ -302,9 +311,6 @@ func (s *sharedStore) describe() string {
 	}
 	if s.key.fields != "" {
 		d += " where " + s.key.fields
-	}
-	if s.at != "" {
-		d += " at " + s.at
 	}
 	return d
 }

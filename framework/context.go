@@ -158,7 +158,7 @@ func (c *Context[P]) informer(secondary SecondarySource) (*eventsource.Informer,
 	}
 	source := c.controller.informers[secondary]
 	if source == nil {
-		return nil, fmt.Errorf("framework: %T is not among ControllerOptions.Secondaries of controller %q", secondary, c.controller.name)
+		return nil, c.controller.unknownSecondary(secondary)
 	}
 	return source, nil
 }

@@ -224,7 +224,7 @@ func (c *controller[P]) informerFor(d secondaryDescription, w watching) (*events
 		d.mapper = eventsource.OwnedBy(c.gvk.GroupKind(), !c.resource.namespaced)
 	}
 	return eventsource.NewInformer(store.Store, eventsource.InformerOptions{
-		Name: d.name, Index: c.name + "/" + d.name, Unindexed: d.refers != nil, Kind: d.gvk.Kind,
+		Name: d.name, Index: c.name + "/" + d.name, Unindexed: d.refers != nil, Kind: d.gvk.Kind, Cluster: d.cluster.at,
 		Map: c.guardedMapper(d.name, d.mapper), Filter: c.guardedFilter(d.name, d.filter),
 	}), nil
 }

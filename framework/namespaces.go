@@ -78,7 +78,7 @@ func (op *Operator) removeNamespaces(s *sharedStore, now, removed []string) {
 		keys := s.Keys(namespace)
 		s.RemoveWatch(namespace)
 		for _, key := range keys { // nothing else will tell
-			op.cluster.memo.drop(s.resource.gvk, key)
+			s.of.memo.drop(s.resource.gvk, key)
 		}
 	}
 	s.mu.Lock()

@@ -156,7 +156,7 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	}
 	cluster.staleAfter = options.StaleAfter
 	op := &Operator{options: options, cluster: cluster, logger: options.Logger}
-	cluster.event = op.event
+	cluster.event, cluster.others = op.event, op.severalClusters
 	if options.LeaderElection.Mode == Always {
 		op.election, err = newElection(cluster, options.LeaderElection, options.Logger)
 	}

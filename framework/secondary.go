@@ -34,10 +34,10 @@ type Secondary[S Object] struct {
 	// FieldSelector restricts it further, in kubectl's syntax: by metadata.name, metadata.namespace and what else
 	// the kind offers. Default: everything.
 	FieldSelector string
-	// Cluster is another cluster that they are read from, with the operator's scheme. Default: the operator's. They can
-	// only be read: what a [Context] writes goes to the operator's cluster. As owner references do not reach beyond a
-	// cluster, set Map or use [Referred]. Secondaries that share the pointer share connections and caches; what it points
-	// to must not be changed.
+	// Cluster is another cluster that they are in, with the operator's scheme. Default: the operator's. What is to be
+	// written there goes through [Secondary.In]; what a [Context] writes goes to the operator's. As owner references do
+	// not reach beyond a cluster, set Map or use [Referred]. Secondaries that share the pointer share connections and
+	// caches; what it points to must not be changed.
 	Cluster *rest.Config
 	// Map tells the primaries of a secondary. Default: its owners of the primary's group and kind. It
 	// must be pure: it is asked for the old and the new state of each change, and to keep the index of
@@ -68,6 +68,8 @@ type Lookup interface {
 	references(secondary SecondarySource) (keys []trc.Key, known bool)
 	// noteReads notes for the record what was read.
 	noteReads(store *trc.Store, read ...trc.Object)
+	// writerOf is what writes to the cluster of a Secondary go through.
+	writerOf(secondary SecondarySource) *writer
 }
 
 // Get returns the one secondary of the primary, or nil if there is none. More than one is an error
