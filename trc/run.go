@@ -72,17 +72,29 @@ func (s *Store) feed(ctx context.Context, feeds []func()) {
 func (w *Watch) run(ctx context.Context, name string, from Watched) {
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			w.doing.begin(Listing)
+			ctx, _, release := w.answering(ctx)
+			defer release()
 			list, err := from.From.List(ctx, options)
+			err = unanswered(ctx, err)
 			w.setErr(err)
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			if options.SendInitialEvents != nil && *options.SendInitialEvents {
+				w.doing.begin(Listing)
+			}
+			ctx, answered, release := w.answering(ctx)
 			events, err := from.From.Watch(ctx, options)
+			answered()
+			err = unanswered(ctx, err)
 			w.setErr(err)
 			if err != nil {
+				release()
 				return events, err
 			}
-			return w.guard(events), nil
+			w.doing.begin(Watching)
+			return w.guard(events, func() { release(); w.doing.end() }), nil
 		},
 	}
 	var expected any
@@ -116,4 +128,5 @@ func (w *Watch) lastErr() error {
 
 func (w *Watch) setErr(err error) {
 	w.err.Store(&err)
+	w.noteErr(err)
 }
