@@ -121,6 +121,7 @@ type runner interface {
 	history(primary types.NamespacedName) []timeline.Record
 	queued() int
 	occupies(o *Occupancy)
+	health() []SourceHealth
 }
 
 // NewOperator returns an operator for the API server that config points at. It makes no request.
