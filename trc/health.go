@@ -71,17 +71,46 @@ type doing struct {
 	event, bookmark, list atomic.Int64
 	failed                atomic.Int64
 	failures, inRow       atomic.Int32
+	barren                atomic.Int32 // watches in a row that ended as soon as they had begun
 }
+
+// Watches that end within shortWatch and bring nothing are no life; barrenLimit of them in a row are a failure.
+const (
+	shortWatch  = time.Second
+	barrenLimit = 3
+)
 
 func (d *doing) begin(state WatchState) { d.state.Store(int32(state)) }
 
-// end notes that a watch has ended, unless something else has begun since.
-func (d *doing) end() { d.state.CompareAndSwap(int32(Watching), int32(Waiting)) }
+// end notes that a watch has ended that began at a time, unless something else has begun since.
+func (w *Watch) end(begun time.Time) {
+	d := &w.doing
+	d.state.CompareAndSwap(int32(Watching), int32(Waiting))
+	if time.Since(begun) >= shortWatch || w.heard.Load() > int64(begun.Sub(w.store.born)) {
+		d.barren.Store(0)
+		return
+	}
+	if n := d.barren.Add(1); n >= barrenLimit {
+		d.failures.Add(1)
+		d.inRow.Add(1)
+		d.failed.Store(int64(time.Since(w.store.born)))
+	}
+}
+
+// barrenErr is what is wrong with watches that end at once, nil if they do not.
+func (w *Watch) barrenErr() error {
+	if n := w.doing.barren.Load(); n >= barrenLimit {
+		return fmt.Errorf("trc: the last %d watches ended as soon as they had begun", n)
+	}
+	return nil
+}
 
 // noteErr counts failures.
 func (w *Watch) noteErr(err error) {
 	if err == nil {
-		w.doing.inRow.Store(0)
+		if w.doing.barren.Load() < barrenLimit {
+			w.doing.inRow.Store(0)
+		}
 		return
 	}
 	w.doing.begin(Waiting)

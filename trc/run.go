@@ -1,6 +1,7 @@
 package trc
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -94,7 +95,8 @@ func (w *Watch) run(ctx context.Context, name string, from Watched) {
 				return events, err
 			}
 			w.doing.begin(Watching)
-			return w.guard(events, func() { release(); w.doing.end() }), nil
+			begun := time.Now()
+			return w.guard(events, sync.OnceFunc(func() { release(); w.end(begun) })), nil
 		},
 	}
 	var expected any
@@ -121,7 +123,7 @@ func (s *Store) Err() error {
 
 func (w *Watch) lastErr() error {
 	if err := w.err.Load(); err != nil {
-		return *err
+		return cmp.Or(*err, w.barrenErr())
 	}
 	return nil
 }

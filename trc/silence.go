@@ -60,6 +60,10 @@ func (w *Watch) hear(kind *atomic.Int64) {
 	now := int64(time.Since(w.store.born))
 	w.heard.Store(now)
 	kind.Store(now)
+	if kind != &w.doing.list && w.doing.barren.Load() != 0 {
+		w.doing.barren.Store(0)
+		w.doing.inRow.Store(0)
+	}
 }
 
 // errUnanswered is a request of which nothing was heard, as through a connection that is dead though nobody has said so.
