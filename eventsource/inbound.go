@@ -29,8 +29,9 @@ type InboundOptions[V any] struct {
 // the start too: then the primaries are due at the start.
 type Inbound[V any] struct {
 	*Values[V]
-	options InboundOptions[V]
-	synced  chan struct{}
+	options  InboundOptions[V]
+	synced   chan struct{}
+	attempts attempts
 
 	mu    sync.Mutex // guards below; a leaf
 	sink  Sink       // while it runs
@@ -117,11 +118,12 @@ func (i *Inbound[V]) Fetched(ctx context.Context, primary trc.Key) ([]V, error) 
 	if values := i.Of(primary); len(values) > 0 || i.options.Fetch == nil || i.known(primary) {
 		return values, nil
 	}
-	fetch := i.begin(primary)
+	fetch, ended := i.begin(primary), i.attempts.begin()
 	fresh, err := guarded(ctx, i.options.Timeout, func(ctx context.Context) (map[string]V, error) {
 		values, err := i.options.Fetch(ctx, primary)
 		return i.byID(values), err
 	})
+	ended(err)
 	i.end(fetch, primary, fresh, err)
 	if err != nil {
 		err = fmt.Errorf("eventsource: fetch from %q for %s: %w", i.options.Name, primary, err)

@@ -17,6 +17,8 @@ type InformerOptions struct {
 	Unindexed bool
 	// Kind of the secondaries, for causes; required.
 	Kind string
+	// Cluster is where they are, for causes; empty for the operator's own cluster.
+	Cluster string
 	// Map tells the primaries of a secondary, required.
 	Map Mapper
 	// Indexes are further ones, for [Informer.ByIndex]: names to what tells an object's values, which must be pure. Their names in
@@ -126,6 +128,7 @@ func (i *Informer) handle(t trc.Transition, sink Sink) {
 		return
 	}
 	cause := CauseOf(i.store, i.options.Name, i.options.Kind, t)
+	cause.Cluster = i.options.Cluster
 	offered := map[trc.Key]bool{}
 	offer := func(o trc.Object) {
 		if o == nil {

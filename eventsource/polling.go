@@ -33,10 +33,11 @@ type PollingOptions[V any] struct {
 // panics, changes nothing; [Polling.Err] says so until one succeeds.
 type Polling[V any] struct {
 	*Values[V]
-	options PollingOptions[V]
-	synced  chan struct{}
-	once    sync.Once
-	failure atomic.Pointer[error]
+	options  PollingOptions[V]
+	synced   chan struct{}
+	once     sync.Once
+	failure  atomic.Pointer[error]
+	attempts attempts
 }
 
 var _ Source = (*Polling[int])(nil)
@@ -82,7 +83,7 @@ func (p *Polling[V]) Err() error {
 	if failure := p.failure.Load(); failure != nil {
 		return *failure
 	}
-	return nil
+	return overdueErr(p.options.Name, p.attempts.health(p.options.Timeout))
 }
 
 // Start begins with a poll.
@@ -96,17 +97,24 @@ func (p *Polling[V]) Start(sink Sink) (stop func(), err error) {
 func (p *Polling[V]) poll(ctx context.Context, sink Sink) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	for failures, initial := 0, true; ; timer.Reset(periodAfter(p.options.Period, failures)) {
+	defer p.attempts.stop()
+	again := func(failures int) {
+		wait := periodAfter(p.options.Period, failures)
+		p.attempts.next(wait)
+		timer.Reset(wait)
+	}
+	for failures, initial := 0, true; ; again(failures) {
 		select {
 		case <-ctx.Done():
 			return
 		case <-timer.C:
 		}
-		fetch := p.beginAll()
+		fetch, ended := p.beginAll(), p.attempts.begin()
 		all, err := guarded(ctx, p.options.Timeout, p.fetch)
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}
+		ended(err)
 		changes := p.endAll(fetch, all, err)
 		if err != nil {
 			failures++

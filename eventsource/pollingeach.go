@@ -44,8 +44,9 @@ type Fetched[V any] struct {
 type PollingEach[P trc.Object, V any] struct {
 	*Values[V]
 	rounds[P]
-	options PollingEachOptions[P, V]
-	synced  chan struct{}
+	options  PollingEachOptions[P, V]
+	synced   chan struct{}
+	attempts attempts
 
 	failed sync.Mutex // guards below; a leaf
 	// failures counts those in a row of the primaries whose last poll failed.
@@ -99,7 +100,7 @@ func (p *PollingEach[P, V]) Err() error {
 	p.failed.Lock()
 	defer p.failed.Unlock()
 	if len(p.failures) == 0 {
-		return nil
+		return overdueErr(p.options.Name, p.attempts.health(p.options.Timeout))
 	}
 	return fmt.Errorf("eventsource: poll %q: %d primaries fail, the last of them %w", p.options.Name, len(p.failures), p.last)
 }
@@ -149,13 +150,14 @@ func (p *PollingEach[P, V]) poll(ctx context.Context, primary P) (next time.Dura
 
 func (p *PollingEach[P, V]) ask(ctx context.Context, primary P) (next time.Duration, changes []change[V], err error) {
 	key := trc.KeyOf(primary)
-	fetch := p.begin(key)
+	fetch, ended := p.begin(key), p.attempts.begin()
 	var fresh map[string]V
 	next, err = guarded(ctx, p.options.Timeout, func(ctx context.Context) (time.Duration, error) {
 		fetched, err := p.options.Fetch(ctx, primary)
 		fresh = p.byID(fetched.Values)
 		return fetched.Next, err
 	})
+	ended(err)
 	return next, p.end(fetch, key, fresh, err), err
 }
 

@@ -41,6 +41,7 @@ type adder interface {
 	tell(source eventsource.Source, t trc.Transition)
 	sourceFails(source string, err error)
 	isGone(primary trc.Key) bool
+	unknownSecondary(secondary SecondarySource) error
 }
 
 // visit is what a run has to do with additions.
@@ -231,8 +232,7 @@ func (s *addedSources) read(secondary SecondarySource, by visitor) (*opened, err
 	case err != nil:
 		return nil, err
 	case a == nil:
-		return nil, fmt.Errorf("framework: controller %q does not read this %T: it is not among ControllerOptions.Secondaries, and was not added, or was removed",
-			s.of.controllerName(), secondary)
+		return nil, s.of.unknownSecondary(secondary)
 	case o == nil:
 		why := s.problem(a)
 		if why == nil { // since then it may be read

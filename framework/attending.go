@@ -224,6 +224,16 @@ func (s *addedSources) problem(a *addition) error {
 	return cmp.Or(filling.Err(), errUnfilled)
 }
 
+// storeFor is the cache of secondaries, nil before it is set up.
+func (s *addedSources) storeFor(a *addition) *sharedStore {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if a.opened != nil {
+		return a.opened.store
+	}
+	return a.filling
+}
+
 // tellWatchers tells the sources among the additions of a primary that nothing else tells of.
 func (s *addedSources) tellWatchers(t trc.Transition) {
 	for _, a := range s.now() {

@@ -37,8 +37,11 @@ type cluster struct {
 	logger logr.Logger
 	at     string // where it is, empty for the operator's own
 	event  reporter
-	flying flight // the writes of all runs
-	office office // whether they may be sent
+	// others are all clusters of the operator, if there is more than one.
+	others func() []*cluster
+	// flying are the writes of all runs, and office tells whether they may be sent: both of the operator, for all its clusters.
+	flying *flight
+	office *office
 	ledger *trc.Ledger
 	memo   memo
 	lanes  lanes
@@ -69,7 +72,6 @@ type sharedStore struct {
 	key      storeKey
 	resource *resource
 	cluster  *cluster
-	at       string // of its cluster
 	feeding  sync.Once
 	fed      sync.WaitGroup // what feeds it
 	users    int            // who read it; guarded by the cluster's mutex
@@ -91,6 +93,7 @@ func newCluster(config *rest.Config, scheme *runtime.Scheme, logger logr.Logger)
 	}
 	return &cluster{
 		config: config, http: client, scheme: scheme, logger: logger,
+		flying: &flight{}, office: &office{},
 		codecs:    serializer.NewCodecFactory(scheme),
 		disco:     disco,
 		ledger:    trc.NewLedger(0),
@@ -118,7 +121,7 @@ func (c *cluster) resourceIn(ctx context.Context, form form, gvk schema.GroupVer
 	if err != nil {
 		return nil, fmt.Errorf("framework: %s: %w; is its CustomResourceDefinition installed?", gvk, err)
 	}
-	r := &resource{gvk: gvk, form: form, name: served.Name, namespaced: served.Namespaced, echoes: &echoes{}, statusApart: &atomic.Bool{}}
+	r := &resource{gvk: gvk, form: form, place: c.place(), name: served.Name, namespaced: served.Namespaced, echoes: &echoes{}, statusApart: &atomic.Bool{}}
 	r.statusApart.Store(statusApart)
 	if err := c.constructors(r); err != nil {
 		return nil, err
@@ -245,7 +248,7 @@ func (c *cluster) storeOf(r *resource, w watching) (*sharedStore, error) {
 		shared.users++
 		return shared, nil
 	}
-	shared := &sharedStore{key: key, resource: r, cluster: c, at: c.at, users: 1, namespaces: namespaces}
+	shared := &sharedStore{key: key, resource: r, cluster: c, users: 1, namespaces: namespaces}
 	shared.Store = trc.NewStore(trc.Options{
 		Name: r.name, Visible: inShard(shard, selects(selector, field)), StaleAfter: c.staleAfter,
 		Transform: c.guardedPrune(w.prune), KeepWhole: w.whole,
@@ -307,6 +310,11 @@ func (c *cluster) allStores() []*sharedStore {
 }
 
 func (s *sharedStore) describe() string {
+	return s.what() + s.cluster.place()
+}
+
+// what is describe without the cluster.
+func (s *sharedStore) what() string {
 	d := s.key.gvk.String()
 	if namespaces := strings.Join(s.watching(), ","); namespaces != "" {
 		d += " in " + namespaces
@@ -318,8 +326,5 @@ func (s *sharedStore) describe() string {
 		d += " where " + s.key.fields
 	}
 	d += s.key.keeping.describe()
-	if s.at != "" {
-		d += " at " + s.at
-	}
 	return d
 }

@@ -268,7 +268,7 @@ func (c *controller[P]) open(d secondaryDescription, index string) (*opened, err
 		return nil, err
 	}
 	found.informer = eventsource.NewInformer(store.Store, eventsource.InformerOptions{
-		Name: d.name, Index: index, Unindexed: d.refers != nil, Kind: d.gvk.Kind,
+		Name: d.name, Index: index, Unindexed: d.refers != nil, Kind: d.gvk.Kind, Cluster: d.cluster.at,
 		Map: c.guardedMapper(d.name, d.mapper), Filter: c.guardedFilter(d.name, d.filter),
 		Indexes: c.indexesOf(d),
 	})

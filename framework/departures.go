@@ -202,7 +202,7 @@ func (c *controller[P]) primaryGone(t trc.Transition) {
 // leaveToLeader forgets, while standing by, the departures that the leader has run for: those from so long ago that
 // another instance would lead by now, had it ended before.
 func (c *controller[P]) leaveToLeader() {
-	office := &c.operator.cluster.office
+	office := c.operator.cluster.office
 	if !office.contested || office.current() != nil {
 		return
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/evenkeel/evenkeel/timeline"
+	"github.com/evenkeel/evenkeel/trc"
 )
 
 // begin refuses a write once the run has ended, and while another instance leads. The context of its requests
@@ -21,7 +22,7 @@ func (w *writer) begin(ctx context.Context) (_ context.Context, done func(), err
 		down()
 		return nil, nil, ErrStandby
 	}
-	ctx, downOfRun, ok := w.flying.board(ctx)
+	ctx, downOfRun, ok := w.ofHome().flying.board(ctx)
 	if !ok {
 		downOfTerm()
 		down()
@@ -33,7 +34,7 @@ func (w *writer) begin(ctx context.Context) (_ context.Context, done func(), err
 // check returns what begin would refuse a write for, nil if nothing: for those that turn out to need no request.
 func (w *writer) check() error {
 	switch {
-	case w.cluster.flying.isOver() || w.flying.isOver():
+	case w.cluster.flying.isOver() || w.ofHome().flying.isOver():
 		return ErrRunEnded
 	case w.inRun() && w.deposed() || !w.cluster.office.may():
 		return ErrStandby
@@ -49,12 +50,16 @@ func (w *writer) end() []timeline.Request {
 	return slices.Clip(w.requests)
 }
 
-// writtenStores are the caches that answers were laid over.
+// writtenStores are the caches that answers were laid over, in whatever cluster.
 func (w *writer) writtenStores() (stores []*sharedStore) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
+	far := w.far
 	for gvk := range w.written {
 		stores = append(stores, w.cluster.storesOf(gvk)...)
+	}
+	w.mu.Unlock()
+	for _, other := range far {
+		stores = append(stores, other.writtenStores()...)
 	}
 	return stores
 }
@@ -77,21 +82,31 @@ func (w *writer) tellAll(ctx context.Context) {
 
 // closing is what to call once the causes that arrived during the run are decided: nothing, if nothing is proven.
 func (w *writer) closing() func() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if w.page == nil {
+	if len(w.pages()) == 0 {
 		return nil
 	}
 	return w.close
 }
 
+// pages take the proven writes, one for each cluster where there are any.
+func (w *writer) pages() (pages []*trc.Page) {
+	w.mu.Lock()
+	far := w.far
+	if w.page != nil {
+		pages = append(pages, w.page)
+	}
+	w.mu.Unlock()
+	for _, other := range far {
+		pages = append(pages, other.pages()...)
+	}
+	return pages
+}
+
 // close forgets what the server has proven, once what is on its way to the scheduler has arrived: until
 // then it explains it.
 func (w *writer) close() {
-	w.mu.Lock()
-	page := w.page
-	w.mu.Unlock()
-	if page == nil {
+	pages := w.pages()
+	if len(pages) == 0 {
 		return
 	}
 	stores := w.writtenStores()
@@ -99,7 +114,9 @@ func (w *writer) close() {
 	left.Store(int32(len(stores)) + 1)
 	done := func() {
 		if left.Add(-1) == 0 {
-			page.Close()
+			for _, page := range pages {
+				page.Close()
+			}
 		}
 	}
 	for _, s := range stores {

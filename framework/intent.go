@@ -178,6 +178,9 @@ func overlay(target, intent map[string]any) {
 
 // ownerReference refers to the primary of the run as the controller of a secondary.
 func (w *writer) ownerReference(r *resource, key trc.Key) (metav1.OwnerReference, error) {
+	if w.home != nil {
+		return metav1.OwnerReference{}, fmt.Errorf("framework: %s: OwnedByPrimary: owner references do not reach into other clusters, which would delete the secondary at once; map it with Secondary.Map instead", r.describe(key))
+	}
 	if w.owner == nil {
 		return metav1.OwnerReference{}, fmt.Errorf("framework: %s: OwnedByPrimary outside of a run", r.describe(key))
 	}

@@ -52,7 +52,7 @@ func newElection(c *cluster, o LeaderElection, logger logr.Logger) (*election, e
 	}
 	c.office.contested = true
 	return &election{
-		options: o, office: &c.office, client: leases,
+		options: o, office: c.office, client: leases,
 		logger: logger.WithValues("lease", o.Namespace+"/"+o.Name, "identity", o.Identity),
 	}, nil
 }

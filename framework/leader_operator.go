@@ -31,7 +31,7 @@ func (op *Operator) elect(ctx context.Context, stop func(), controllers []runner
 	}
 	op.pause(controllers)
 	op.election.begin = func(ctx context.Context) {
-		op.cluster.catchUp(ctx, op.options.LeaderElection.RenewDeadline, op.options.LeaderElection.RetryPeriod)
+		op.catchUp(ctx)
 		if !op.cluster.office.may() || ctx.Err() != nil {
 			return // the lease was lost meanwhile, by the clock at least
 		}
@@ -43,7 +43,9 @@ func (op *Operator) elect(ctx context.Context, stop func(), controllers []runner
 	op.election.finish = func() {
 		op.pause(controllers)
 		// Others apply by the same field managers from now on: what was confirmed says nothing of theirs.
-		op.cluster.memo.forget()
+		for _, c := range op.clusters() {
+			c.memo.forget()
+		}
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)

@@ -18,6 +18,7 @@ func (c *controller[P]) keepsRecords() bool {
 
 // noteRequest notes a request for the run's record, and returns its place there, from 1.
 func (w *writer) noteRequest(q write) int {
+	w = w.ofHome()
 	if !w.noting {
 		return 0
 	}
@@ -39,6 +40,7 @@ func (w *writer) noteProof(got answer, proof trc.Proof) {
 	case proof.Base == got.GetResourceVersion():
 		what = timeline.Unchanged
 	}
+	w = w.ofHome()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.requests[got.noted-1].Proof = what

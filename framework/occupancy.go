@@ -55,8 +55,12 @@ type Occupancy struct {
 
 // Occupancy returns what the operator holds now. It suits metrics.
 func (op *Operator) Occupancy() Occupancy {
-	o := Occupancy{Confirmed: op.cluster.memo.len(), Applying: op.cluster.lanes.len(), Echoes: op.cluster.expectedEchoes()}
-	o.Edges, o.Forgotten = op.cluster.ledger.Len()
+	var o Occupancy
+	for _, c := range op.clusters() {
+		edges, forgotten := c.ledger.Len()
+		o.Edges, o.Forgotten = o.Edges+edges, o.Forgotten+forgotten
+		o.Confirmed, o.Applying, o.Echoes = o.Confirmed+c.memo.len(), o.Applying+c.lanes.len(), o.Echoes+c.expectedEchoes()
+	}
 	for _, s := range op.allStores() {
 		o.Caches = append(o.Caches, CacheState{Cache: s.describe(), Objects: s.Len(), Ahead: s.Ahead(), Whole: s.WholeKept(), SetAside: len(s.AllSetAside()), Comparable: s.Comparable(), Err: s.Err()})
 	}

@@ -77,11 +77,11 @@ func (c *controller[P]) needsRun(key trc.Key, cause timeline.Cause) bool {
 	if step, ok := cause.(timeline.Resource); ok && step.Action == timeline.Added && c.isOf(key, step) {
 		return true
 	}
-	return !eventsource.Own(c.operator.cluster.ledger, c.ledgerWriter(key), cause)
+	return !eventsource.Own(c.operator.ledgerOf(cause), c.ledgerWriter(key), cause)
 }
 
 // isOf tells the steps of a primary itself from those of its secondaries: a source of these may have the name of
 // the controller, as both are named after their kind.
 func (c *controller[P]) isOf(key trc.Key, step timeline.Resource) bool {
-	return step.Source == c.name && step.Kind == c.gvk.Kind && step.Namespace == key.Namespace && step.Name == key.Name
+	return step.Cluster == "" && step.Source == c.name && step.Kind == c.gvk.Kind && step.Namespace == key.Namespace && step.Name == key.Name
 }

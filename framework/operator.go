@@ -128,6 +128,7 @@ type runner interface {
 	history(primary types.NamespacedName) []timeline.Record
 	queued() int
 	occupies(o *Occupancy)
+	health() []SourceHealth
 }
 
 // NewOperator returns an operator for the API server that config points at. It makes no request.
@@ -163,7 +164,7 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	}
 	cluster.staleAfter = options.StaleAfter
 	op := &Operator{options: options, cluster: cluster, logger: options.Logger, scope: &scope{namespaces: slices.Clone(options.Namespaces)}}
-	cluster.event = op.event
+	cluster.event, cluster.others = op.event, op.severalClusters
 	if options.LeaderElection.Mode == Always {
 		op.election, err = newElection(cluster, options.LeaderElection, options.Logger)
 	}

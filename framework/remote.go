@@ -1,17 +1,26 @@
 package framework
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/evenkeel/evenkeel/timeline"
+	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Other clusters are only read from: what there is to write, and to tell of as events, is about this one.
+// Other clusters have caches, a ledger, a memo and lanes of their own: UIDs and versions of one say nothing of another.
+// When writes end, and who may write, is the operator's matter in all of them. Kubernetes events are only published in
+// the operator's own.
 
-// clusterAt is the cluster that secondaries with a configuration of their own are read from; nil is the operator's.
-// All with one configuration share it.
+// clusterAt is the cluster of secondaries with a configuration of their own; nil is the operator's. All with one
+// configuration share it.
 func (op *Operator) clusterAt(config *rest.Config) (*cluster, error) {
 	if config == nil {
 		return op.cluster, nil
@@ -25,7 +34,8 @@ func (op *Operator) clusterAt(config *rest.Config) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	remote.at, remote.staleAfter = config.Host, op.options.StaleAfter
+	remote.at, remote.staleAfter = op.nameLocked(config.Host), op.options.StaleAfter
+	remote.flying, remote.office, remote.others = op.cluster.flying, op.cluster.office, op.severalClusters
 	remote.event = func(schema.GroupVersionKind, Object, EventKind, string, string, string, ...any) {}
 	if op.remotes == nil {
 		op.remotes = map[*rest.Config]*cluster{}
@@ -34,18 +44,192 @@ func (op *Operator) clusterAt(config *rest.Config) (*cluster, error) {
 	return remote, nil
 }
 
-// allStores returns the stores of all clusters, in a stable order.
-func (op *Operator) allStores() []*sharedStore {
+// nameLocked is a name that no other cluster has: causes tell clusters apart by it.
+func (op *Operator) nameLocked(host string) string {
+	name := host
+	for n := 2; ; n++ {
+		taken := false
+		for _, other := range op.remotes {
+			taken = taken || other.at == name
+		}
+		if !taken {
+			return name
+		}
+		name = fmt.Sprintf("%s (%d)", host, n)
+	}
+}
+
+// clusters are all, the operator's own first, then by name.
+func (op *Operator) clusters() []*cluster {
 	op.mu.Lock()
+	defer op.mu.Unlock()
 	clusters := []*cluster{op.cluster}
 	for _, remote := range op.remotes {
 		clusters = append(clusters, remote)
 	}
+	slices.SortFunc(clusters[1:], func(a, b *cluster) int { return strings.Compare(a.at, b.at) })
+	return clusters
+}
+
+// severalClusters are all clusters if there is more than one.
+func (op *Operator) severalClusters() []*cluster {
+	op.mu.Lock()
+	several := len(op.remotes) > 0
 	op.mu.Unlock()
-	slices.SortStableFunc(clusters[1:], func(a, b *cluster) int { return strings.Compare(a.at, b.at) })
+	if !several {
+		return nil
+	}
+	return op.clusters()
+}
+
+// place is what descriptions add for what is in another cluster.
+func (c *cluster) place() string {
+	if c.at == "" {
+		return ""
+	}
+	return " at " + c.at
+}
+
+// ledgerOf is the ledger of the cluster that a cause tells of.
+func (op *Operator) ledgerOf(cause timeline.Cause) *trc.Ledger {
+	if step, ok := cause.(timeline.Resource); ok && step.Cluster != "" {
+		for _, c := range op.clusters() {
+			if c.at == step.Cluster {
+				return c.ledger
+			}
+		}
+	}
+	return op.cluster.ledger
+}
+
+// allStores returns the stores of all clusters, in a stable order.
+func (op *Operator) allStores() []*sharedStore {
 	var all []*sharedStore
-	for _, c := range clusters {
+	for _, c := range op.clusters() {
 		all = append(all, c.allStores()...)
 	}
 	return all
+}
+
+// catchUp brings the caches of all clusters up to what is there now.
+func (op *Operator) catchUp(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, c := range op.clusters() {
+		all.Go(func() { c.catchUp(ctx, op.options.LeaderElection.RenewDeadline, op.options.LeaderElection.RetryPeriod) })
+	}
+	all.Wait()
+}
+
+// In returns what a run writes to the cluster of the secondaries through, which is [Secondary.Cluster]; for those of the
+// operator's own cluster that is c. All that is said of [Writes] holds there: what is answered is readable at
+// once, what is proven does not trigger the run's primary, and nothing is written once the run has ended or the lease is
+// lost.
+//
+//	_, err := framework.Apply(ctx, r.remote.In(c), desired)
+//
+// It is for objects of any kind in that cluster. An object that was read from one cluster is refused for another. Owner
+// references do not reach beyond a cluster: set [Secondary.Map], and delete in Cleanup what is written there.
+func (s *Secondary[S]) In(c Lookup) Writes { return c.writerOf(s) }
+
+// Live reads one of the secondaries from the API server of its cluster, consistently, past all caches: one request. As with
+// the function [Live], one that does not exist is an error that apierrors.IsNotFound recognises.
+func (s *Secondary[S]) Live(ctx context.Context, c Lookup, namespace, name string) (S, error) {
+	var none S
+	if _, err := c.informer(s); err != nil {
+		return none, err
+	}
+	in, sample, key := c.writerOf(s).cluster, newObject[S](), trc.Key{Namespace: namespace, Name: name}
+	if formOf(sample) != typedForm {
+		sample.GetObjectKind().SetGroupVersionKind(s.GroupVersionKind)
+	}
+	gvk, err := gvkOf(in.scheme, sample)
+	if err != nil {
+		return none, err
+	}
+	r, err := in.resourceOf(ctx, sample, gvk)
+	if err == nil {
+		err = r.checkScope(key)
+	}
+	if err != nil {
+		return none, err
+	}
+	o, err := r.get(ctx, key)
+	if err != nil {
+		return none, fmt.Errorf("framework: get %s: %w", r.describe(key), err)
+	}
+	return o.(S), nil
+}
+
+// WriterAt is [Operator.Writer] for another cluster: the one that registered secondaries name in [Secondary.Cluster].
+func (op *Operator) WriterAt(cluster *rest.Config, fieldManager string) Writes {
+	home := op.Writer(fieldManager).writer()
+	op.mu.Lock()
+	at := op.remotes[cluster]
+	op.mu.Unlock()
+	if at == nil {
+		return &writer{manner: home.manner, wrong: fmt.Errorf("framework: WriterAt: no registered secondary has that Cluster")}
+	}
+	manner := *home.manner
+	manner.cluster = at
+	return &writer{manner: &manner}
+}
+
+func (c *Context[P]) writerOf(secondary SecondarySource) *writer {
+	for _, d := range c.registered() {
+		if d.source == secondary {
+			return c.write.in(d.cluster)
+		}
+	}
+	return &writer{manner: c.write.manner, wrong: c.controller.unknownSecondary(secondary)}
+}
+
+func (c *controller[P]) unknownSecondary(secondary SecondarySource) error {
+	return fmt.Errorf("framework: controller %q does not read this %T: it is not among ControllerOptions.Secondaries, and was not added, or was removed", c.name, secondary)
+}
+
+// in is what the run writes to a cluster through.
+func (w *writer) in(c *cluster) *writer {
+	if c == w.cluster {
+		return w
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, far := range w.far {
+		if far.cluster == c {
+			return far
+		}
+	}
+	// No kind is the primary's there.
+	far := &writer{manner: &manner{cluster: c, fieldManager: w.fieldManager, mode: w.mode}, home: w, run: w.run, term: w.term}
+	w.far = append(w.far, far)
+	return far
+}
+
+// ofHome is what the run writes to the operator's own cluster through: it keeps what is the run's as a whole.
+func (w *writer) ofHome() *writer {
+	if w.home != nil {
+		return w.home
+	}
+	return w
+}
+
+// checkPlace refuses an object that was read from another cluster. In a request it would seem to be gone, or replaced.
+func (c *cluster) checkPlace(r *resource, key trc.Key, uid types.UID) error {
+	if uid == "" {
+		return nil
+	}
+	for _, other := range c.others() {
+		if other != c && other.shows(r.gvk, key, uid) && !c.shows(r.gvk, key, uid) {
+			return fmt.Errorf("framework: %s: it is an object of another cluster%s: Secondary.In writes to that of its secondaries, a Context to the operator's own", r.describe(key), other.place())
+		}
+	}
+	return nil
+}
+
+// shows tells whether a cache shows that very object.
+func (c *cluster) shows(gvk schema.GroupVersionKind, key trc.Key, uid types.UID) bool {
+	return slices.ContainsFunc(c.storesOf(gvk), func(s *sharedStore) bool {
+		o := s.Get(key)
+		return o != nil && o.GetUID() == uid
+	})
 }

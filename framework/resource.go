@@ -26,6 +26,7 @@ type resource struct {
 	gvk        schema.GroupVersionKind
 	form       form
 	name       string // plural, as in the URL
+	place      string // that descriptions add, of another cluster
 	namespaced bool
 	// statusApart tells that the status is a sub-resource: writes of the resource leave it as it is.
 	statusApart *atomic.Bool
@@ -287,9 +288,9 @@ func (r *resource) groupResource() schema.GroupResource {
 // describe names an object of the resource in errors and records.
 func (r *resource) describe(key trc.Key) string {
 	if key.Namespace == "" {
-		return r.gvk.Kind + " " + key.Name
+		return r.gvk.Kind + " " + key.Name + r.place
 	}
-	return r.gvk.Kind + " " + key.String()
+	return r.gvk.Kind + " " + key.String() + r.place
 }
 
 // checkScope refuses an object whose namespace does not fit the resource.

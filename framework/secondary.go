@@ -52,10 +52,10 @@ type Secondary[S Object] struct {
 	// [Secondary.GetWhole] or written, and of all others what Transform leaves, or their metadata without one. All other
 	// reads, Map and Filter see no more than that of any. Too low, and GetWhole makes many requests. Default: no bound.
 	KeepWhole int
-	// Cluster is another cluster that they are read from, with the operator's scheme. Default: the operator's. They can
-	// only be read: what a [Context] writes goes to the operator's cluster. As owner references do not reach beyond a
-	// cluster, set Map or use [Referred]. Secondaries that share the pointer share connections and caches; what it points
-	// to must not be changed.
+	// Cluster is another cluster that they are in, with the operator's scheme. Default: the operator's. What is to be
+	// written there goes through [Secondary.In]; what a [Context] writes goes to the operator's. As owner references do
+	// not reach beyond a cluster, set Map or use [Referred]. Secondaries that share the pointer share connections and
+	// caches; what it points to must not be changed.
 	Cluster *rest.Config
 	// By is how secondaries tell their primaries: by [eventsource.Owners], [eventsource.Marks], [eventsource.Names], or
 	// [eventsource.AnyOf] them. Default: eventsource.Owners{}, all owners of the primary's group and kind, unless Map is set.
@@ -102,6 +102,8 @@ type Lookup interface {
 	fetch(secondary SecondarySource) trc.Fetch
 	// noteReads notes for the record what was read.
 	noteReads(store *trc.Store, read ...trc.Object)
+	// writerOf is what writes to the cluster of a Secondary go through.
+	writerOf(secondary SecondarySource) *writer
 }
 
 // Get returns the one secondary of the primary, or nil if there is none. More than one is an error

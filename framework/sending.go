@@ -32,6 +32,8 @@ type write struct {
 	optimistic bool
 	// once says that the request must not be repeated if its fate is unknown.
 	once bool
+	// in is the cluster that it is left unresolved in.
+	in *cluster
 }
 
 func (q *write) describe() string {
@@ -241,6 +243,8 @@ func (w *writer) leave(q write) {
 	if !w.inRun() || q.options.dryRun {
 		return
 	}
+	q.in = w.cluster
+	w = w.ofHome()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.unresolved = append(w.unresolved, q)
@@ -250,11 +254,12 @@ func (w *writer) leave(q write) {
 // one under way from coming later, and reads what others have done. What is still to be found out after an error
 // stays in q.
 func (w *writer) resolve(ctx context.Context, q *write) error {
+	through := w.in(q.in)
 	if !q.creates {
-		_, err := w.readBack(ctx, *q)
+		_, err := through.readBack(ctx, *q)
 		return err
 	}
-	_, err := w.execute(ctx, *q)
+	_, err := through.execute(ctx, *q)
 	w.mu.Lock()
 	left := w.unresolved
 	w.unresolved = nil // the caller has it

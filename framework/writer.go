@@ -59,6 +59,11 @@ type writer struct {
 	// term is the time in office in which the run began, nil if there is no election.
 	term *term
 
+	// home is what the run writes to the operator's own cluster through: nil if that is it. far are those of other clusters.
+	home *writer
+	// wrong is why nothing can be written, nil mostly.
+	wrong error
+
 	flying flight // the requests of the run
 	noting bool   // requests and reads are to be noted
 	// readsAhead counts the objects that reads brought from ahead of the watch.
@@ -75,6 +80,7 @@ type writer struct {
 	// held is the primary as the run knows it: as it was read, moved on by those of the run's own writes
 	// that the server has proven to follow it directly.
 	held Object
+	far  []*writer
 }
 
 func (w *writer) writer() *writer { return w }
@@ -191,6 +197,9 @@ func typed[T Object](o Object, err error) (T, error) {
 
 // target resolves and checks what is common to all writes.
 func (w *writer) target(ctx context.Context, o Object) (*resource, trc.Key, error) {
+	if w.wrong != nil {
+		return nil, trc.Key{}, w.wrong
+	}
 	if isNil(o) {
 		return nil, trc.Key{}, errors.New("framework: the object is nil")
 	}
@@ -203,7 +212,10 @@ func (w *writer) target(ctx context.Context, o Object) (*resource, trc.Key, erro
 		return nil, trc.Key{}, err
 	}
 	key := trc.KeyOf(o)
-	return r.writes, key, r.checkScope(key)
+	if err := r.checkScope(key); err != nil {
+		return nil, trc.Key{}, err
+	}
+	return r.writes, key, w.cluster.checkPlace(r, key, o.GetUID())
 }
 
 // wholeTarget is target for writes that send the whole object.

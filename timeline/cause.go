@@ -43,6 +43,8 @@ type Resource struct {
 	Action Action
 	// Kind, Namespace and Name are the object's coordinates; Namespace is empty for cluster-scoped ones.
 	Kind, Namespace, Name string
+	// Cluster is where it is, empty for the operator's own.
+	Cluster string
 	// UID is the object's; a replaced object is a deletion followed by an addition.
 	UID string
 	// OldVersion and NewVersion are resourceVersions; the first is empty for an addition, the second
@@ -105,6 +107,9 @@ func (c Resource) String() string {
 	name := c.Name
 	if c.Namespace != "" {
 		name = c.Namespace + "/" + c.Name
+	}
+	if c.Cluster != "" {
+		name += " at " + c.Cluster
 	}
 	by := ""
 	if c.Manager != "" {

@@ -1,6 +1,7 @@
 package trc
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -77,7 +78,11 @@ func (s *Store) feed(ctx context.Context, feeds []func()) {
 func (w *Watch) run(ctx context.Context, name string, from Watched) {
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			w.doing.begin(Listing)
+			ctx, _, release := w.answering(ctx)
+			defer release()
 			list, err := from.From.List(ctx, options)
+			err = unanswered(ctx, err)
 			w.setErr(err)
 			if err == nil && from.PageSize > 0 {
 				return w.keepPage(list)
@@ -85,12 +90,21 @@ func (w *Watch) run(ctx context.Context, name string, from Watched) {
 			return list, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			if options.SendInitialEvents != nil && *options.SendInitialEvents {
+				w.doing.begin(Listing)
+			}
+			ctx, answered, release := w.answering(ctx)
 			events, err := from.From.Watch(ctx, options)
+			answered()
+			err = unanswered(ctx, err)
 			w.setErr(err)
 			if err != nil {
+				release()
 				return events, err
 			}
-			return w.guard(events), nil
+			w.doing.begin(Watching)
+			begun := time.Now()
+			return w.guard(events, sync.OnceFunc(func() { release(); w.end(begun) })), nil
 		},
 	}
 	var expected any
@@ -119,11 +133,12 @@ func (s *Store) Err() error {
 
 func (w *Watch) lastErr() error {
 	if err := w.err.Load(); err != nil {
-		return *err
+		return cmp.Or(*err, w.barrenErr())
 	}
 	return nil
 }
 
 func (w *Watch) setErr(err error) {
 	w.err.Store(&err)
+	w.noteErr(err)
 }

@@ -1,7 +1,10 @@
 package trc
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/watch"
@@ -52,20 +55,50 @@ func (w *Watch) silence() (silent, limit time.Duration) {
 	return now - time.Duration(max(heard, w.begun.Load())), max(w.store.options.StaleAfter, unbookmarkedSilence)
 }
 
-// hear notes a sign of life of the API server.
-func (w *Watch) hear() { w.heard.Store(int64(time.Since(w.store.born))) }
+// hear notes a sign of life of the API server, and of what kind it was.
+func (w *Watch) hear(kind *atomic.Int64) {
+	now := int64(time.Since(w.store.born))
+	w.heard.Store(now)
+	kind.Store(now)
+	if kind != &w.doing.list && w.doing.barren.Load() != 0 {
+		w.doing.barren.Store(0)
+		w.doing.inRow.Store(0)
+	}
+}
+
+// errUnanswered is a request of which nothing was heard, as through a connection that is dead though nobody has said so.
+var errUnanswered = errors.New("trc: no answer")
+
+// answering ends the context of a request unless it is answered in time: what Options.StaleAfter allows a watch is more than
+// the API server takes for anything. release must be called once nothing is read of the answer
+// any more, answered when it begins.
+func (w *Watch) answering(ctx context.Context) (_ context.Context, answered, release func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	limit := w.store.options.StaleAfter
+	timer := time.AfterFunc(limit, func() { cancel(fmt.Errorf("%w after %v", errUnanswered, limit)) })
+	return ctx, func() { timer.Stop() }, func() { timer.Stop(); cancel(nil) }
+}
+
+// unanswered says what a request failed for, if it was that.
+func unanswered(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); err != nil && errors.Is(cause, errUnanswered) {
+		return cause
+	}
+	return err
+}
 
 // guarded is a watch that ends when it has been silent for too long, so that the Reflector begins another.
 type guarded struct {
 	watch.Interface
 	timer *time.Timer
+	ended func()
 }
 
 // guard begins to guard a watch that has just begun.
-func (w *Watch) guard(events watch.Interface) watch.Interface {
+func (w *Watch) guard(events watch.Interface, ended func()) watch.Interface {
 	begun := time.Now()
 	w.begun.Store(int64(time.Since(w.store.born)))
-	g := &guarded{Interface: events}
+	g := &guarded{Interface: events, ended: ended}
 	armed := make(chan struct{}) // before that there is no timer to set
 	_, limit := w.silence()
 	g.timer = time.AfterFunc(limit, func() {
@@ -85,4 +118,5 @@ func (w *Watch) guard(events watch.Interface) watch.Interface {
 func (g *guarded) Stop() {
 	g.timer.Stop()
 	g.Interface.Stop()
+	g.ended()
 }

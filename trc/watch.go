@@ -26,6 +26,7 @@ type Watch struct {
 	removed  bool
 	stop     context.CancelFunc // ends what feeds it; nil if that is not Run
 
+	doing      doing
 	err        atomic.Pointer[error] // of the last request; nil before the first
 	heard      atomic.Int64          // when the server was last heard, since the store was made
 	begun      atomic.Int64          // when the last watch request was answered, likewise
@@ -127,7 +128,7 @@ func (w *Watch) observe(item any, deleted bool) error {
 		}
 	}
 	o := item.(Object)
-	w.hear()
+	w.hear(&w.doing.event)
 	s.lockFiled(seen[:])
 	if w.removed {
 		s.tidyLocked(o)
@@ -160,7 +161,7 @@ func (w *Watch) Replace(items []any, resourceVersion string) error {
 		keys[i] = KeyOf(item.(Object))
 		listed[keys[i]] = struct{}{}
 	}
-	w.hear()
+	w.hear(&w.doing.list)
 	s.lockFiled(objects)
 	defer s.unlockAndDeliver()
 	defer s.tidyAllLocked(objects)
@@ -266,7 +267,7 @@ func (s *Store) closeSyncedLocked() {
 func (w *Watch) Bookmark(resourceVersion string) error {
 	s := w.store
 	w.bookmarked.Store(true)
-	w.hear()
+	w.hear(&w.doing.bookmark)
 	s.mu.Lock()
 	if version, ok := s.parseLocked(resourceVersion); ok && !w.removed {
 		s.passLocked(w, max(version, w.progress))

@@ -375,7 +375,7 @@ var ofFramework = []mutant{
 		name:   "what a source of the controller's name tells is of the primary",
 		breaks: "G05: own writes cause no further run",
 		file:   "framework/offering.go",
-		old:    "	return step.Source == c.name && step.Kind == c.gvk.Kind && step.Namespace == key.Namespace && step.Name == key.Name\n",
+		old:    "	return step.Cluster == \"\" && step.Source == c.name && step.Kind == c.gvk.Kind && step.Namespace == key.Namespace && step.Name == key.Name\n",
 		new:    "	return step.Source == c.name\n",
 		kills:  []suite{{folder: "framework", run: "TestG05APrimaryMay"}},
 	},

@@ -11,6 +11,7 @@
 //	truth, err := env.Truth(ctx)                         // every write from now on, as etcd tells it
 //	err = truth.WaitNow(ctx)
 //	truth.Replay("/registry/pods/", func(revision int64, live map[string]testenv.Event) { ... })
+//	err = env.Pause()                                    // a hanging machine; env.Crash and env.Backup: worse
 //	stale, err := env.StartStaleServer()                 // stale.Config, stale.Pause(), stale.Resume()
 //
 // The sandbox program is taken from EVENKEEL_SANDBOX, or built into bin/ once.
@@ -30,6 +31,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -93,6 +95,7 @@ type Env struct {
 
 	environment *envtest.Environment
 	folder      string
+	again       []func() // end what was started anew
 }
 
 // Start starts etcd and a kube-apiserver, and installs the CustomResourceDefinitions of the folders.
@@ -124,6 +127,9 @@ func Start(crds ...string) (*Env, error) {
 
 // Stop stops both and removes what they left.
 func (e *Env) Stop() error {
+	for _, end := range slices.Backward(e.again) {
+		end()
+	}
 	return errors.Join(e.environment.Stop(), os.RemoveAll(e.folder))
 }
 

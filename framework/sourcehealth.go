@@ -1,0 +1,231 @@
+package framework
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// SourceHealth is how one source of a controller does: what feeds its primaries, its secondaries, or a source that the
+// author brought. It suits JSON.
+type SourceHealth struct {
+	// Controller is the name of the controller, Source that of the source: of the primaries' own, the controller's.
+	Controller string `json:"controller"`
+	Source     string `json:"source"`
+	// Problem is what is wrong with it now, empty if nothing is. [Operator.Ready] fails for it.
+	Problem string `json:"problem,omitempty"`
+	// Synced says that all that there was at the start is known.
+	Synced bool `json:"synced"`
+
+	// Kind and what follows are of primaries and secondaries alone: Kind is group, version and kind, Cluster where they are,
+	// empty for the operator's own, Cache what is watched, as in [CacheState], which sources may share.
+	Kind    string `json:"kind,omitempty"`
+	Cluster string `json:"cluster,omitempty"`
+	Cache   string `json:"cache,omitempty"`
+	// Watches are those of the cache, one for each namespace or one for all.
+	Watches []trc.WatchHealth `json:"watches,omitempty"`
+	// Objects are how many the cache shows; Ahead those newer than its watches have delivered, which answers to own writes
+	// tell of; SetAside those that do not fit their Go type.
+	Objects  int `json:"objects"`
+	Ahead    int `json:"ahead,omitempty"`
+	SetAside int `json:"setAside,omitempty"`
+	// Incomparable says that the resourceVersions are no integers: own writes are not filtered.
+	Incomparable bool `json:"incomparable,omitempty"`
+
+	// External is what a source that the author brought tells of itself, nil if it tells nothing; see
+	// [eventsource.HealthReporter].
+	External *eventsource.Health `json:"external,omitempty"`
+}
+
+// Health returns how all sources do, sorted by controller and source. It makes no request; for how far caches are behind
+// the API server, see [Operator.Probe].
+func (op *Operator) Health() []SourceHealth {
+	op.changing.Lock() // sources are set up under it
+	defer op.changing.Unlock()
+	all := []SourceHealth{}
+	for _, c := range op.runners() {
+		op.mu.Lock()
+		waits := op.waiting[c.controllerName()]
+		op.mu.Unlock()
+		for _, h := range c.health() {
+			if !h.Synced && h.Problem == "" && waits != nil {
+				h.Problem = waits.Error()
+			}
+			all = append(all, h)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b SourceHealth) int {
+		return cmp.Or(strings.Compare(a.Controller, b.Controller), strings.Compare(a.Source, b.Source))
+	})
+	return all
+}
+
+// health is that of the controller's sources.
+func (c *controller[P]) health() []SourceHealth {
+	all := []SourceHealth{c.cacheHealth(c.name, c.gvk.String(), c.operator.cluster, c.store)}
+	for _, d := range c.secondaries {
+		all = append(all, c.cacheHealth(d.name, d.gvk.String(), d.cluster, c.storeFor(d.source)))
+	}
+	for _, source := range c.custom() {
+		all = append(all, c.externalHealth(source))
+	}
+	for _, a := range c.added.now() {
+		all = append(all, c.addedHealth(a))
+	}
+	return all
+}
+
+// externalHealth is that of a source that the author brought.
+func (c *controller[P]) externalHealth(source eventsource.Source) SourceHealth {
+	h := SourceHealth{Controller: c.name, Source: source.Name(), Synced: isClosed(source.Synced())}
+	if err := source.Err(); err != nil {
+		h.Problem = err.Error()
+	}
+	if tells, ok := source.(eventsource.HealthReporter); ok {
+		external := tells.Health()
+		h.External = &external
+	}
+	return h
+}
+
+// addedHealth is that of a source that was added.
+func (c *controller[P]) addedHealth(a *addition) SourceHealth {
+	var h SourceHealth
+	if a.source != nil {
+		h = c.externalHealth(a.source)
+	} else {
+		h = c.cacheHealth(a.name, a.secondary.gvk.String(), a.secondary.cluster, c.added.storeFor(a))
+	}
+	if err := c.added.problem(a); err != nil && h.Problem == "" {
+		h.Problem = err.Error()
+	}
+	return h
+}
+
+// cacheHealth is that of a source over a cache, nil before it is set up.
+func (c *controller[P]) cacheHealth(source, kind string, in *cluster, s *sharedStore) SourceHealth {
+	h := SourceHealth{Controller: c.name, Source: source, Kind: kind, Cluster: in.at}
+	if s == nil {
+		return h
+	}
+	h.Cache, h.Synced, h.Watches = s.describe(), s.isSynced(), s.Watches()
+	h.Objects, h.Ahead, h.SetAside, h.Incomparable = s.Len(), s.Ahead(), len(s.AllSetAside()), !s.Comparable()
+	if err := s.wrong(); err != nil {
+		h.Problem = err.Error()
+	}
+	return h
+}
+
+// storeFor is the cache of a secondary, nil before it is set up.
+func (c *controller[P]) storeFor(source SecondarySource) *sharedStore {
+	informer := c.informers[source]
+	if informer == nil {
+		return nil
+	}
+	for _, s := range c.reads {
+		if s.Store == informer.Store() {
+			return s
+		}
+	}
+	return nil
+}
+
+// wrong is what is wrong with a cache now, nil if nothing is.
+func (s *sharedStore) wrong() error { return errors.Join(s.Err(), s.Stale()) }
+
+func isClosed(done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+		return false
+	}
+}
+
+// feeds names the sources over a cache, as in `controller "pages", source "configmap"`.
+func (op *Operator) feeds(s *sharedStore) string {
+	var all []string
+	for _, h := range op.Health() {
+		if h.Cache == s.describe() {
+			all = append(all, fmt.Sprintf("controller %q, source %q", h.Controller, h.Source))
+		}
+	}
+	return strings.Join(all, "; ")
+}
+
+// Lag is how far one watch of a cache is behind its API server.
+type Lag struct {
+	// Cache is what is watched, as in [CacheState], Namespace the watch's, empty for all.
+	Cache     string `json:"cache"`
+	Namespace string `json:"namespace"`
+	// Consistent is the version that the API server had when it was asked, Progress that up to which everything was in the cache
+	// right after that.
+	Consistent string `json:"consistent,omitempty"`
+	Progress   string `json:"progress,omitempty"`
+	// Current is a proof that nothing was missing: Progress had reached Consistent. Without it nothing is proven, as
+	// what lies between may be changes of other resources, of which a watch hears with its next bookmark only.
+	Current bool `json:"current"`
+	// Versions are how many lie between, changes of whatever resource: 0 if the versions are no integers.
+	Versions uint64 `json:"versions,omitempty"`
+	// Err is why the API server could not be asked; Error is its text.
+	Err   error  `json:"-"`
+	Error string `json:"error,omitempty"`
+}
+
+// Probe asks the API servers how far all watches are behind: one small request for each, a consistent list of a single
+// object's metadata. It is for pages that people look at and for tests, not for readiness probes. Each request has at most
+// 30 s, and they are sent one after the other.
+func (op *Operator) Probe(ctx context.Context) []Lag {
+	var all []Lag
+	for _, s := range op.allStores() {
+		for _, w := range s.Watches() {
+			all = append(all, s.probe(ctx, w.Namespace))
+		}
+	}
+	return all
+}
+
+func (s *sharedStore) probe(ctx context.Context, namespace string) Lag {
+	lag := Lag{Cache: s.describe(), Namespace: namespace}
+	lag.Consistent, lag.Err = s.consistent(ctx, namespace)
+	if lag.Err != nil {
+		lag.Error = lag.Err.Error()
+		return lag
+	}
+	for _, w := range s.Watches() {
+		if w.Namespace == namespace {
+			lag.Progress = w.Progress
+		}
+	}
+	there, err := strconv.ParseUint(lag.Consistent, 10, 64)
+	here, errHere := strconv.ParseUint(lag.Progress, 10, 64)
+	if err == nil && errHere == nil {
+		lag.Current = here >= there
+		lag.Versions = there - min(here, there)
+	}
+	return lag
+}
+
+// consistent asks for the version that the API server has.
+func (s *sharedStore) consistent(ctx context.Context, namespace string) (string, error) {
+	only, err := s.cluster.resourceIn(ctx, metadataForm, s.key.gvk)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := withRequestTimeout(ctx)
+	defer cancel()
+	listed, err := listWatch{resource: only, namespace: namespace}.List(ctx, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return "", fmt.Errorf("framework: list %s: %w", s.describe(), err)
+	}
+	return listed.(metav1.ListInterface).GetResourceVersion(), nil
+}

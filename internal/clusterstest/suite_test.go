@@ -1,0 +1,85 @@
+package clusterstest
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/internal/testenv"
+	webpagev1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
+)
+
+type (
+	page        = webpagev1.WebPage
+	pageContext = framework.Context[*page]
+	pageUpdate  = framework.UpdateControl[*page]
+	pageOptions = framework.ControllerOptions[*page]
+)
+
+var (
+	home, far *testenv.Env
+	scheme    = runtime.NewScheme()
+)
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, webpagev1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return 1, err
+		}
+	}
+	var both sync.WaitGroup
+	errs := make([]error, 2)
+	for i, env := range []**testenv.Env{&home, &far} {
+		both.Go(func() { *env, errs[i] = testenv.Start(testenv.WebPageCRDs()) })
+	}
+	both.Wait()
+	defer func() {
+		for _, env := range []*testenv.Env{home, far} {
+			if env == nil {
+				continue
+			}
+			if stopErr := env.Stop(); err == nil {
+				err = stopErr
+			}
+		}
+	}()
+	for _, err := range errs {
+		if err != nil {
+			return 1, err
+		}
+	}
+	return m.Run(), nil
+}
+
+// clientOf is others' client of a control plane, past all faults.
+func clientOf(t *testing.T, env *testenv.Env) client.Client {
+	t.Helper()
+	config := rest.CopyConfig(env.Config)
+	config.QPS = -1
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	must(t, err)
+	return c
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,63 @@
+package mutants
+
+// far are the tests of other clusters.
+func far(run string) []suite { return []suite{{folder: "framework", run: run}} }
+
+var ofClusters = []mutant{
+	{
+		name:   "all clusters share a ledger",
+		breaks: "G04: versions and UIDs of one cluster say nothing of another",
+		file:   "framework/remote.go",
+		old:    "	if op.remotes == nil {\n		op.remotes",
+		new:    "	remote.ledger = op.cluster.ledger\n	if op.remotes == nil {\n		op.remotes",
+		kills:  far("TestG04AnOwnWriteInOneCluster"),
+	},
+	{
+		name:   "causes do not say in which cluster a change was",
+		breaks: "G05: own writes cause no further run, in whatever cluster",
+		file:   "eventsource/informer.go",
+		old:    "	cause.Cluster = i.options.Cluster\n",
+		new:    "",
+		kills:  far("TestG05OwnWritesToAnother"),
+	},
+	{
+		name:   "what is proven in other clusters is kept",
+		breaks: "G16: nothing is left once a run is decided",
+		file:   "framework/ending.go",
+		old:    "		pages = append(pages, other.pages()...)\n",
+		new:    "		_ = other.pages()\n",
+		kills:  far("TestG05OwnWritesToAnother"),
+	},
+	{
+		name:   "the lease is asked for in the operator's own cluster only",
+		breaks: "G06: nothing is written after the lease is lost, in whatever cluster",
+		file:   "framework/remote.go",
+		old:    "op.cluster.flying, op.cluster.office, op.severalClusters",
+		new:    "op.cluster.flying, &office{}, op.severalClusters",
+		kills:  far("TestG06WritesToAnotherClusterEndWithTheLease"),
+	},
+	{
+		name:   "what became of a write is asked in the operator's own cluster",
+		breaks: "G11: a create of unknown fate is found out about",
+		file:   "framework/sending.go",
+		old:    "	q.in = w.cluster\n",
+		new:    "	q.in = w.ofHome().cluster\n",
+		kills:  far("TestG11ACreateOfUnknownFateInAnotherCluster"),
+	},
+	{
+		name:   "an object may be written to another cluster than its own",
+		breaks: "G14: no write lands on another object than the one read",
+		file:   "framework/remote.go",
+		old:    "	if uid == \"\" {\n		return nil",
+		new:    "	if uid == \"\" || r != nil {\n		return nil",
+		kills:  far("TestAWriteToTheWrongCluster"),
+	},
+	{
+		name:   "the primary's mirror in another cluster is taken for it",
+		breaks: "G09: what is written to the primary is of the primary",
+		file:   "framework/remote.go",
+		old:    "&manner{cluster: c, fieldManager: w.fieldManager, mode: w.mode}, home: w",
+		new:    "&manner{cluster: c, fieldManager: w.fieldManager, mode: w.mode, ownerGVK: w.ownerGVK, finalizer: w.finalizer}, owner: w.owner, held: w.held, home: w",
+		kills:  far("TestAMirrorOfThePrimary"),
+	},
+}
