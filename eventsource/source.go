@@ -40,3 +40,15 @@ type PrimaryWatcher interface {
 	// [Source.Start] is called.
 	PrimaryChanged(old, new trc.Object)
 }
+
+// hasLeft tells whether a change of a primary ends it: it is gone, or another has taken its name.
+func hasLeft(old, new trc.Object) bool {
+	return new == nil || old != nil && old.GetUID() != new.GetUID()
+}
+
+// closed is what sources return that are synced from the beginning.
+var closed = func() <-chan struct{} {
+	channel := make(chan struct{})
+	close(channel)
+	return channel
+}()
