@@ -29,8 +29,8 @@ func (op *Operator) Ready() error {
 			errs = append(errs, fmt.Errorf("framework: controller %q: the caches of namespaces %q are not filled yet", c.controllerName(), closed))
 		}
 		for _, source := range c.custom() {
-			if err := source.Err(); err != nil {
-				errs = append(errs, fmt.Errorf("framework: controller %q: source %q fails: %w", c.controllerName(), source.Name(), err))
+			if err := source.err(); err != nil {
+				errs = append(errs, fmt.Errorf("framework: controller %q: source %q fails: %w", c.controllerName(), source.name, err))
 			}
 		}
 	}
