@@ -34,9 +34,8 @@ type flawed struct {
 
 // outside is whether the world fails, and has ever.
 type outside struct {
-	mu           sync.Mutex
-	fails, ever  bool
-	startsFailed int
+	mu          sync.Mutex
+	fails, ever bool
 }
 
 func (o *outside) set(fails bool) func(eventsource.Source) {
