@@ -81,7 +81,7 @@ drift: generate manifests
 bench: ## Run the benchmarks.
 	go test -run '^$$' -bench . -benchmem ./...
 	EVENKEEL_FIGURES=1 go test -count=1 -p 1 -run '^TestFigures$$' -v ./trc ./eventsource
-	cd benchmarks && EVENKEEL_FIGURES=1 go test -count=1 -p 1 -run '^TestFigures$$' -v ./queues ./runs ./stores
+	cd benchmarks && EVENKEEL_FIGURES=1 go test -count=1 -p 1 -run '^TestFigures$$' -v ./queues ./runs ./stores ./events
 
 .PHONY: mutants
 mutants: sandbox ## Break the library in known ways: every one must be noticed by the tests.

@@ -47,8 +47,7 @@ func (s ExpectationState) String() string {
 // A primary has one expectation at a time, which goes with it. They are in memory: after a restart there are none.
 // All methods may be called from any goroutine.
 type Expectations[C any] struct {
-	name   string
-	synced chan struct{}
+	name string
 
 	mu   sync.Mutex // guards below; a leaf
 	sink Sink       // while it runs
@@ -73,16 +72,14 @@ func NewExpectations[C any](name string) (*Expectations[C], error) {
 	if name == "" {
 		return nil, errors.New("eventsource: the name is empty")
 	}
-	e := &Expectations[C]{name: name, synced: make(chan struct{}), all: map[trc.Key]*expectation[C]{}}
-	close(e.synced)
-	return e, nil
+	return &Expectations[C]{name: name, all: map[trc.Key]*expectation[C]{}}, nil
 }
 
 // Name returns the name of the source.
 func (e *Expectations[C]) Name() string { return e.name }
 
 // Synced is closed from the beginning.
-func (e *Expectations[C]) Synced() <-chan struct{} { return e.synced }
+func (e *Expectations[C]) Synced() <-chan struct{} { return closed }
 
 // Err returns nil.
 func (e *Expectations[C]) Err() error { return nil }
@@ -189,7 +186,7 @@ func (e *Expectations[C]) dropLocked(primary trc.Key) {
 
 // PrimaryChanged drops what is expected of a primary that is gone.
 func (e *Expectations[C]) PrimaryChanged(old, new trc.Object) {
-	if new == nil || old != nil && old.GetUID() != new.GetUID() {
+	if hasLeft(old, new) {
 		e.Drop(trc.KeyOf(old))
 	}
 }

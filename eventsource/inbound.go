@@ -30,7 +30,6 @@ type InboundOptions[V any] struct {
 type Inbound[V any] struct {
 	*Values[V]
 	options  InboundOptions[V]
-	synced   chan struct{}
 	attempts attempts
 
 	mu    sync.Mutex // guards below; a leaf
@@ -48,19 +47,17 @@ func NewInbound[V any](options InboundOptions[V]) (*Inbound[V], error) {
 	if options.Timeout == 0 {
 		options.Timeout = defaultTimeout
 	}
-	if err := checkPoll(options.Name, time.Second, options.Timeout, false); err != nil {
+	if err := errors.Join(checkName(options.Name), checkTimeout(options.Name, options.Timeout)); err != nil {
 		return nil, err
 	}
-	i := &Inbound[V]{Values: newValues(options.Values), options: options, synced: make(chan struct{}), early: map[trc.Key]map[string]bool{}}
-	close(i.synced)
-	return i, nil
+	return &Inbound[V]{Values: newValues(options.Values), options: options, early: map[trc.Key]map[string]bool{}}, nil
 }
 
 // Name returns the name of the source.
 func (i *Inbound[V]) Name() string { return i.options.Name }
 
 // Synced is closed from the beginning.
-func (i *Inbound[V]) Synced() <-chan struct{} { return i.synced }
+func (i *Inbound[V]) Synced() <-chan struct{} { return closed }
 
 // Err returns nil: nothing can fail that the caller is not told.
 func (i *Inbound[V]) Err() error { return nil }
@@ -113,8 +110,8 @@ func (i *Inbound[V]) Trigger(primary trc.Key, id string) {
 	}
 }
 
-// Fetched returns the values of a primary, and asks for them once if nothing is known of it.
-func (i *Inbound[V]) Fetched(ctx context.Context, primary trc.Key) ([]V, error) {
+// Fetch returns the values of a primary, and asks for them once if nothing is known of it.
+func (i *Inbound[V]) Fetch(ctx context.Context, primary trc.Key) ([]V, error) {
 	if values := i.Of(primary); len(values) > 0 || i.options.Fetch == nil || i.known(primary) {
 		return values, nil
 	}
@@ -133,7 +130,7 @@ func (i *Inbound[V]) Fetched(ctx context.Context, primary trc.Key) ([]V, error) 
 
 // PrimaryChanged drops what is held for a primary that is gone.
 func (i *Inbound[V]) PrimaryChanged(old, new trc.Object) {
-	if new == nil || old != nil && old.GetUID() != new.GetUID() {
+	if hasLeft(old, new) {
 		i.forget(trc.KeyOf(old))
 	}
 }

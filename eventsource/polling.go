@@ -55,21 +55,34 @@ func NewPolling[V any](options PollingOptions[V]) (*Polling[V], error) {
 
 const defaultTimeout = 30 * time.Second
 
+// checkPoll names what is wrong with the options of a poll.
 func checkPoll(name string, period, timeout time.Duration, nothing bool) error {
-	var wrong []error
-	if name == "" {
-		wrong = append(wrong, errors.New("eventsource: Name is empty"))
-	}
-	if period <= 0 {
-		wrong = append(wrong, fmt.Errorf("eventsource: %q: Period %v: must be positive", name, period))
-	}
-	if timeout < 0 {
-		wrong = append(wrong, fmt.Errorf("eventsource: %q: Timeout %v: must not be negative", name, timeout))
-	}
+	var missing error
 	if nothing {
-		wrong = append(wrong, fmt.Errorf("eventsource: %q: Fetch is nil", name))
+		missing = fmt.Errorf("eventsource: %q: Fetch is nil", name)
 	}
-	return errors.Join(wrong...)
+	return errors.Join(checkName(name), checkPeriod(name, period), checkTimeout(name, timeout), missing)
+}
+
+func checkName(name string) error {
+	if name == "" {
+		return errors.New("eventsource: Name is empty")
+	}
+	return nil
+}
+
+func checkPeriod(name string, period time.Duration) error {
+	if period <= 0 {
+		return fmt.Errorf("eventsource: %q: Period %v: must be positive", name, period)
+	}
+	return nil
+}
+
+func checkTimeout(name string, timeout time.Duration) error {
+	if timeout < 0 {
+		return fmt.Errorf("eventsource: %q: Timeout %v: must not be negative", name, timeout)
+	}
+	return nil
 }
 
 // Name returns the name of the source.
@@ -157,10 +170,15 @@ func jittered(d time.Duration) time.Duration {
 func guarded[R any](ctx context.Context, timeout time.Duration, ask func(context.Context) (R, error)) (answer R, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
+	return recovered(func() (R, error) { return ask(ctx) })
+}
+
+// recovered calls a function of the author, and turns a panic into an error.
+func recovered[R any](ask func() (R, error)) (answer R, err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = fmt.Errorf("panic: %v\n%s", value, debug.Stack())
 		}
 	}()
-	return ask(ctx)
+	return ask()
 }

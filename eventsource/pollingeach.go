@@ -45,7 +45,6 @@ type PollingEach[P trc.Object, V any] struct {
 	*Values[V]
 	rounds[P]
 	options  PollingEachOptions[P, V]
-	synced   chan struct{}
 	attempts attempts
 
 	failed sync.Mutex // guards below; a leaf
@@ -78,10 +77,7 @@ func NewPollingEach[P trc.Object, V any](options PollingEachOptions[P, V]) (*Pol
 	if err != nil {
 		return nil, err
 	}
-	p := &PollingEach[P, V]{
-		Values: newValues(options.Values), options: options, synced: make(chan struct{}), failures: map[trc.Key]int{},
-	}
-	close(p.synced) // what is not known is fetched when it is read
+	p := &PollingEach[P, V]{Values: newValues(options.Values), options: options, failures: map[trc.Key]int{}}
 	p.rounds = rounds[P]{
 		workers: options.Workers, takes: options.Select, turn: p.poll, left: p.forgetAll,
 		first: func(P) (time.Duration, bool) { return rand.N(options.Period), true },
@@ -93,7 +89,7 @@ func NewPollingEach[P trc.Object, V any](options PollingEachOptions[P, V]) (*Pol
 func (p *PollingEach[P, V]) Name() string { return p.options.Name }
 
 // Synced is closed from the beginning: what has not been polled is fetched by [PollingEach.Fetch].
-func (p *PollingEach[P, V]) Synced() <-chan struct{} { return p.synced }
+func (p *PollingEach[P, V]) Synced() <-chan struct{} { return closed }
 
 // Err returns how many primaries could not be polled the last time, and the newest of their errors.
 func (p *PollingEach[P, V]) Err() error {

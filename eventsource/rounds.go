@@ -40,7 +40,7 @@ func (r *rounds[P]) PrimaryChanged(old, new trc.Object) {
 		return
 	}
 	key, primary := trc.KeyOf(new), new.(P)
-	if old != nil && old.GetUID() != new.GetUID() || !r.takes(primary) {
+	if hasLeft(old, new) || !r.takes(primary) {
 		r.leave(key)
 	}
 	if !r.takes(primary) {

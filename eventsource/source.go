@@ -22,13 +22,18 @@ type Offer struct {
 type Source interface {
 	// Name is unique within a controller.
 	Name() string
-	// Start begins to offer to the sink and returns; stop ends it, and nothing is offered after stop
-	// has returned and the offers under way have. It is called once all that the controller watches has been
-	// read, in the order of the controller's sources; no primary runs before all of them are synced.
+	// Start begins to offer to the sink and returns without waiting for the world; stop ends it, and nothing is
+	// offered after stop has returned and the offers under way have. It is called once all that the controller watches has been
+	// read, in the order of the controller's sources; no primary runs before all of them are synced. After an error, or a
+	// panic, it is called again, with back-off, until it succeeds: what has failed must leave nothing behind. stop is called
+	// once, from any goroutine, perhaps before the source is synced, and leaves no goroutine; nil means that there is
+	// nothing to end.
 	Start(sink Sink) (stop func(), err error)
-	// Synced is closed once the source has offered, or holds, everything that was there at its start.
+	// Synced is closed once the source has offered, or holds, everything that was there at its start, also if that is
+	// nothing. It is asked after Start has succeeded.
 	Synced() <-chan struct{}
-	// Err is what is wrong with the source at the moment, nil if nothing is.
+	// Err is what is wrong with the source at the moment, nil if nothing is. It may be called at any time, from any
+	// goroutine, and must not block.
 	Err() error
 }
 
@@ -40,3 +45,15 @@ type PrimaryWatcher interface {
 	// [Source.Start] is called.
 	PrimaryChanged(old, new trc.Object)
 }
+
+// hasLeft tells whether a change of a primary ends it: it is gone, or another has taken its name.
+func hasLeft(old, new trc.Object) bool {
+	return new == nil || old != nil && old.GetUID() != new.GetUID()
+}
+
+// closed is what sources return that are synced from the beginning.
+var closed = func() <-chan struct{} {
+	channel := make(chan struct{})
+	close(channel)
+	return channel
+}()

@@ -14,9 +14,8 @@ import (
 // Ticks makes each primary due at times of its own, as by a calendar.
 type Ticks[P trc.Object] struct {
 	rounds[P]
-	name   string
-	next   func(primary P, after time.Time) time.Time
-	synced chan struct{}
+	name string
+	next func(primary P, after time.Time) time.Time
 
 	state  sync.Mutex // guards below; a leaf
 	due    map[trc.Key]time.Time
@@ -42,8 +41,7 @@ func NewTicks[P trc.Object](name string, next func(primary P, after time.Time) t
 	if len(wrong) > 0 {
 		return nil, errors.Join(wrong...)
 	}
-	t := &Ticks[P]{name: name, next: next, synced: make(chan struct{}), due: map[trc.Key]time.Time{}, failed: map[trc.Key]error{}}
-	close(t.synced)
+	t := &Ticks[P]{name: name, next: next, due: map[trc.Key]time.Time{}, failed: map[trc.Key]error{}}
 	t.rounds = rounds[P]{workers: 1, takes: func(P) bool { return true }, first: t.until, turn: t.tick, renews: true, left: t.drop}
 	return t, nil
 }
@@ -52,7 +50,7 @@ func NewTicks[P trc.Object](name string, next func(primary P, after time.Time) t
 func (t *Ticks[P]) Name() string { return t.name }
 
 // Synced is closed from the beginning.
-func (t *Ticks[P]) Synced() <-chan struct{} { return t.synced }
+func (t *Ticks[P]) Synced() <-chan struct{} { return closed }
 
 // Err names a primary about which the author's function panicked: it has no ticks until it changes.
 func (t *Ticks[P]) Err() error {
@@ -75,7 +73,7 @@ func (t *Ticks[P]) Start(sink Sink) (stop func(), err error) {
 // until asks when a primary is due, and returns how long that is from now.
 func (t *Ticks[P]) until(primary P) (time.Duration, bool) {
 	now, key := time.Now(), trc.KeyOf(primary)
-	due, err := guarded(context.Background(), defaultTimeout, func(context.Context) (time.Time, error) { return t.next(primary, now), nil })
+	due, err := recovered(func() (time.Time, error) { return t.next(primary, now), nil })
 	t.state.Lock()
 	defer t.state.Unlock()
 	if t.isCurrent(key, primary) {

@@ -13,8 +13,8 @@ import (
 // addition is a source that was added: secondaries, or one of the author's.
 type addition struct {
 	name      string
-	secondary secondaryDescription // if source is nil
-	source    eventsource.Source
+	secondary secondaryDescription // if guest is nil
+	guest     *guest
 	serial    int
 	removed   chan struct{} // closed then
 
@@ -28,7 +28,7 @@ type addition struct {
 	filling    *sharedStore     // before that
 	err        error            // what is wrong with it
 	waiting    map[trc.Key]bool // the primaries that are due when it may
-	watcher    eventsource.PrimaryWatcher
+	watches    bool             // it is told of primaries
 }
 
 // isRemoved tells whether it has been removed.
@@ -43,8 +43,8 @@ func (a *addition) isRemoved() bool {
 
 // is tells whether another addition would be the same.
 func (a *addition) is(other *addition) bool {
-	if a.source != nil || other.source != nil {
-		return a.source != nil && other.source != nil && identical(a.source, other.source)
+	if a.guest != nil || other.guest != nil {
+		return a.guest != nil && other.guest != nil && identical(a.guest.source, other.guest.source)
 	}
 	one, two := a.secondary, other.secondary
 	if one.source == two.source {
@@ -65,8 +65,8 @@ func identical(one, two eventsource.Source) bool {
 }
 
 func (a *addition) describe() string {
-	if a.source != nil {
-		return fmt.Sprintf("a %T", a.source)
+	if a.guest != nil {
+		return fmt.Sprintf("a %T", a.guest.source)
 	}
 	return a.secondary.text()
 }

@@ -37,8 +37,7 @@ type adder interface {
 	open(d secondaryDescription, index string) (*opened, error)
 	close(o *opened)
 	sink() eventsource.Sink
-	watchPrimaries(ctx context.Context, source eventsource.Source) (unsubscribe func())
-	tell(source eventsource.Source, t trc.Transition)
+	watchPrimaries(ctx context.Context, g *guest) (unsubscribe func())
 	sourceFails(source string, err error)
 	isGone(primary trc.Key) bool
 	unknownSecondary(secondary SecondarySource) error
@@ -66,15 +65,15 @@ func (s *addedSources) add(given *addition, by visitor) error {
 	switch declared := s.of.declared(given.name).(type) {
 	case nil:
 	case secondaryDescription:
-		if given.source == nil && declared.source == given.secondary.source {
+		if given.guest == nil && declared.source == given.secondary.source {
 			return nil
 		}
 		return fail(fmt.Errorf("ControllerOptions.Secondaries has one of that name, of %s; this is %s", declared.text(), given.describe()))
-	case eventsource.Source:
-		if given.source != nil && identical(declared, given.source) {
+	case *guest:
+		if given.guest != nil && identical(declared.source, given.guest.source) {
 			return nil
 		}
-		return fail(fmt.Errorf("ControllerOptions.Sources has one of that name, a %T; this is %s", declared, given.describe()))
+		return fail(fmt.Errorf("ControllerOptions.Sources has one of that name, a %T; this is %s", declared.source, given.describe()))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -278,7 +277,7 @@ func (s *addedSources) enter(secondary SecondarySource, by visitor) (*addition, 
 // knownLocked returns what was added as that very secondary, or nil.
 func (s *addedSources) knownLocked(secondary SecondarySource) *addition {
 	for _, a := range s.byName { // they are few
-		if a.source == nil && a.secondary.source == secondary {
+		if a.guest == nil && a.secondary.source == secondary {
 			return a
 		}
 	}
@@ -321,7 +320,7 @@ func (s *addedSources) now() []*addition {
 func (s *addedSources) secondaries() []secondaryDescription {
 	var all []secondaryDescription
 	for _, a := range s.now() {
-		if a.source == nil {
+		if a.guest == nil {
 			all = append(all, a.secondary)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/evenkeel/evenkeel/eventsource"
@@ -14,7 +15,7 @@ import (
 
 // attend sees to an addition from its beginning until nothing of it is left. ctx ends when it is removed.
 func (s *addedSources) attend(ctx context.Context, l *life, a *addition) {
-	if a.source != nil {
+	if a.guest != nil {
 		s.attendSource(ctx, a)
 	} else {
 		s.attendSecondary(ctx, l, a)
@@ -130,7 +131,7 @@ type held struct {
 func (h held) Offer(primary trc.Key, offer eventsource.Offer) {
 	s, a := h.additions, h.of
 	s.mu.Lock()
-	waits := a.source == nil && a.opened == nil && !a.isRemoved()
+	waits := a.guest == nil && a.opened == nil && !a.isRemoved()
 	if waits {
 		a.waiting[primary] = true
 	}
@@ -142,36 +143,15 @@ func (h held) Offer(primary trc.Key, offer eventsource.Offer) {
 
 // attendSource runs a source of the author's until it is removed.
 func (s *addedSources) attendSource(ctx context.Context, a *addition) {
-	if watcher, ok := a.source.(eventsource.PrimaryWatcher); ok {
+	if a.guest.watcher != nil {
 		s.mu.Lock()
-		a.watcher = watcher
+		a.watches = true
 		s.mu.Unlock()
-		defer s.of.watchPrimaries(ctx, a.source)()
+		defer s.of.watchPrimaries(ctx, a.guest)()
 	}
-	var stop func()
-	started := s.again(ctx, a, func(context.Context) (err error) {
-		defer caught(&err)
-		stop, err = a.source.Start(held{s, a})
-		return err
-	})
-	if started {
-		s.note(a, nil, nil)
-		<-ctx.Done()
-		s.stopSource(a, stop)
-	}
-}
-
-func (s *addedSources) stopSource(a *addition, stop func()) {
-	var err error
-	defer func() {
-		if err != nil {
-			s.of.sourceFails(a.name, err)
-		}
-	}()
-	defer caught(&err)
-	if stop != nil {
-		stop()
-	}
+	stop := a.guest.start(ctx, held{s, a})
+	<-ctx.Done()
+	stop()
 }
 
 // again does something until it succeeds, with the pauses of discovery. It reports false if ctx ends before, or if
@@ -216,8 +196,8 @@ func (s *addedSources) problem(a *addition) error {
 		return nil
 	case err != nil:
 		return err
-	case a.source != nil:
-		return a.source.Err()
+	case a.guest != nil:
+		return a.guest.err()
 	case filling == nil:
 		return errUnfilled
 	}
@@ -238,10 +218,10 @@ func (s *addedSources) storeFor(a *addition) *sharedStore {
 func (s *addedSources) tellWatchers(t trc.Transition) {
 	for _, a := range s.now() {
 		s.mu.Lock()
-		watcher := a.watcher
+		watches := a.watches
 		s.mu.Unlock()
-		if watcher != nil {
-			s.of.tell(a.source, t)
+		if watches {
+			a.guest.tell(t.Old, t.New)
 		}
 	}
 }
@@ -257,9 +237,9 @@ func (c *controller[P]) declared(name string) any {
 			return d
 		}
 	}
-	for _, source := range c.options.Sources {
-		if source.Name() == name {
-			return source
+	for _, g := range c.guests {
+		if g.name == name {
+			return g
 		}
 	}
 	return nil
@@ -274,11 +254,22 @@ func (c *controller[P]) close(o *opened) {
 }
 
 // watchPrimaries tells a source of all primaries there are, and from then on of their changes.
-func (c *controller[P]) watchPrimaries(ctx context.Context, source eventsource.Source) (unsubscribe func()) {
+func (c *controller[P]) watchPrimaries(ctx context.Context, g *guest) (unsubscribe func()) {
 	await(ctx, c.store.Synced())
-	unsubscribe = c.store.Subscribe(func(t trc.Transition) { c.tell(source, t) })
+	unsubscribe = c.store.Subscribe(func(t trc.Transition) { g.tell(t.Old, t.New) })
 	c.store.told(ctx)
 	return unsubscribe
+}
+
+// guestsNow are the author's sources, with those that were added.
+func (c *controller[P]) guestsNow() []*guest {
+	all := slices.Clone(c.guests)
+	for _, a := range c.added.now() {
+		if a.guest != nil {
+			all = append(all, a.guest)
+		}
+	}
+	return all
 }
 
 func (c *controller[P]) sourceFails(source string, err error) {

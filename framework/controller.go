@@ -39,6 +39,7 @@ type controller[P Object] struct {
 	store     *sharedStore
 	reads     []*sharedStore       // that and those of the secondaries
 	sources   []eventsource.Source // over the stores of the secondaries
+	guests    []*guest             // the author's sources
 	stops     []func()             // of what was subscribed to and started
 	informers map[SecondarySource]*eventsource.Informer
 	fetches   map[SecondarySource]trc.Fetch
@@ -135,7 +136,13 @@ func (c *controller[P]) describeSecondaries() error {
 			errs = append(errs, fmt.Errorf("framework: controller %q: Sources[%d] is nil", c.name, i))
 			continue
 		}
-		taken(source.Name())
+		g, err := newGuest(source, c.operator.logger.WithValues("controller", c.name))
+		if err != nil {
+			errs = append(errs, fmt.Errorf("framework: controller %q: Sources[%d]: %w", c.name, i, err))
+			continue
+		}
+		taken(g.name)
+		c.guests = append(c.guests, g)
 	}
 	return errors.Join(errs...)
 }
@@ -289,8 +296,8 @@ func (c *controller[P]) caches() []need {
 // brought are the author's sources, which must be synced before the first run.
 func (c *controller[P]) brought() []need {
 	var all []need
-	for _, source := range c.custom() {
-		all = append(all, need{name: fmt.Sprintf("source %q", source.Name()), synced: source.Synced(), err: source.Err})
+	for _, g := range c.guests {
+		all = append(all, need{name: fmt.Sprintf("source %q", g.name), synced: g.synced, err: g.err})
 	}
 	return all
 }
@@ -307,22 +314,7 @@ func (c *controller[P]) subscribe() error {
 			c.wasSetAside(u)
 		}
 	}
-	return c.startSources(c.sources)
-}
-
-// startBrought starts the author's sources, once those that ask for it have been told of all primaries.
-func (c *controller[P]) startBrought(ctx context.Context) error {
-	for _, s := range c.reads {
-		s.told(ctx) // what is told after the first run has begun brings a second one
-	}
-	if ctx.Err() != nil {
-		return nil
-	}
-	return c.startSources(c.custom())
-}
-
-func (c *controller[P]) startSources(sources []eventsource.Source) error {
-	for _, source := range sources {
+	for _, source := range c.sources {
 		stop, err := source.Start(sink[P]{c})
 		if err != nil {
 			return fmt.Errorf("framework: controller %q: source %q: %w", c.name, source.Name(), err)
@@ -332,7 +324,19 @@ func (c *controller[P]) startSources(sources []eventsource.Source) error {
 	return nil
 }
 
-func (c *controller[P]) custom() []eventsource.Source { return c.options.Sources }
+// startBrought starts the author's sources, once those that ask for it have been told of all primaries.
+func (c *controller[P]) startBrought(ctx context.Context) {
+	for _, s := range c.reads {
+		s.told(ctx) // what is told after the first run has begun brings a second one
+	}
+	for _, g := range c.guests {
+		if ctx.Err() == nil {
+			c.stops = append(c.stops, g.start(ctx, sink[P]{c}))
+		}
+	}
+}
+
+func (c *controller[P]) custom() []*guest { return c.guests }
 
 // end stops what was added and what subscribe started, the last first.
 func (c *controller[P]) end() {

@@ -122,7 +122,11 @@ func (c *controller[P]) addSource(source eventsource.Source, by visitor) error {
 	if isNil(source) {
 		return fmt.Errorf("framework: controller %q: AddSource: the source is nil", c.name)
 	}
-	return c.added.add(&addition{name: source.Name(), source: source}, by)
+	g, err := newGuest(source, c.operator.logger.WithValues("controller", c.name))
+	if err != nil {
+		return fmt.Errorf("framework: controller %q: AddSource %T: %w", c.name, source, err)
+	}
+	return c.added.add(&addition{name: g.name, guest: g}, by)
 }
 
 func (c *Context[P]) visits() *visit { return &c.visit }

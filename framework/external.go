@@ -94,17 +94,17 @@ func fetched[V any, P Object](ctx context.Context, c *Context[P], h holder[V]) (
 	}:
 		return h.Fetch(ctx, c.write.owner.(P))
 	case interface {
-		Fetched(ctx context.Context, primary trc.Key) ([]V, error)
+		Fetch(ctx context.Context, primary trc.Key) ([]V, error)
 	}:
-		return h.Fetched(ctx, c.key)
+		return h.Fetch(ctx, c.key)
 	}
 	return h.Of(c.key), nil
 }
 
 func holdersOf[V any, P Object](c *Context[P]) []holder[V] {
 	var all []holder[V]
-	for _, source := range c.controller.custom() {
-		if h, holds := source.(holder[V]); holds {
+	for _, g := range c.controller.guestsNow() {
+		if h, holds := g.source.(holder[V]); holds {
 			all = append(all, h)
 		}
 	}

@@ -45,22 +45,14 @@ func (c *controller[P]) guardedFilter(source string, filter func(old, new trc.Ob
 
 func (c *controller[P]) panicked(source string, about trc.Object, value any) {
 	failure := scheduler.NewPanicError(value)
-	c.operator.logger.Error(failure, "mapper, filter or source panicked", "controller", c.name, "source", source,
+	c.operator.logger.Error(failure, "mapper or filter panicked", "controller", c.name, "source", source,
 		"objectNamespace", about.GetNamespace(), "objectName", about.GetName(), "stack", string(failure.Stack))
 }
 
 // tellSources tells the author's sources of a change of a primary, whatever filters say of it.
 func (c *controller[P]) tellSources(t trc.Transition) {
-	for _, source := range c.options.Sources {
-		c.tell(source, t)
-	}
-}
-
-// tell tells one source, if it wants to know.
-func (c *controller[P]) tell(source eventsource.Source, t trc.Transition) {
-	if watcher, ok := source.(eventsource.PrimaryWatcher); ok {
-		told := c.guardedFilter(source.Name(), func(old, new trc.Object) bool { watcher.PrimaryChanged(old, new); return true })
-		told(t.Old, t.New)
+	for _, g := range c.guests {
+		g.tell(t.Old, t.New)
 	}
 }
 

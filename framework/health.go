@@ -34,8 +34,8 @@ func (op *Operator) Ready() error {
 			}
 		}
 		for _, source := range c.custom() {
-			if err := source.Err(); err != nil {
-				errs = append(errs, fmt.Errorf("framework: controller %q: source %q fails: %w", c.controllerName(), source.Name(), err))
+			if err := source.err(); err != nil {
+				errs = append(errs, fmt.Errorf("framework: controller %q: source %q fails: %w", c.controllerName(), source.name, err))
 			}
 		}
 	}

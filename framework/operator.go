@@ -97,7 +97,7 @@ type runner interface {
 	findKinds(ctx context.Context) error
 	prepare() error
 	subscribe() error
-	startBrought(ctx context.Context) error
+	startBrought(ctx context.Context)
 	end()
 	// stores, caches and brought are what there is to wait for.
 	stores() []*sharedStore
@@ -116,7 +116,7 @@ type runner interface {
 	enterNamespace(ctx context.Context, added string)
 	closedNamespaces() []string
 	// custom are the sources that the author brought.
-	custom() []eventsource.Source
+	custom() []*guest
 	// run works until ctx ends.
 	run(ctx context.Context) error
 	// pause ends the runs in flight and holds all back until resume.

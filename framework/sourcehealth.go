@@ -75,8 +75,8 @@ func (c *controller[P]) health() []SourceHealth {
 	for _, d := range c.secondaries {
 		all = append(all, c.cacheHealth(d.name, d.gvk.String(), d.cluster, c.storeFor(d.source)))
 	}
-	for _, source := range c.custom() {
-		all = append(all, c.externalHealth(source))
+	for _, g := range c.guests {
+		all = append(all, c.externalHealth(g))
 	}
 	for _, a := range c.added.now() {
 		all = append(all, c.addedHealth(a))
@@ -85,13 +85,16 @@ func (c *controller[P]) health() []SourceHealth {
 }
 
 // externalHealth is that of a source that the author brought.
-func (c *controller[P]) externalHealth(source eventsource.Source) SourceHealth {
-	h := SourceHealth{Controller: c.name, Source: source.Name(), Synced: isClosed(source.Synced())}
-	if err := source.Err(); err != nil {
+func (c *controller[P]) externalHealth(g *guest) SourceHealth {
+	h := SourceHealth{Controller: c.name, Source: g.name, Synced: isClosed(g.synced)}
+	if err := g.err(); err != nil {
 		h.Problem = err.Error()
 	}
-	if tells, ok := source.(eventsource.HealthReporter); ok {
-		external := tells.Health()
+	if tells, ok := g.source.(eventsource.HealthReporter); ok {
+		var external eventsource.Health
+		if err := guarded("Health", func() { external = tells.Health() }); err != nil {
+			h.Problem = err.Error()
+		}
 		h.External = &external
 	}
 	return h
@@ -100,8 +103,8 @@ func (c *controller[P]) externalHealth(source eventsource.Source) SourceHealth {
 // addedHealth is that of a source that was added.
 func (c *controller[P]) addedHealth(a *addition) SourceHealth {
 	var h SourceHealth
-	if a.source != nil {
-		h = c.externalHealth(a.source)
+	if a.guest != nil {
+		h = c.externalHealth(a.guest)
 	} else {
 		h = c.cacheHealth(a.name, a.secondary.gvk.String(), a.secondary.cluster, c.added.storeFor(a))
 	}

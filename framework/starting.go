@@ -79,9 +79,7 @@ func (op *Operator) operate(ctx context.Context, l *life, c runner) error {
 	if err := op.awaitSync(ctx, c, c.caches(), missed); err != nil || ctx.Err() != nil {
 		return err
 	}
-	if err := c.startBrought(ctx); err != nil {
-		return err
-	}
+	c.startBrought(ctx)
 	if err := op.awaitSync(ctx, c, c.brought(), missed); err != nil || ctx.Err() != nil {
 		return err
 	}

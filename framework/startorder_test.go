@@ -123,10 +123,16 @@ func TestASourceHasItsOwnTimeToSync(t *testing.T) {
 	p.expect(t, append(slices.Clone(told), "23s p runs", "1m0s two stops", "1m0s one stops")...)
 }
 
-func TestASourceThatDoesNotStartEndsRunWithItsName(t *testing.T) {
-	p, err := startWith(t, framework.OperatorOptions{}, time.Second, -1)
-	expectError(t, err, `controller "webpage": source "two": no wire`)
-	p.expect(t, "0s one is told of p", "0s two is told of p", "3s one starts", "3s two starts", "3s one stops")
+// TestASourceThatDoesNotStartIsStartedAgainUntilItsTimeIsUp, which ends Run with its name, unless that is not wanted.
+func TestASourceThatDoesNotStartIsStartedAgainUntilItsTimeIsUp(t *testing.T) {
+	p, err := startWith(t, framework.OperatorOptions{SyncTimeout: 5 * time.Second}, time.Second, -1)
+	expectError(t, err, `controller "webpage": source "two" is not filled after 5s: start, attempt 3: no wire`)
+	p.expect(t, "0s one is told of p", "0s two is told of p", "3s one starts", "3s two starts", "4s two starts", "6s two starts", "8s one stops")
+	p, err = startWith(t, framework.OperatorOptions{SyncTimeout: 5 * time.Second, StartPolicy: framework.WaitForAll}, -1, time.Second)
+	noError(t, err)
+	if n := len(p.lines); n != 2+6+1+1 { // after 0, 1, 3, 7, 15 and 31 seconds, give or take a tenth
+		t.Errorf("noted %q", p.lines)
+	}
 }
 
 // TestAPartThatCannotStartEndsTheOthersToo, in an orderly way: a run in flight may finish.

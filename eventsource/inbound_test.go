@@ -1,0 +1,131 @@
+package eventsource
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+func TestInbound_C104(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		i, err := NewInbound(InboundOptions[thing]{
+			Name: "hook", Values: ValuesOptions[thing]{
+				ID:     func(t thing) string { return t.ID },
+				Filter: func(_, new *thing) bool { return new == nil || new.Version < 100 },
+			},
+			Fetch: func(_ context.Context, key trc.Key) ([]thing, error) {
+				if asked++; key.Name == "z" {
+					return nil, errors.New("unheard of")
+				}
+				return []thing{{"x", 7}}, nil
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		i.Push(keyOf("a"), thing{"x", 1})
+		i.Push(keyOf("a"), thing{"x", 2})
+		n := start(t, i)
+		n.expect(t, "a hook x initial")
+		i.Push(keyOf("a"), thing{"x", 2})
+		i.Push(keyOf("a"), thing{"x", 100})
+		n.expect(t)
+		i.Wrote(keyOf("a"), thing{"y", 3})
+		i.Push(keyOf("a"), thing{"y", 3})
+		i.Pull(keyOf("a"), "x")
+		i.Pull(keyOf("a"), "x")
+		i.Trigger(keyOf("b"), "because")
+		n.expect(t, "a hook x", "b hook because")
+		for range 2 {
+			if values, err := i.Fetch(t.Context(), keyOf("c")); err != nil || !slices.Equal(values, []thing{{"x", 7}}) {
+				t.Fatalf("read %v, %v", values, err)
+			}
+		}
+		if _, err := i.Fetch(t.Context(), keyOf("z")); err == nil || !strings.Contains(err.Error(), `fetch from "hook" for /z: unheard of`) {
+			t.Fatalf("failure: %v", err)
+		}
+		if _, _ = i.Fetch(t.Context(), keyOf("a")); asked != 2 {
+			t.Fatalf("asked %d times", asked)
+		}
+		n.expect(t)
+		for _, name := range []string{"a", "c"} {
+			i.PrimaryChanged(primary(name, "u", ""), nil)
+		}
+		if len(i.primaries) != 0 {
+			t.Fatalf("kept: %v", i.primaries)
+		}
+	})
+}
+
+func TestChannel(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		triggers := make(chan Trigger)
+		c, err := NewChannel("jobs", triggers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := start(t, c)
+		triggers <- Trigger{keyOf("a"), "1"}
+		synctest.Wait()
+		n.expect(t, "a jobs 1")
+		close(triggers)
+	})
+}
+
+func TestTicks_C97(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		every := map[string]time.Duration{"red": time.Hour, "blue": 10 * time.Minute}
+		s, err := NewTicks("nightly", func(c *corev1.ConfigMap, after time.Time) time.Time {
+			if c.Labels["color"] == "broken" {
+				panic("a bug")
+			}
+			if every[c.Labels["color"]] == 0 {
+				return time.Time{}
+			}
+			return after.Add(every[c.Labels["color"]])
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := primary("a", "1", "red")
+		s.PrimaryChanged(nil, a)
+		n := start(t, s)
+		s.PrimaryChanged(nil, primary("b", "2", ""))
+		pass(150 * time.Minute)
+		if got := n.taken(); len(got) != 2 {
+			t.Fatalf("ticks %q", got)
+		}
+		blue := primary("a", "1", "blue") // sooner
+		s.PrimaryChanged(a, blue)
+		pass(time.Minute * 35)
+		if got := n.taken(); len(got) != 3 {
+			t.Fatalf("ticks %q", got)
+		}
+		s.PrimaryChanged(blue, a) // later
+		pass(59 * time.Minute)
+		n.expect(t)
+		pass(time.Minute)
+		if got := n.taken(); len(got) != 1 {
+			t.Fatalf("ticks %q", got)
+		}
+		s.PrimaryChanged(a, primary("a", "1", "broken"))
+		if err := s.Err(); err == nil || !strings.Contains(err.Error(), `"nightly": 1 primaries fail, one of them /a: panic: a bug`) {
+			t.Fatalf("failure: %v", err)
+		}
+		s.PrimaryChanged(primary("a", "1", "broken"), nil)
+		s.PrimaryChanged(primary("b", "2", ""), nil)
+		pass(3 * time.Hour)
+		if n.expect(t); s.Err() != nil || len(s.due)+len(s.failed)+len(s.members) > 0 {
+			t.Fatalf("kept: %v %v %v", s.due, s.failed, s.members)
+		}
+	})
+}

@@ -1,0 +1,26 @@
+// Package frameworktest helps authors to test what they write for the framework.
+//
+// [CheckSource] holds an event source of one's own against the contract of [eventsource.Source], in one call:
+//
+//	func TestMySourceKeepsTheContract(t *testing.T) {
+//		frameworktest.CheckSource(t, frameworktest.SourceCheck{
+//			New:     func() (eventsource.Source, error) { return mine.New(server.URL) },
+//			Provoke: func(_ eventsource.Source, primary trc.Key) { server.Change(primary) },
+//			Fail:    func(eventsource.Source) { server.GoDown() },
+//			Mend:    func(eventsource.Source) { server.ComeBack() },
+//		})
+//	}
+//
+// A source that needs no network can be checked within [testing/synctest]: then waiting costs nothing, and Quiet may be
+// hours. What fails is reported with the rule that it breaks; -race makes the checks worth more.
+//
+// # Concurrency
+//
+// A check runs in the caller's goroutine and returns when it is done. It calls the functions of a [SourceCheck] from
+// several goroutines at once. Checks do not disturb each other.
+//
+// # What it does not do
+//
+// It does not know what a source is about: whether all that changes outside arrives, and with which causes, is for the
+// author's own tests.
+package frameworktest
