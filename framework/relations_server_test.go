@@ -46,10 +46,7 @@ var _ = Describe("How secondaries and primaries find each other", func() {
 					return gadgetUpdate{}, err
 				}
 				desired := configMapOf(newPage(ns, g.Name+"-marked"), "marked")
-				if err := c.Mark(desired, marks); err != nil {
-					return gadgetUpdate{}, err
-				}
-				if _, err := framework.Apply(ctx, c, desired); err != nil {
+				if _, err := framework.Apply(ctx, c, desired, framework.MarkedWith(marks)); err != nil {
 					return gadgetUpdate{}, err
 				}
 			}

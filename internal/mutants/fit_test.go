@@ -20,7 +20,7 @@ import (
 )
 
 func TestEveryMutantSaysWhatItIs(t *testing.T) {
-	guarantee := regexp.MustCompile(`^[GOC]\d\d?: `)
+	guarantee := regexp.MustCompile(`^[GOC]\d{1,3}: `)
 	names := map[string]bool{}
 	for _, m := range all() {
 		switch {
