@@ -35,7 +35,7 @@ type Secondary[S Object] struct {
 	FieldSelector string
 	// Cluster is another cluster that they are read from, with the operator's scheme. Default: the operator's. They can
 	// only be read: what a [Context] writes goes to the operator's cluster. As owner references do not reach beyond a
-	// cluster, set Map or use [Referred]. Secondaries that share the pointer share connections and caches; what it points
+	// cluster, set By (to [eventsource.Marks], say) or Map, or use [Referred]. Secondaries that share the pointer share connections and caches; what it points
 	// to must not be changed.
 	Cluster *rest.Config
 	// By is how secondaries tell their primaries: by [eventsource.Owners], [eventsource.Marks], [eventsource.Names], or

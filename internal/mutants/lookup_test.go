@@ -106,4 +106,12 @@ var ofLookups = []mutant{
 		new:    "	if c.gone && c.key.Name == \"\" { //",
 		kills:  []suite{{folder: "framework", run: "TestG16LookUps"}},
 	},
+	{
+		name:   "of several references of a primary the first makes it due",
+		breaks: "C54: those that refer to an object now are due when it changes",
+		file:   "framework/referred.go",
+		old:    "		for _, key := range references(primary) {\n			values = append(values, key.String())\n",
+		new:    "		for _, key := range references(primary) {\n			if len(values) > 0 {\n				break\n			}\n			values = append(values, key.String())\n",
+		kills:  []suite{{folder: "framework", run: "TestPrimaryToSecondaryIndex"}},
+	},
 }
