@@ -7,6 +7,9 @@
 //	})
 //	stop, err := informer.Start(sink)
 //
+// A [Relation] says which primaries a secondary belongs to: [Owners], [Marks], [Names], [AnyOf] them, or a [Mapper]. A [Filter] says
+// which changes matter; filters are put together, and so is what looks at one object, [Where].
+//
 // What lies outside of the API server comes by [Polling] of all primaries at once, by [PollingEach] primary, by [Inbound]
 // pushes, through a [Channel], and at times by [Ticks]. Those that hold [Values] offer when they really change, and show at
 // once what a reconciler says to have written.

@@ -33,11 +33,11 @@ func (w *writer) apply(ctx context.Context, desired Object, options writeOptions
 	if options.mode == ByPatch {
 		return w.applyByPatch(ctx, r, key, desired, options)
 	}
-	if options.owned {
+	if options.owned || len(options.marks) > 0 {
 		if desired, err = privateCopy(desired); err != nil {
 			return nil, err
 		}
-		if err := w.own(r, desired); err != nil {
+		if err := w.relate(r, desired, options); err != nil {
 			return nil, err
 		}
 	}
@@ -101,10 +101,8 @@ func (w *writer) applyConfiguration(ctx context.Context, sample Object, configur
 	if named.GroupVersionKind() != r.gvk {
 		return nil, fmt.Errorf("framework: apply %s: the apply configuration is of %s, the answer is to be %s", r.describe(key), named.GroupVersionKind(), r.gvk)
 	}
-	if options.owned {
-		if err := w.own(r, named); err != nil {
-			return nil, err
-		}
+	if err := w.relate(r, named, options); err != nil {
+		return nil, err
 	}
 	intent, err := freshIntentOf(r, key, named)
 	if err != nil {

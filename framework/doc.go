@@ -30,6 +30,12 @@
 // server returned. What its [UpdateControl] asks for is written; an error leads to a retry with
 // back-off. A reconciler that is no [Cleaner] has no finalizer.
 //
+// # Looking up
+//
+// A run reads what it declared: through its [Secondary], by an [Index], or by type with [One], [All], [Each] and [Find]; other primaries
+// through [Context.Primaries], and what external systems hold with [Value], [Values] and [ValueByID]. Whose a secondary is, [Secondary.By] says,
+// or [Referred].
+//
 // # What comes and goes
 //
 // A controller whose kinds are not served yet waits for them, and so it does for whatever fails later:

@@ -173,9 +173,9 @@ func (w *writer) applyByPatch(ctx context.Context, r *resource, key trc.Key, des
 	if options.owned {
 		// A merge patch replaces the list: it must hold the owners that others have added, too.
 		desired.SetOwnerReferences(append(desired.GetOwnerReferences(), othersThan(desired, current.GetOwnerReferences())...))
-		if err := w.own(r, desired); err != nil {
-			return nil, err
-		}
+	}
+	if err := w.relate(r, desired, options); err != nil {
+		return nil, err
 	}
 	if options.matches != nil {
 		if matched, err := w.matched(r, current, desired, options); matched || err != nil {

@@ -8,15 +8,20 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Mark marks a secondary that is to be written as the run's primary's, so that [Secondary.By] with the same marks finds it. It changes
-// the object. It is for secondaries that Kubernetes lets the primary not own, being in another namespace: nothing deletes those with
-// the primary, so a [Cleaner] has to.
-func (c *Context[P]) Mark(secondary Object, marks eventsource.Marks) error {
-	if isNil(secondary) {
-		return errors.New("framework: mark: the object is nil")
+// relate has a secondary that is written name the primary, in the ways that the options ask for. It changes the object.
+func (w *writer) relate(r *resource, o Object, options writeOptions) error {
+	if options.owned {
+		if err := w.own(r, o); err != nil {
+			return err
+		}
 	}
-	if err := marks.Put(secondary, c.controller.gvk.GroupKind(), c.key); err != nil {
-		return fmt.Errorf("framework: %w", err)
+	for _, marks := range options.marks {
+		if w.owner == nil {
+			return fmt.Errorf("framework: %s: MarkedWith outside of a run", r.describe(trc.KeyOf(o)))
+		}
+		if err := marks.Put(o, w.ownerGVK.GroupKind(), trc.KeyOf(w.owner)); err != nil {
+			return fmt.Errorf("framework: %s: MarkedWith: %w", r.describe(trc.KeyOf(o)), err)
+		}
 	}
 	return nil
 }

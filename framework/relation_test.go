@@ -2,6 +2,8 @@ package framework_test
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
@@ -51,10 +55,7 @@ func TestMappersByMarksAcrossNamespaces(t *testing.T) {
 	r := looking(nil)
 	r.look = func(ctx context.Context, page *Page, c *pageContext) string {
 		published := configMapOf(newPage("published", page.Name+"-html"), page.Spec.HTML)
-		if err := c.Mark(published, marks); err != nil {
-			return err.Error()
-		}
-		if _, err := framework.Apply(ctx, c, published); err != nil {
+		if _, err := framework.Apply(ctx, c, published, framework.MarkedWith(marks)); err != nil {
 			return err.Error()
 		}
 		return told(r.configMaps.List(c))
@@ -252,5 +253,69 @@ func TestG15AFilterOfASecondaryThatPanicsTakesNothingDown(t *testing.T) {
 		v.patch(x, `{"data":{"data":"boom"}}`)
 		v.pass(time.Second)
 		r.expect(t, "p: x=boom")
+	})
+}
+
+// TestMappersByMarksHowever the secondary is written, and the author's object stays as it is.
+func TestMappersByMarksHoweverItIsWritten(t *testing.T) {
+	marks := eventsource.Marks{Labels: true}
+	with := framework.MarkedWith(marks)
+	r := looking(nil)
+	r.look = func(ctx context.Context, _ *Page, c *pageContext) string {
+		applied, patched, created := dataOf("applied", "1"), dataOf("patched", "1"), dataOf("created", "1")
+		_, byApply := framework.Apply(ctx, c, applied, with)
+		_, byPatch := framework.Apply(ctx, c, patched, with, framework.By(framework.ByPatch))
+		_, created1 := framework.Create(ctx, c, created, with)
+		configured := corev1ac.ConfigMap("configured", "default").WithData(map[string]string{"data": "1"})
+		_, byConfiguration := framework.ApplyConfiguration[*corev1.ConfigMap](ctx, c, configured, with)
+		foreign := dataOf("foreign", "1") // somebody else's, which is adopted
+		_, adopted := framework.Apply(ctx, c, foreign, with, framework.By(framework.ByPatch))
+		for _, o := range []*corev1.ConfigMap{applied, patched, created, foreign} {
+			if len(o.Labels) > 0 {
+				return o.Name + " was changed"
+			}
+		}
+		if err := errors.Join(byApply, byPatch, created1, byConfiguration, adopted); err != nil {
+			return err.Error()
+		}
+		return told(r.configMaps.List(c))
+	}
+	r.configMaps.By = marks
+	inVirtualTime(t, r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)}, func(v *virtual) {
+		v.create(labelled(dataOf("foreign", "0"), "kept", "yes"))
+		v.pass(time.Second)
+		v.createPage("p", "a")
+		v.pass(time.Second)
+		all := "p: applied=1 configured=1 created=1 foreign=1 patched=1"
+		r.mu.Lock()
+		first := r.found[0]
+		r.found = nil
+		r.mu.Unlock()
+		if first != all {
+			t.Errorf("found %q, want %q", first, all)
+		}
+		foreign := dataOf("foreign", "")
+		noError(t, v.admin.Get(v.t.Context(), client.ObjectKeyFromObject(foreign), foreign))
+		if foreign.Labels["kept"] != "yes" || foreign.Labels[eventsource.PrimaryNameKey] != "p" {
+			t.Errorf("labels %v", foreign.Labels)
+		}
+	})
+}
+
+// TestMarkedWithIsRefusedWhereItMakesNoSense: where it would do nothing, or what it does could not be mapped back.
+func TestMarkedWithIsRefusedWhereItMakesNoSense(t *testing.T) {
+	r := looking(func(ctx context.Context, page *Page, c *pageContext) string {
+		marks := eventsource.Marks{Name: "example.com/page"}
+		_, far := framework.Apply(ctx, c, configMapOf(newPage("far", "x"), "1"), framework.MarkedWith(marks))
+		deleted := framework.Delete(ctx, c, page, framework.MarkedWith(marks))
+		return fmt.Sprint(far, "; ", deleted)
+	})
+	inVirtualTime(t, r, pageOptions{}, func(v *virtual) {
+		v.createPage("p", "a")
+		v.pass(time.Second)
+		expectError(t, errors.New(r.found[0]), "MarkedWith: eventsource: mark far/x as of default/p: without Marks.Namespace",
+			"delete WebPage default/p: the option MarkedWith does not apply")
+		_, err := framework.Apply(v.t.Context(), v.op.Writer(""), dataOf("x", "1"), framework.MarkedWith(eventsource.Marks{}))
+		expectError(t, err, "MarkedWith outside of a run")
 	})
 }

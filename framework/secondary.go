@@ -54,7 +54,7 @@ type Secondary[S Object] struct {
 	KeepWhole int
 	// Cluster is another cluster that they are in, with the operator's scheme. Default: the operator's. What is to be
 	// written there goes through [Secondary.In]; what a [Context] writes goes to the operator's. As owner references do
-	// not reach beyond a cluster, set Map or use [Referred]. Secondaries that share the pointer share connections and
+	// not reach beyond a cluster, set By (to [eventsource.Marks], say) or Map, or use [Referred]. Secondaries that share the pointer share connections and
 	// caches; what it points to must not be changed.
 	Cluster *rest.Config
 	// By is how secondaries tell their primaries: by [eventsource.Owners], [eventsource.Marks], [eventsource.Names], or

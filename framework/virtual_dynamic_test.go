@@ -378,7 +378,11 @@ func (s *comings) Start(sink eventsource.Sink) (func(), error) {
 	s.log = append(s.log, "started")
 	return func() { s.note("stopped") }, nil
 }
-func (s *comings) Synced() <-chan struct{} { return nil }
+func (s *comings) Synced() <-chan struct{} {
+	synced := make(chan struct{})
+	close(synced)
+	return synced
+}
 func (s *comings) Err() error              { return nil }
 
 func (s *comings) PrimaryChanged(old, new trc.Object) {

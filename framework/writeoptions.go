@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -41,6 +42,7 @@ type WriteOption func(*writeOptions)
 type writeOptions struct {
 	fieldManager  string
 	owned         bool
+	marks         []eventsource.Marks
 	leaveToOthers bool
 	mode          WriteMode
 	subresource   []string
@@ -64,6 +66,12 @@ func FieldManager(name string) WriteOption { return func(o *writeOptions) { o.fi
 // and deleted with it. The secondary must be in the primary's namespace, or the primary
 // cluster-scoped: Kubernetes forbids other owners.
 func OwnedByPrimary() WriteOption { return func(o *writeOptions) { o.owned = true } }
+
+// MarkedWith puts marks on the secondary that name the primary, so that [Secondary.By] with the same marks maps it. It is for where
+// Kubernetes lets the primary own nothing: nobody deletes such secondaries with it, so a [Cleaner] has to.
+func MarkedWith(marks eventsource.Marks) WriteOption {
+	return func(o *writeOptions) { o.marks = append(o.marks, marks) }
+}
 
 // LeaveToOthers makes an apply fail with a [FieldConflictError] where another field manager owns a field
 // with another value. By default the field is taken over, as Kubernetes advises controllers. A patch cannot
@@ -141,6 +149,7 @@ func (o *writeOptions) check(doing string, can ability) error {
 		needs  ability
 	}{
 		{"OwnedByPrimary", o.owned, canOwn},
+		{"MarkedWith", len(o.marks) > 0, canOwn},
 		{"Subresource", len(o.subresource) > 0, canAddress},
 		{"LeaveToOthers", o.leaveToOthers, canLeave},
 		{"IfUnchanged", o.ifUnchanged, canHold},

@@ -242,10 +242,8 @@ func (w *writer) create(ctx context.Context, object Object, options writeOptions
 	if err != nil {
 		return nil, err
 	}
-	if options.owned {
-		if err := w.own(r, object); err != nil {
-			return nil, err
-		}
+	if err := w.relate(r, object, options); err != nil {
+		return nil, err
 	}
 	object.SetResourceVersion("")
 	return w.execute(ctx, write{verb: "create", resource: r, key: key, options: options, creates: true, send: func(ctx context.Context) (answer, error) {

@@ -106,6 +106,7 @@ var rules = []rule{
 	},
 	{"internal/freshnesstest", nil, "it is tests"},
 	{"internal/weathertest", nil, "it is tests"},
+	{"internal/clusterstest", nil, "it is tests"},
 	{"internal/simulation", nil, "it is tests"},
 	{"internal/archtest", []string{"std"}, "it reads the packages, it does not use them"},
 	{"internal/mutants", []string{"std"}, "it breaks the packages, it does not use them"},

@@ -47,7 +47,7 @@ type suite struct {
 
 // all is the board.
 func all() []mutant {
-	return slices.Concat(ofScheduler, ofLedger, ofStore, ofEventSource, ofGuest, ofFramework, ofLeader, ofKinds, ofSimulation, ofClusters, ofWorkflow)
+	return slices.Concat(ofScheduler, ofLedger, ofStore, ofEventSource, ofGuest, ofFramework, ofLookups, ofLeader, ofKinds, ofSimulation, ofClusters, ofWorkflow)
 }
 
 func root() string {
