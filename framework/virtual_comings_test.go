@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 	"github.com/evenkeel/evenkeel/retry"
@@ -269,5 +270,83 @@ func TestC98ChangeNamespaceITOfOneController(t *testing.T) {
 		expectError(t, v.op.SetControllerNamespaces("nobody", []string{"other"}), `"nobody"`)
 		expectError(t, v.op.SetControllerNamespaces("own", nil), `"own"`, "AllNamespaces")
 		expectError(t, v.op.SetControllerNamespaces("own", []string{"UPPER"}), `"UPPER"`)
+	})
+}
+
+// TestC98G16ACacheThatTwoControllersReadGoesWithTheSecond: one that follows the same namespaces is one.
+func TestC98G16ACacheThatTwoControllersReadGoesWithTheSecond(t *testing.T) {
+	one, two := newAdding(), newAdding()
+	register := func(op *framework.Operator) error {
+		noError(t, framework.Register(op, one, pageOptions{Name: "one", LabelSelector: "one"}))
+		return framework.Register(op, two, pageOptions{Name: "two", LabelSelector: "two"})
+	}
+	inVirtualTimeOf(t, framework.OperatorOptions{}, register, func(v *virtual) {
+		v.pass(time.Minute)
+		goroutines := runtime.NumGoroutine()
+		for _, name := range []string{"one", "two"} {
+			page := newPage("default", name)
+			page.Labels = map[string]string{name: ""}
+			v.create(page)
+		}
+		v.pass(time.Minute)
+		one.expect(t, "nothing yet", "0")
+		two.expect(t, "nothing yet", "0")
+		if now := v.op.Occupancy(); now.Added != 2 || len(now.Caches) != 3 {
+			t.Errorf("%d sources, %d caches, want 2 that share one beside those of pages", now.Added, len(now.Caches))
+		}
+		v.delete("one")
+		v.pass(time.Minute)
+		m := configMapOf(newPage("default", "m"), "x")
+		page := v.page("two")
+		m.OwnerReferences = ownedBy(page)
+		v.create(m)
+		v.pass(time.Minute)
+		two.expect(t, "1")
+		if now := v.op.Occupancy(); now.Added != 1 || len(now.Caches) != 3 {
+			t.Errorf("%d sources, %d caches, and one controller reads on", now.Added, len(now.Caches))
+		}
+		v.delete("two")
+		v.pass(time.Minute)
+		v.holdsNothing(2, goroutines)
+	})
+}
+
+// TestC97TicksThatARunAddsDieWithThePrimary: and do not come after they were removed.
+func TestC97TicksThatARunAddsDieWithThePrimary(t *testing.T) {
+	ticks, err := eventsource.NewTicks("ticks", func(_ *Page, after time.Time) time.Time { return after.Add(time.Minute) })
+	noError(t, err)
+	r := &pages{reconcile: func(_ context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+		if page.Spec.HTML == "without" {
+			return pageUpdate{}, c.RemoveSource("ticks")
+		}
+		return pageUpdate{}, c.AddSource(ticks)
+	}}
+	inVirtualTime(t, r, pageOptions{MaxInterval: scheduler.NoMaxInterval}, func(v *virtual) {
+		ran := 0
+		expect := func(want int) {
+			t.Helper()
+			n := len(v.op.Records("webpage"))
+			if n-ran != want {
+				t.Errorf("%d runs, want %d", n-ran, want)
+			}
+			ran = n
+		}
+		v.pass(time.Second)
+		goroutines := runtime.NumGoroutine()
+		v.createPage("p", "with")
+		v.pass(10*time.Minute + 30*time.Second)
+		expect(11)
+		v.patch(newPage("default", "p"), `{"spec":{"html":"without"}}`)
+		v.pass(time.Hour)
+		expect(1)
+		v.holdsNothing(1, goroutines)
+		v.patch(newPage("default", "p"), `{"spec":{"html":"with"}}`)
+		v.pass(10*time.Minute + 30*time.Second)
+		expect(11)
+		v.delete("p")
+		v.pass(time.Hour)
+		expect(0)
+		v.drained()
+		v.holdsNothing(1, goroutines)
 	})
 }
