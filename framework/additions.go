@@ -36,6 +36,7 @@ type adder interface {
 	describeSecondary(as string, secondary SecondarySource) (secondaryDescription, error)
 	open(d secondaryDescription, index string) (*opened, error)
 	close(o *opened)
+	forsake(a *addition)
 	sink() eventsource.Sink
 	watchPrimaries(ctx context.Context, source eventsource.Source) (unsubscribe func())
 	tell(source eventsource.Source, t trc.Transition)
@@ -57,21 +58,21 @@ type visitor interface {
 	isOver() bool
 }
 
-// add adds what is not there yet, for a run or, if that is nil, for the operator.
-func (s *addedSources) add(given *addition, by visitor) error {
-	fail := func(why error) error {
-		return fmt.Errorf("framework: controller %q: add source %q: %w", s.of.controllerName(), given.name, why)
+// add adds what is not there yet, for a run or, if that is nil, for the operator. It reports whether it was not.
+func (s *addedSources) add(given *addition, by visitor) (added bool, err error) {
+	fail := func(why error) (bool, error) {
+		return false, fmt.Errorf("framework: controller %q: add source %q: %w", s.of.controllerName(), given.name, why)
 	}
 	switch declared := s.of.declared(given.name).(type) {
 	case nil:
 	case secondaryDescription:
 		if given.source == nil && declared.source == given.secondary.source {
-			return nil
+			return false, nil
 		}
 		return fail(fmt.Errorf("ControllerOptions.Secondaries has one of that name, of %s; this is %s", declared.text(), given.describe()))
 	case eventsource.Source:
 		if given.source != nil && identical(declared, given.source) {
-			return nil
+			return false, nil
 		}
 		return fail(fmt.Errorf("ControllerOptions.Sources has one of that name, a %T; this is %s", declared, given.describe()))
 	}
@@ -100,7 +101,7 @@ func (s *addedSources) add(given *addition, by visitor) error {
 	} else {
 		there.holders[by.primaryKey()], by.visits().holds = true, true
 	}
-	return nil
+	return there == given, nil
 }
 
 // holdsAlready tells whether a run's primary holds that very secondary, which most calls are about.
@@ -145,13 +146,18 @@ func (s *addedSources) drop(name string, by visitor) error {
 	}
 	var waiting map[trc.Key]bool
 	s.mu.Lock()
-	if a := s.byName[name]; a != nil && by != nil {
+	a := s.byName[name]
+	if a != nil && by != nil {
 		waiting = s.dropLocked(a, by.primaryKey())
 	} else if a != nil && a.byOperator {
 		a.byOperator = false
 		waiting = s.unheldLocked(a)
 	}
+	neverBegun := a != nil && a.cancel == nil && a.isRemoved()
 	s.mu.Unlock()
+	if neverBegun {
+		s.of.forsake(a)
+	}
 	s.offer(name, waiting, "it was removed")
 	return nil
 }

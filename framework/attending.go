@@ -20,6 +20,7 @@ func (s *addedSources) attend(ctx context.Context, l *life, a *addition) {
 		s.attendSecondary(ctx, l, a)
 	}
 	<-a.removed // also where nothing could be made of it
+	s.of.forsake(a)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.leaving--
@@ -261,6 +262,13 @@ func (c *controller[P]) close(o *opened) {
 		c.store.RemoveIndex(o.referred)
 	}
 	c.operator.release(o.store)
+}
+
+// forsake takes back what was found for an addition that is gone.
+func (c *controller[P]) forsake(a *addition) {
+	if a.source == nil {
+		c.operator.leaveCluster(a.secondary.config)
+	}
 }
 
 // watchPrimaries tells a source of all primaries there are, and from then on of their changes.

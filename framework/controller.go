@@ -122,6 +122,9 @@ func (c *controller[P]) describeSecondaries() error {
 			errs = append(errs, err)
 		}
 		if d.name != "" {
+			if err := c.reach(&d); err != nil {
+				errs = append(errs, err)
+			}
 			taken(d.name)
 			c.secondaries = append(c.secondaries, d)
 		}
@@ -165,10 +168,15 @@ func (c *controller[P]) describeSecondary(as string, secondary SecondarySource) 
 	if _, err := fields.ParseSelector(d.fields); err != nil {
 		bad(fmt.Sprintf("FieldSelector %q", d.fields), err)
 	}
-	if d.cluster, err = c.operator.clusterAt(d.config); err != nil {
-		bad("Cluster", err)
-	}
 	return d, errors.Join(errs...)
+}
+
+// reach finds the cluster of secondaries.
+func (c *controller[P]) reach(d *secondaryDescription) (err error) {
+	if d.cluster, err = c.operator.clusterAt(d.config); err != nil {
+		return fmt.Errorf("framework: controller %q: secondary %q: Cluster: %w", c.name, d.name, err)
+	}
+	return nil
 }
 
 func (c *controller[P]) controllerName() string     { return c.name }

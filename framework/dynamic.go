@@ -112,14 +112,22 @@ func (c *controller[P]) addSecondary(secondary SecondarySource, by visitor) erro
 	if err != nil {
 		return err
 	}
-	return c.added.add(&addition{name: d.name, secondary: d}, by)
+	if err := c.reach(&d); err != nil {
+		return err
+	}
+	added, err := c.added.add(&addition{name: d.name, secondary: d}, by)
+	if !added {
+		c.operator.leaveCluster(d.config)
+	}
+	return err
 }
 
 func (c *controller[P]) addSource(source eventsource.Source, by visitor) error {
 	if isNil(source) {
 		return fmt.Errorf("framework: controller %q: AddSource: the source is nil", c.name)
 	}
-	return c.added.add(&addition{name: source.Name(), source: source}, by)
+	_, err := c.added.add(&addition{name: source.Name(), source: source}, by)
+	return err
 }
 
 func (c *Context[P]) visits() *visit { return &c.visit }

@@ -11,7 +11,7 @@ import (
 // Other clusters are only read from: what there is to write, and to tell of as events, is about this one.
 
 // clusterAt is the cluster that secondaries with a configuration of their own are read from; nil is the operator's.
-// All with one configuration share it.
+// All with one configuration share it; it is forgotten when each of them has left it.
 func (op *Operator) clusterAt(config *rest.Config) (*cluster, error) {
 	if config == nil {
 		return op.cluster, nil
@@ -19,6 +19,7 @@ func (op *Operator) clusterAt(config *rest.Config) (*cluster, error) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	if known := op.remotes[config]; known != nil {
+		known.users++
 		return known, nil
 	}
 	remote, err := newCluster(ownConfig(config, op.options.Name), op.options.Scheme, op.logger)
@@ -30,8 +31,25 @@ func (op *Operator) clusterAt(config *rest.Config) (*cluster, error) {
 	if op.remotes == nil {
 		op.remotes = map[*rest.Config]*cluster{}
 	}
-	op.remotes[config] = remote
+	op.remotes[config], remote.users = remote, 1
 	return remote, nil
+}
+
+// leaveCluster takes back clusterAt.
+func (op *Operator) leaveCluster(config *rest.Config) {
+	op.mu.Lock()
+	left := op.remotes[config]
+	if left != nil {
+		if left.users--; left.users == 0 {
+			delete(op.remotes, config)
+		} else {
+			left = nil
+		}
+	}
+	op.mu.Unlock()
+	if left != nil {
+		left.http.CloseIdleConnections()
+	}
 }
 
 // allStores returns the stores of all clusters, in a stable order.

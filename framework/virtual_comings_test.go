@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
@@ -192,7 +192,7 @@ func TestG04G16WhatComesAndGoesLosesNothingAndLeavesNothing(t *testing.T) {
 					v.create(configMapOf(newPage(ns, "p0"), "first"))
 				}
 				v.pass(time.Minute)
-				goroutines := runtime.NumGoroutine()
+				goroutines := bubbled()
 				for step := range 80 {
 					own.happen(v, step)
 					own.mu.Lock()
@@ -282,7 +282,7 @@ func TestC98G16ACacheThatTwoControllersReadGoesWithTheSecond(t *testing.T) {
 	}
 	inVirtualTimeOf(t, framework.OperatorOptions{}, register, func(v *virtual) {
 		v.pass(time.Minute)
-		goroutines := runtime.NumGoroutine()
+		goroutines := bubbled()
 		for _, name := range []string{"one", "two"} {
 			page := newPage("default", name)
 			page.Labels = map[string]string{name: ""}
@@ -332,7 +332,7 @@ func TestC97TicksThatARunAddsDieWithThePrimary(t *testing.T) {
 			ran = n
 		}
 		v.pass(time.Second)
-		goroutines := runtime.NumGoroutine()
+		goroutines := bubbled()
 		v.createPage("p", "with")
 		v.pass(10*time.Minute + 30*time.Second)
 		expect(11)
@@ -348,5 +348,40 @@ func TestC97TicksThatARunAddsDieWithThePrimary(t *testing.T) {
 		expect(0)
 		v.drained()
 		v.holdsNothing(1, goroutines)
+	})
+}
+
+// TestG16AnotherClusterGoesWithTheLastSecondariesThere: and one of which none were taken is not kept.
+func TestG16AnotherClusterGoesWithTheLastSecondariesThere(t *testing.T) {
+	a := newAdding()
+	inVirtualTime(t, a, pageOptions{}, func(v *virtual) {
+		far := newModel(t)
+		there, err := client.New(far.Config(), client.Options{Scheme: scheme})
+		noError(t, err)
+		noError(t, there.Create(t.Context(), configMapOf(newPage("default", "p"), "far")))
+		a.configMaps.Cluster, a.configMaps.Map = far.Config(), mapToPage("p")
+		v.createPage("q", "without")
+		v.pass(time.Minute)
+		goroutines := bubbled()
+		v.createPage("p", "a")
+		v.pass(time.Minute)
+		a.expect(t, "nothing yet", "1")
+		for range 3 {
+			expectError(t, v.op.AddSecondary("webpage", &framework.Secondary[*corev1.ConfigMap]{Cluster: newModel(t).Config()}), `"configmap"`)
+		}
+		noError(t, v.op.AddSecondary("webpage", &a.configMaps))
+		if n := framework.Remotes(v.op); n != 1 {
+			t.Errorf("%d other clusters, and one is read", n)
+		}
+		noError(t, there.Delete(t.Context(), configMapOf(newPage("default", "p"), "")))
+		v.pass(time.Minute)
+		a.expect(t, "0")
+		noError(t, v.op.RemoveSource("webpage", "configmap"))
+		v.patch(newPage("default", "p"), `{"spec":{"html":"without"}}`)
+		v.pass(time.Minute)
+		v.holdsNothing(1, goroutines)
+		if n := framework.Remotes(v.op); n != 0 {
+			t.Errorf("%d other clusters, and none is read", n)
+		}
 	})
 }

@@ -47,7 +47,7 @@ type suite struct {
 
 // all is the board.
 func all() []mutant {
-	return slices.Concat(ofScheduler, ofLedger, ofStore, ofEventSource, ofFramework, ofLeader, ofKinds, ofSimulation)
+	return slices.Concat(ofScheduler, ofLedger, ofStore, ofEventSource, ofFramework, ofLeader, ofKinds, ofSimulation, ofDynamic)
 }
 
 func root() string {
