@@ -23,7 +23,7 @@ type addedSources struct {
 	life    *life         // nil before the controller has its stores
 	over    chan struct{} // closed at the end
 	ended   bool
-	leaving int // that are removed, and still there
+	leaving map[*addition]bool // that are removed, and still there
 	serial  int
 	running sync.WaitGroup // what attends to them
 }
@@ -69,7 +69,7 @@ func (s *addedSources) add(given *addition, by visitor) (added bool, err error) 
 		if given.source == nil && declared.source == given.secondary.source {
 			return false, nil
 		}
-		return fail(fmt.Errorf("ControllerOptions.Secondaries has one of that name, of %s; this is %s", declared.text(), given.describe()))
+		return fail(fmt.Errorf("ControllerOptions.Secondaries has one of that name, %s; this is %s", declared.text(), given.describe()))
 	case eventsource.Source:
 		if given.source != nil && identical(declared, given.source) {
 			return false, nil
@@ -134,7 +134,12 @@ func (s *addedSources) begin(l *life) {
 func (s *addedSources) launchLocked(a *addition) {
 	if l := s.life; l != nil && !s.ended {
 		ctx, cancel := context.WithCancel(l.background)
-		a.cancel = cancel
+		a.cancel, a.gone = cancel, make(chan struct{})
+		for before := range s.leaving {
+			if a.source != nil && before.is(a) {
+				a.after = append(a.after, before.gone)
+			}
+		}
 		s.running.Go(func() { s.attend(ctx, l, a) })
 	}
 }
@@ -164,11 +169,14 @@ func (s *addedSources) drop(name string, by visitor) error {
 
 // letGo ends the holds of a primary that is gone.
 func (s *addedSources) letGo(primary trc.Key) {
+	var waiting map[string]map[trc.Key]bool
 	s.mu.Lock()
-	waiting := map[string]map[trc.Key]bool{}
 	for name, a := range s.byName {
 		delete(a.waiting, primary)
 		if left := s.dropLocked(a, primary); len(left) > 0 {
+			if waiting == nil {
+				waiting = map[string]map[trc.Key]bool{}
+			}
 			waiting[name] = left
 		}
 	}
@@ -202,7 +210,10 @@ func (s *addedSources) removeLocked(a *addition) (waiting map[trc.Key]bool) {
 		close(a.unread)
 	}
 	if a.cancel != nil {
-		s.leaving++
+		if s.leaving == nil {
+			s.leaving = map[*addition]bool{}
+		}
+		s.leaving[a] = true
 		a.cancel()
 	}
 	waiting, a.waiting = a.waiting, nil
@@ -327,5 +338,5 @@ func (s *addedSources) now() []*addition {
 func (s *addedSources) len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.byName) + s.leaving
+	return len(s.byName) + len(s.leaving)
 }

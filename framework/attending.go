@@ -23,7 +23,8 @@ func (s *addedSources) attend(ctx context.Context, l *life, a *addition) {
 	s.of.forsake(a)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.leaving--
+	delete(s.leaving, a)
+	close(a.gone)
 }
 
 // attendSecondary has secondaries read from when their kind is served until they are removed and no run reads them.
@@ -143,6 +144,9 @@ func (h held) Offer(primary trc.Key, offer eventsource.Offer) {
 
 // attendSource runs a source of the author's until it is removed.
 func (s *addedSources) attendSource(ctx context.Context, a *addition) {
+	for _, stopped := range a.after { // it may be any that can be started again, but not twice at a time
+		<-stopped
+	}
 	if watcher, ok := a.source.(eventsource.PrimaryWatcher); ok {
 		s.mu.Lock()
 		a.watcher = watcher

@@ -51,7 +51,8 @@ func (c *Context[P]) AddSecondary(secondary SecondarySource) error {
 
 // AddSource starts a further event source, as if it were among [ControllerOptions.Sources], but no run waits for it to be
 // synced. One that is an [eventsource.PrimaryWatcher] is told of all primaries first. If its Start fails, that is repeated
-// with growing pauses; [Operator.Ready] says so. It is held and named as with [Context.AddSecondary].
+// with growing pauses; [Operator.Ready] says so. It is held and named as with [Context.AddSecondary]. One that is added
+// again after it was removed is started again, once it has been stopped.
 func (c *Context[P]) AddSource(source eventsource.Source) error {
 	return c.controller.addSource(source, c)
 }

@@ -15,12 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/timeline"
-	"github.com/evenkeel/evenkeel/trc"
 )
 
 // adding is a reconciler that adds its ConfigMaps in every run that wants them, and reads them.
@@ -348,106 +346,5 @@ func TestC98ReferredSecondariesAreAddedAndRemoved(t *testing.T) {
 		if framework.HasIndex(v.op, schema.GroupVersionKind{Group: "samples.evenkeel.dev", Version: "v1", Kind: "WebPage"}, index) {
 			t.Error("the index of what primaries refer to is left")
 		}
-	})
-}
-
-// comings is a source of the author's that keeps what happens to it.
-type comings struct {
-	mu    sync.Mutex // guards below
-	log   []string
-	fails int
-	sink  eventsource.Sink
-}
-
-func (s *comings) note(what string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.log = append(s.log, what)
-}
-
-func (s *comings) expect(t *testing.T, want ...string) {
-	t.Helper()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if got := strings.Join(s.log, ", "); got != strings.Join(want, ", ") {
-		t.Errorf("the source was %q, want %q", got, want)
-	}
-	s.log = nil
-}
-
-func (s *comings) Name() string { return "comings" }
-
-func (s *comings) Start(sink eventsource.Sink) (func(), error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.fails--; s.fails == 0 {
-		panic("cannot begin")
-	} else if s.fails > 0 {
-		return nil, errors.New("not yet")
-	}
-	s.sink = sink
-	s.log = append(s.log, "started")
-	return func() { s.note("stopped") }, nil
-}
-func (s *comings) Synced() <-chan struct{} { return nil }
-func (s *comings) Err() error              { return nil }
-
-func (s *comings) PrimaryChanged(old, new trc.Object) {
-	switch {
-	case new == nil:
-		s.note("without " + old.GetName())
-	case old == nil:
-		s.note("told of " + new.GetName())
-	}
-}
-
-func TestC62C98ASourceThatARunAddsIsToldOfThePrimariesFirstAndStopped(t *testing.T) {
-	s := &comings{fails: 3}
-	r := &pages{reconcile: func(_ context.Context, page *Page, c *pageContext) (pageUpdate, error) {
-		if page.Spec.HTML == "without" {
-			return pageUpdate{}, c.RemoveSource("comings")
-		}
-		return pageUpdate{}, c.AddSource(s)
-	}}
-	inVirtualTime(t, r, pageOptions{}, func(v *virtual) {
-		v.createPage("p", "without")
-		v.pass(time.Minute)
-		goroutines := bubbled()
-		v.patch(newPage("default", "p"), `{"spec":{"html":"a"}}`)
-		v.pass(100 * time.Millisecond)
-		expectError(t, v.op.Ready(), `"comings"`, "not yet")
-		v.pass(time.Minute)
-		noError(t, v.op.Ready())
-		s.expect(t, "told of p", "started")
-		v.createPage("q", "without")
-		v.pass(time.Minute)
-		s.expect(t, "told of q")
-		before := len(v.op.Records("webpage"))
-		s.sink.Offer(trc.Key{Namespace: "default", Name: "q"}, eventsource.Offer{Cause: timeline.Manual{By: "me"}})
-		v.pass(time.Minute)
-		if n := len(v.op.Records("webpage")) - before; n != 1 {
-			t.Errorf("%d runs for what the source offered", n)
-		}
-		noError(t, v.op.SetNamespaces([]string{"elsewhere"}))
-		v.pass(time.Minute)
-		s.mu.Lock()
-		gone := len(s.log)
-		s.log = nil
-		s.mu.Unlock()
-		if gone == 0 {
-			t.Error("the source was not told that the primaries are gone")
-		}
-		noError(t, v.op.SetNamespaces([]string{"default"}))
-		v.pass(time.Minute)
-		noError(t, v.op.RemoveSource("webpage", "comings")) // it is not held so
-		v.patch(newPage("default", "p"), `{"spec":{"html":"without"}}`)
-		v.pass(time.Minute)
-		before = len(v.op.Records("webpage"))
-		s.sink.Offer(trc.Key{Namespace: "default", Name: "q"}, eventsource.Offer{Cause: timeline.Manual{By: "me"}})
-		v.pass(time.Minute)
-		if n := len(v.op.Records("webpage")) - before; n != 0 {
-			t.Errorf("%d runs for what a source offered that was removed", n)
-		}
-		v.holdsNothing(1, goroutines)
 	})
 }

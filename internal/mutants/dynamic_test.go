@@ -95,6 +95,14 @@ var ofDynamic = []mutant{
 		kills:  dynamic("TestC62C98"),
 	},
 	{
+		name:   "a source is started again before it has stopped",
+		breaks: "C97: what is replaced has stopped",
+		file:   "framework/attending.go",
+		old:    "		<-stopped\n",
+		new:    "		_ = stopped\n",
+		kills:  dynamic("TestC97ASourceThatIsAddedAgain"),
+	},
+	{
 		name:   "what is filed while an index takes the place of another is not filed there",
 		breaks: "G01: look-ups by an index show everything",
 		file:   "trc/index.go",
