@@ -18,12 +18,16 @@ type addition struct {
 	serial    int
 	removed   chan struct{} // closed then
 
+	// Set when it is attended to.
+	cancel context.CancelFunc
+	gone   chan struct{}     // closed when nothing of it is left
+	after  []<-chan struct{} // when the same source was added and removed before, and is still to be stopped
+
 	// Guarded by the mutex of the additions.
 	byOperator bool
 	holders    map[trc.Key]bool // the primaries whose runs have added it
 	readers    int              // runs in flight that read it
 	unread     chan struct{}    // closed when it is removed, and no run reads it
-	cancel     context.CancelFunc
 	opened     *opened          // nil until it may be read
 	filling    *sharedStore     // before that
 	err        error            // what is wrong with it

@@ -23,7 +23,7 @@ type addedSources struct {
 	life    *life         // nil before the controller has its stores
 	over    chan struct{} // closed at the end
 	ended   bool
-	leaving int // that are removed, and still there
+	leaving map[*addition]bool // that are removed, and still there
 	serial  int
 	running sync.WaitGroup // what attends to them
 }
@@ -36,6 +36,7 @@ type adder interface {
 	describeSecondary(as string, secondary SecondarySource) (secondaryDescription, error)
 	open(d secondaryDescription, index string) (*opened, error)
 	close(o *opened)
+	forsake(a *addition)
 	sink() eventsource.Sink
 	watchPrimaries(ctx context.Context, g *guest) (unsubscribe func())
 	sourceFails(source string, err error)
@@ -57,21 +58,21 @@ type visitor interface {
 	isOver() bool
 }
 
-// add adds what is not there yet, for a run or, if that is nil, for the operator.
-func (s *addedSources) add(given *addition, by visitor) error {
-	fail := func(why error) error {
-		return fmt.Errorf("framework: controller %q: add source %q: %w", s.of.controllerName(), given.name, why)
+// add adds what is not there yet, for a run or, if that is nil, for the operator. It reports whether it was not.
+func (s *addedSources) add(given *addition, by visitor) (added bool, err error) {
+	fail := func(why error) (bool, error) {
+		return false, fmt.Errorf("framework: controller %q: add source %q: %w", s.of.controllerName(), given.name, why)
 	}
 	switch declared := s.of.declared(given.name).(type) {
 	case nil:
 	case secondaryDescription:
 		if given.guest == nil && declared.source == given.secondary.source {
-			return nil
+			return false, nil
 		}
-		return fail(fmt.Errorf("ControllerOptions.Secondaries has one of that name, of %s; this is %s", declared.text(), given.describe()))
+		return fail(fmt.Errorf("ControllerOptions.Secondaries has one of that name, %s; this is %s", declared.text(), given.describe()))
 	case *guest:
 		if given.guest != nil && identical(declared.source, given.guest.source) {
-			return nil
+			return false, nil
 		}
 		return fail(fmt.Errorf("ControllerOptions.Sources has one of that name, a %T; this is %s", declared.source, given.describe()))
 	}
@@ -100,7 +101,7 @@ func (s *addedSources) add(given *addition, by visitor) error {
 	} else {
 		there.holders[by.primaryKey()], by.visits().holds = true, true
 	}
-	return nil
+	return there == given, nil
 }
 
 // holdsAlready tells whether a run's primary holds that very secondary, which most calls are about.
@@ -133,7 +134,12 @@ func (s *addedSources) begin(l *life) {
 func (s *addedSources) launchLocked(a *addition) {
 	if l := s.life; l != nil && !s.ended {
 		ctx, cancel := context.WithCancel(l.background)
-		a.cancel = cancel
+		a.cancel, a.gone = cancel, make(chan struct{})
+		for before := range s.leaving {
+			if a.guest != nil && before.is(a) {
+				a.after = append(a.after, before.gone)
+			}
+		}
 		s.running.Go(func() { s.attend(ctx, l, a) })
 	}
 }
@@ -145,24 +151,32 @@ func (s *addedSources) drop(name string, by visitor) error {
 	}
 	var waiting map[trc.Key]bool
 	s.mu.Lock()
-	if a := s.byName[name]; a != nil && by != nil {
+	a := s.byName[name]
+	if a != nil && by != nil {
 		waiting = s.dropLocked(a, by.primaryKey())
 	} else if a != nil && a.byOperator {
 		a.byOperator = false
 		waiting = s.unheldLocked(a)
 	}
+	neverBegun := a != nil && a.cancel == nil && a.isRemoved()
 	s.mu.Unlock()
+	if neverBegun {
+		s.of.forsake(a)
+	}
 	s.offer(name, waiting, "it was removed")
 	return nil
 }
 
 // letGo ends the holds of a primary that is gone.
 func (s *addedSources) letGo(primary trc.Key) {
+	var waiting map[string]map[trc.Key]bool
 	s.mu.Lock()
-	waiting := map[string]map[trc.Key]bool{}
 	for name, a := range s.byName {
 		delete(a.waiting, primary)
 		if left := s.dropLocked(a, primary); len(left) > 0 {
+			if waiting == nil {
+				waiting = map[string]map[trc.Key]bool{}
+			}
 			waiting[name] = left
 		}
 	}
@@ -196,7 +210,10 @@ func (s *addedSources) removeLocked(a *addition) (waiting map[trc.Key]bool) {
 		close(a.unread)
 	}
 	if a.cancel != nil {
-		s.leaving++
+		if s.leaving == nil {
+			s.leaving = map[*addition]bool{}
+		}
+		s.leaving[a] = true
 		a.cancel()
 	}
 	waiting, a.waiting = a.waiting, nil
@@ -331,5 +348,5 @@ func (s *addedSources) secondaries() []secondaryDescription {
 func (s *addedSources) len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.byName) + s.leaving
+	return len(s.byName) + len(s.leaving)
 }

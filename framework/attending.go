@@ -21,9 +21,11 @@ func (s *addedSources) attend(ctx context.Context, l *life, a *addition) {
 		s.attendSecondary(ctx, l, a)
 	}
 	<-a.removed // also where nothing could be made of it
+	s.of.forsake(a)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.leaving--
+	delete(s.leaving, a)
+	close(a.gone)
 }
 
 // attendSecondary has secondaries read from when their kind is served until they are removed and no run reads them.
@@ -143,6 +145,9 @@ func (h held) Offer(primary trc.Key, offer eventsource.Offer) {
 
 // attendSource runs a source of the author's until it is removed.
 func (s *addedSources) attendSource(ctx context.Context, a *addition) {
+	for _, stopped := range a.after { // it may be any that can be started again, but not twice at a time
+		<-stopped
+	}
 	if a.guest.watcher != nil {
 		s.mu.Lock()
 		a.watches = true
@@ -251,6 +256,13 @@ func (c *controller[P]) close(o *opened) {
 		c.store.RemoveIndex(o.referred)
 	}
 	c.operator.release(o.store)
+}
+
+// forsake takes back what was found for an addition that is gone.
+func (c *controller[P]) forsake(a *addition) {
+	if a.guest == nil {
+		c.operator.leaveCluster(a.secondary.config)
+	}
 }
 
 // watchPrimaries tells a source of all primaries there are, and from then on of their changes.

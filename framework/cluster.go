@@ -45,6 +45,7 @@ type cluster struct {
 	ledger *trc.Ledger
 	memo   memo
 	lanes  lanes
+	users  int // guarded by the operator's mutex; see clusterAt
 	// staleAfter is how long a watch may be silent.
 	staleAfter time.Duration
 

@@ -127,6 +127,9 @@ func (c *controller[P]) describeSecondaries() error {
 			errs = append(errs, err)
 		}
 		if d.name != "" {
+			if err := c.reach(&d); err != nil {
+				errs = append(errs, err)
+			}
 			taken(d.name)
 			c.secondaries = append(c.secondaries, d)
 		}
@@ -179,10 +182,15 @@ func (c *controller[P]) describeSecondary(as string, secondary SecondarySource) 
 	if err := d.keeping.check(formOf(d.object)); err != nil {
 		errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err))
 	}
-	if d.cluster, err = c.operator.clusterAt(d.config); err != nil {
-		bad("Cluster", err)
-	}
 	return d, errors.Join(errs...)
+}
+
+// reach finds the cluster of secondaries.
+func (c *controller[P]) reach(d *secondaryDescription) (err error) {
+	if d.cluster, err = c.operator.clusterAt(d.config); err != nil {
+		return fmt.Errorf("framework: controller %q: secondary %q: Cluster: %w", c.name, d.name, err)
+	}
+	return nil
 }
 
 func (c *controller[P]) controllerName() string     { return c.name }

@@ -40,8 +40,9 @@
 //
 // A controller whose kinds are not served yet waits for them, and so it does for whatever fails later:
 // [Operator.Ready] says for what, the others run. An object that does not fit its Go type is set aside until it
-// does: it has no runs, keeps its finalizers, and is told of as a Kubernetes event and as [ConditionStalled]. [Operator.SetNamespaces]
-// changes what is watched.
+// does: it has no runs, keeps its finalizers, and is told of as a Kubernetes event and as [ConditionStalled].
+// [Operator.SetNamespaces] and [Operator.SetControllerNamespaces] change what is watched. Further secondaries and sources are
+// added by runs, with [Context.AddSecondary] and [Context.AddSource], and go when no primary holds them any more.
 //
 // # Several instances
 //

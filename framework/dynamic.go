@@ -51,7 +51,8 @@ func (c *Context[P]) AddSecondary(secondary SecondarySource) error {
 
 // AddSource starts a further event source, as if it were among [ControllerOptions.Sources], but no run waits for it to be
 // synced. One that is an [eventsource.PrimaryWatcher] is told of all primaries first. If its Start fails, that is repeated
-// with growing pauses; [Operator.Ready] says so. It is held and named as with [Context.AddSecondary].
+// with growing pauses; [Operator.Ready] says so. It is held and named as with [Context.AddSecondary]. One that is added
+// again after it was removed is started again, once it has been stopped.
 func (c *Context[P]) AddSource(source eventsource.Source) error {
 	return c.controller.addSource(source, c)
 }
@@ -115,7 +116,14 @@ func (c *controller[P]) addSecondary(secondary SecondarySource, by visitor) erro
 	if err := checkIndexes(d.indexes, map[any]bool{}); err != nil {
 		return fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err)
 	}
-	return c.added.add(&addition{name: d.name, secondary: d}, by)
+	if err := c.reach(&d); err != nil {
+		return err
+	}
+	added, err := c.added.add(&addition{name: d.name, secondary: d}, by)
+	if !added {
+		c.operator.leaveCluster(d.config)
+	}
+	return err
 }
 
 func (c *controller[P]) addSource(source eventsource.Source, by visitor) error {
@@ -126,7 +134,8 @@ func (c *controller[P]) addSource(source eventsource.Source, by visitor) error {
 	if err != nil {
 		return fmt.Errorf("framework: controller %q: AddSource %T: %w", c.name, source, err)
 	}
-	return c.added.add(&addition{name: g.name, guest: g}, by)
+	_, err = c.added.add(&addition{name: g.name, guest: g}, by)
+	return err
 }
 
 func (c *Context[P]) visits() *visit { return &c.visit }

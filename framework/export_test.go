@@ -229,3 +229,10 @@ func HasIndex(op *Operator, gvk schema.GroupVersionKind, name string) bool {
 	}
 	return false
 }
+
+// Remotes is the number of other clusters that an operator knows.
+func Remotes(op *Operator) int {
+	op.mu.Lock()
+	defer op.mu.Unlock()
+	return len(op.remotes)
+}

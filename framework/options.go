@@ -37,6 +37,7 @@ type ControllerOptions[P Object] struct {
 	Sources []eventsource.Source
 
 	// Namespaces to watch. Default: those of the operator. For all, give [AllNamespaces].
+	// [Operator.SetControllerNamespaces] changes them; so no other controller shares the caches.
 	Namespaces []string
 	// LabelSelector restricts the primaries, in kubectl's syntax. Default: all. One that no longer matches has no
 	// more runs, and keeps the finalizer of a [Cleaner]: who takes such labels off has to see to that.

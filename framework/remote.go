@@ -20,7 +20,7 @@ import (
 // the operator's own.
 
 // clusterAt is the cluster of secondaries with a configuration of their own; nil is the operator's. All with one
-// configuration share it.
+// configuration share it; it is forgotten when each of them has left it.
 func (op *Operator) clusterAt(config *rest.Config) (*cluster, error) {
 	if config == nil {
 		return op.cluster, nil
@@ -28,6 +28,7 @@ func (op *Operator) clusterAt(config *rest.Config) (*cluster, error) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	if known := op.remotes[config]; known != nil {
+		known.users++
 		return known, nil
 	}
 	remote, err := newCluster(ownConfig(config, op.options.Name), op.options.Scheme, op.logger)
@@ -40,8 +41,25 @@ func (op *Operator) clusterAt(config *rest.Config) (*cluster, error) {
 	if op.remotes == nil {
 		op.remotes = map[*rest.Config]*cluster{}
 	}
-	op.remotes[config] = remote
+	op.remotes[config], remote.users = remote, 1
 	return remote, nil
+}
+
+// leaveCluster takes back clusterAt.
+func (op *Operator) leaveCluster(config *rest.Config) {
+	op.mu.Lock()
+	left := op.remotes[config]
+	if left != nil {
+		if left.users--; left.users == 0 {
+			delete(op.remotes, config)
+		} else {
+			left = nil
+		}
+	}
+	op.mu.Unlock()
+	if left != nil {
+		left.http.CloseIdleConnections()
+	}
 }
 
 // nameLocked is a name that no other cluster has: causes tell clusters apart by it.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -14,7 +13,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 	"github.com/evenkeel/evenkeel/retry"
@@ -191,7 +192,7 @@ func TestG04G16WhatComesAndGoesLosesNothingAndLeavesNothing(t *testing.T) {
 					v.create(configMapOf(newPage(ns, "p0"), "first"))
 				}
 				v.pass(time.Minute)
-				goroutines := runtime.NumGoroutine()
+				goroutines := bubbled()
 				for step := range 80 {
 					own.happen(v, step)
 					own.mu.Lock()
@@ -269,5 +270,118 @@ func TestC98ChangeNamespaceITOfOneController(t *testing.T) {
 		expectError(t, v.op.SetControllerNamespaces("nobody", []string{"other"}), `"nobody"`)
 		expectError(t, v.op.SetControllerNamespaces("own", nil), `"own"`, "AllNamespaces")
 		expectError(t, v.op.SetControllerNamespaces("own", []string{"UPPER"}), `"UPPER"`)
+	})
+}
+
+// TestC98G16ACacheThatTwoControllersReadGoesWithTheSecond: one that follows the same namespaces is one.
+func TestC98G16ACacheThatTwoControllersReadGoesWithTheSecond(t *testing.T) {
+	one, two := newAdding(), newAdding()
+	register := func(op *framework.Operator) error {
+		noError(t, framework.Register(op, one, pageOptions{Name: "one", LabelSelector: "one"}))
+		return framework.Register(op, two, pageOptions{Name: "two", LabelSelector: "two"})
+	}
+	inVirtualTimeOf(t, framework.OperatorOptions{}, register, func(v *virtual) {
+		v.pass(time.Minute)
+		goroutines := bubbled()
+		for _, name := range []string{"one", "two"} {
+			page := newPage("default", name)
+			page.Labels = map[string]string{name: ""}
+			v.create(page)
+		}
+		v.pass(time.Minute)
+		one.expect(t, "nothing yet", "0")
+		two.expect(t, "nothing yet", "0")
+		if now := v.op.Occupancy(); now.Added != 2 || len(now.Caches) != 3 {
+			t.Errorf("%d sources, %d caches, want 2 that share one beside those of pages", now.Added, len(now.Caches))
+		}
+		v.delete("one")
+		v.pass(time.Minute)
+		m := configMapOf(newPage("default", "m"), "x")
+		page := v.page("two")
+		m.OwnerReferences = ownedBy(page)
+		v.create(m)
+		v.pass(time.Minute)
+		two.expect(t, "1")
+		if now := v.op.Occupancy(); now.Added != 1 || len(now.Caches) != 3 {
+			t.Errorf("%d sources, %d caches, and one controller reads on", now.Added, len(now.Caches))
+		}
+		v.delete("two")
+		v.pass(time.Minute)
+		v.holdsNothing(2, goroutines)
+	})
+}
+
+// TestC97TicksThatARunAddsDieWithThePrimary: and do not come after they were removed.
+func TestC97TicksThatARunAddsDieWithThePrimary(t *testing.T) {
+	ticks, err := eventsource.NewTicks("ticks", func(_ *Page, after time.Time) time.Time { return after.Add(time.Minute) })
+	noError(t, err)
+	r := &pages{reconcile: func(_ context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+		if page.Spec.HTML == "without" {
+			return pageUpdate{}, c.RemoveSource("ticks")
+		}
+		return pageUpdate{}, c.AddSource(ticks)
+	}}
+	inVirtualTime(t, r, pageOptions{MaxInterval: scheduler.NoMaxInterval}, func(v *virtual) {
+		ran := 0
+		expect := func(want int) {
+			t.Helper()
+			n := len(v.op.Records("webpage"))
+			if n-ran != want {
+				t.Errorf("%d runs, want %d", n-ran, want)
+			}
+			ran = n
+		}
+		v.pass(time.Second)
+		goroutines := bubbled()
+		v.createPage("p", "with")
+		v.pass(10*time.Minute + 30*time.Second)
+		expect(11)
+		v.patch(newPage("default", "p"), `{"spec":{"html":"without"}}`)
+		v.pass(time.Hour)
+		expect(1)
+		v.holdsNothing(1, goroutines)
+		v.patch(newPage("default", "p"), `{"spec":{"html":"with"}}`)
+		v.pass(10*time.Minute + 30*time.Second)
+		expect(11)
+		v.delete("p")
+		v.pass(time.Hour)
+		expect(0)
+		v.drained()
+		v.holdsNothing(1, goroutines)
+	})
+}
+
+// TestG16AnotherClusterGoesWithTheLastSecondariesThere: and one of which none were taken is not kept.
+func TestG16AnotherClusterGoesWithTheLastSecondariesThere(t *testing.T) {
+	a := newAdding()
+	inVirtualTime(t, a, pageOptions{}, func(v *virtual) {
+		far := newModel(t)
+		there, err := client.New(far.Config(), client.Options{Scheme: scheme})
+		noError(t, err)
+		noError(t, there.Create(t.Context(), configMapOf(newPage("default", "p"), "far")))
+		a.configMaps.Cluster, a.configMaps.Map = far.Config(), mapToPage("p")
+		v.createPage("q", "without")
+		v.pass(time.Minute)
+		goroutines := bubbled()
+		v.createPage("p", "a")
+		v.pass(time.Minute)
+		a.expect(t, "nothing yet", "1")
+		for range 3 {
+			expectError(t, v.op.AddSecondary("webpage", &framework.Secondary[*corev1.ConfigMap]{Cluster: newModel(t).Config()}), `"configmap"`)
+		}
+		noError(t, v.op.AddSecondary("webpage", &a.configMaps))
+		if n := framework.Remotes(v.op); n != 1 {
+			t.Errorf("%d other clusters, and one is read", n)
+		}
+		noError(t, there.Delete(t.Context(), configMapOf(newPage("default", "p"), "")))
+		v.pass(time.Minute)
+		a.expect(t, "0")
+		noError(t, v.op.RemoveSource("webpage", "configmap"))
+		v.patch(newPage("default", "p"), `{"spec":{"html":"without"}}`)
+		v.pass(time.Minute)
+		v.holdsNothing(1, goroutines)
+		if n := framework.Remotes(v.op); n != 0 {
+			t.Errorf("%d other clusters, and none is read", n)
+		}
 	})
 }

@@ -47,7 +47,10 @@ type suite struct {
 
 // all is the board.
 func all() []mutant {
-	return slices.Concat(ofScheduler, ofLedger, ofStore, ofEventSource, ofGuest, ofFramework, ofLookups, ofLeader, ofKinds, ofSimulation, ofClusters, ofWorkflow)
+	return slices.Concat(
+		ofScheduler, ofLedger, ofStore, ofEventSource, ofGuest, ofFramework, ofLookups, ofLeader, ofKinds, ofDynamic, ofSimulation, ofClusters,
+		ofWorkflow,
+	)
 }
 
 func root() string {
