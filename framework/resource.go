@@ -86,6 +86,17 @@ var _ trc.ListerWatcher = listWatch{}
 
 func (l listWatch) List(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	options.LabelSelector, options.FieldSelector, options.ShardSelector = l.labels, l.fields, l.shard
+	list, err := l.list(ctx, options)
+	if err == nil && l.shard != "" {
+		err = l.checkShard(ctx, list)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+func (l listWatch) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if options.ResourceVersion == "0" {
 		// "Any version" may be older than what was read or written before: the first list must not be.
 		options.ResourceVersion = ""
@@ -99,7 +110,7 @@ func (l listWatch) List(ctx context.Context, options metav1.ListOptions) (runtim
 	}
 	if raw, failed := result.Raw(); err != nil && failed == nil && l.form == typedForm {
 		if found, notJSON := l.listOneByOne(raw); notJSON == nil {
-			return found, l.checkShard(found)
+			return found, nil
 		}
 	}
 	if only, ok := list.(*metav1.PartialObjectMetadataList); ok {
@@ -107,10 +118,7 @@ func (l listWatch) List(ctx context.Context, options metav1.ListOptions) (runtim
 			only.Items[i].SetGroupVersionKind(l.gvk)
 		}
 	}
-	if err != nil {
-		return nil, err
-	}
-	return list, l.checkShard(list)
+	return list, err
 }
 
 func (l listWatch) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {

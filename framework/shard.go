@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,6 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/sharding"
 
@@ -54,31 +54,30 @@ func inShard(shard sharding.Selector, visible func(trc.Object) bool) func(trc.Ob
 	}
 }
 
-// checkShard tells from a list whether the API server heeded the selector.
-func (l listWatch) checkShard(list runtime.Object) error {
-	if l.shard == "" {
+// checkShard tells from a list whether the API server heeded the selector, or asks it. Of lists of custom resources it
+// does not say so.
+func (l listWatch) checkShard(ctx context.Context, list runtime.Object) error {
+	if sharded, ok := list.(metav1.ShardedListInterface); ok && sharded.GetShardInfo() != nil {
 		return nil
 	}
-	switch list := list.(type) {
-	case interface{ GetShardInfo() *metav1.ShardInfo }:
-		if list.GetShardInfo() != nil {
-			return nil
-		}
-	case *unstructured.UnstructuredList:
-		if _, heeded, _ := unstructured.NestedFieldNoCopy(list.Object, "metadata", "shardInfo"); heeded {
-			return nil
-		}
-	}
-	return fmt.Errorf("%w (%s)", errUnsharded, l.shard)
+	return l.probeShard(ctx)
 }
 
-// probeShard asks for one object, as streamed lists and watches do not tell whether the selector was heeded.
+// probeShard tells whether the API server heeds shard selectors: then it refuses one that makes no sense.
 func (l listWatch) probeShard(ctx context.Context) error {
 	if l.shard == "" {
 		return nil
 	}
-	_, err := l.List(ctx, metav1.ListOptions{Limit: 1})
-	return err
+	options := metav1.ListOptions{Limit: 1, ShardSelector: "probe()"}
+	answer, err := l.inForm(l.client.Get(), "List").NamespaceIfScoped(l.namespace, l.namespace != "").Resource(l.name).
+		SpecificallyVersionedParams(&options, parameters, parametersVersion).Do(ctx).Raw()
+	switch {
+	case err != nil && bytes.Contains(answer, []byte("shard selector")): // Kubernetes 1.37 words it as an internal error
+		return nil
+	case err != nil:
+		return fmt.Errorf("framework: ask whether shard selectors of %s are heeded: %w", l.name, err)
+	}
+	return fmt.Errorf("%w (%s)", errUnsharded, l.shard)
 }
 
 // probeShards tells before anything starts that the API server ignores shard selectors. Any other failure is for

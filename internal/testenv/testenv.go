@@ -99,7 +99,10 @@ type Env struct {
 }
 
 // Start starts etcd and a kube-apiserver, and installs the CustomResourceDefinitions of the folders.
-func Start(crds ...string) (*Env, error) {
+func Start(crds ...string) (*Env, error) { return StartWithFlags(nil, crds...) }
+
+// StartWithFlags is Start with flags of the kube-apiserver, without their dashes.
+func StartWithFlags(flags map[string]string, crds ...string) (*Env, error) {
 	binary, err := Binary()
 	if err != nil {
 		return nil, err
@@ -117,6 +120,9 @@ func Start(crds ...string) (*Env, error) {
 		ErrorIfCRDPathMissing:    true,
 		ControlPlaneStartTimeout: time.Minute,
 		ControlPlaneStopTimeout:  time.Minute,
+	}
+	for name, value := range flags {
+		environment.ControlPlane.GetAPIServer().Configure().Set(name, value)
 	}
 	config, err := environment.Start()
 	if err != nil {
