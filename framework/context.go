@@ -158,7 +158,7 @@ func (c *Context[P]) informer(secondary SecondarySource) (*eventsource.Informer,
 	}
 	source := c.controller.informers[secondary]
 	if source == nil {
-		return nil, c.controller.unknownSecondary(secondary)
+		return c.controller.lateInformer(secondary)
 	}
 	return source, nil
 }

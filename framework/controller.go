@@ -39,6 +39,7 @@ type controller[P Object] struct {
 	stops     []func()             // of what was subscribed to and started
 	informers map[SecondarySource]*eventsource.Informer
 	referring map[SecondarySource]eventsource.Mapper // those secondaries that primaries refer to
+	late      map[SecondarySource]*latecomer         // those that the controller may run without
 	scheduler *scheduler.Scheduler[trc.Key]
 	recorder  *timeline.Recorder
 	gate      gate
@@ -60,6 +61,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	c := &controller[P]{
 		operator: op, name: options.Name, gvk: gvk, options: options, reconciler: reconciler,
 		informers: map[SecondarySource]*eventsource.Informer{}, referring: map[SecondarySource]eventsource.Mapper{},
+		late:     map[SecondarySource]*latecomer{},
 		recorder: timeline.NewRecorder(options.KeepRecords), histories: timeline.NewHistories(options.KeepRecordsPerPrimary),
 	}
 	c.cleaner, _ = reconciler.(Cleaner[P])
@@ -140,8 +142,14 @@ func (c *controller[P]) describeSecondaries() error {
 		if d.cluster, err = c.operator.clusterAt(d.config); err != nil {
 			errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: Cluster: %w", c.name, d.name, err))
 		}
+		if err := d.patience.check(d.refers != nil); err != nil {
+			errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err))
+		}
 		taken(d.name)
 		c.secondaries = append(c.secondaries, d)
+		if d.patience.late == LateGoesOn {
+			c.late[d.source] = newLatecomer(d)
+		}
 	}
 	for i, source := range c.options.Sources {
 		if source == nil {
@@ -173,8 +181,11 @@ func (c *controller[P]) findKinds(ctx context.Context) error {
 	}
 	for i := range c.secondaries {
 		d := &c.secondaries[i]
+		if c.late[d.source] != nil {
+			continue
+		}
 		if d.resource, err = d.cluster.resourceOf(ctx, d.object, d.gvk); err != nil {
-			return fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err)
+			return &impatient{fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err), d.patience}
 		}
 	}
 	return nil
@@ -183,9 +194,7 @@ func (c *controller[P]) findKinds(ctx context.Context) error {
 // prepare sets up the stores of the resources that were found.
 func (c *controller[P]) prepare() error {
 	fail := func(err error) error { return fmt.Errorf("framework: controller %q: %w", c.name, err) }
-	w := watching{
-		namespaces: watchedNamespaces(c.options.Namespaces, c.operator.options.Namespaces), follows: len(c.options.Namespaces) == 0,
-	}
+	w := c.namespacesNow()
 	var err error
 	c.store, err = c.operator.cluster.storeOf(c.resource, watching{
 		namespaces: w.namespaces, follows: w.follows, labels: c.options.LabelSelector, fields: c.options.FieldSelector,
@@ -195,30 +204,40 @@ func (c *controller[P]) prepare() error {
 	}
 	c.reads = append(c.reads, c.store)
 	for _, d := range c.secondaries {
-		informer, err := c.informerFor(d, w)
+		if c.late[d.source] != nil {
+			continue
+		}
+		informer, store, err := c.informerFor(d, w)
 		if err != nil {
 			return fail(fmt.Errorf("secondary %q: %w", d.name, err))
 		}
+		c.reads = append(c.reads, store)
 		c.informers[d.source] = informer
 		c.sources = append(c.sources, informer)
 	}
 	return nil
 }
 
-// informerFor makes the source of secondaries, which are watched where w says unless they say otherwise.
-func (c *controller[P]) informerFor(d secondaryDescription, w watching) (*eventsource.Informer, error) {
+// namespacesNow are those of the controller.
+func (c *controller[P]) namespacesNow() watching {
+	return watching{
+		namespaces: watchedNamespaces(c.options.Namespaces, c.operator.options.Namespaces), follows: len(c.options.Namespaces) == 0,
+	}
+}
+
+// informerFor makes the source of secondaries, which are watched where w says unless they say otherwise, and their cache.
+func (c *controller[P]) informerFor(d secondaryDescription, w watching) (*eventsource.Informer, *sharedStore, error) {
 	if len(d.namespaces) > 0 {
 		w.namespaces, w.follows = watchedNamespaces(d.namespaces), false
 	}
 	w.labels, w.fields = d.labels, d.fields
 	store, err := d.cluster.storeOf(d.resource, w)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	c.reads = append(c.reads, store)
 	if d.refers != nil {
 		if d.mapper, err = c.mapByReference(d); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	} else if d.mapper == nil {
 		d.mapper = eventsource.OwnedBy(c.gvk.GroupKind(), !c.resource.namespaced)
@@ -226,7 +245,7 @@ func (c *controller[P]) informerFor(d secondaryDescription, w watching) (*events
 	return eventsource.NewInformer(store.Store, eventsource.InformerOptions{
 		Name: d.name, Index: c.name + "/" + d.name, Unindexed: d.refers != nil, Kind: d.gvk.Kind, Cluster: d.cluster.at,
 		Map: c.guardedMapper(d.name, d.mapper), Filter: c.guardedFilter(d.name, d.filter),
-	}), nil
+	}), store, nil
 }
 
 func (c *controller[P]) stores() []*sharedStore { return c.reads }
@@ -234,8 +253,8 @@ func (c *controller[P]) stores() []*sharedStore { return c.reads }
 // caches are what must be filled before the author's sources start.
 func (c *controller[P]) caches() []need {
 	var all []need
-	for _, s := range c.reads {
-		all = append(all, need{name: "the cache of " + s.describe(), synced: s.Synced(), err: s.Err})
+	for i, s := range c.reads {
+		all = append(all, need{name: "the cache of " + s.describe(), synced: s.Synced(), err: s.Err, patience: c.patienceFor(i)})
 	}
 	return all
 }
@@ -290,6 +309,9 @@ func (c *controller[P]) end() {
 		}
 	}
 	c.stops = nil
+	for _, late := range c.late {
+		late.end()
+	}
 	c.gate.rest()
 }
 

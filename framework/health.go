@@ -28,6 +28,9 @@ func (op *Operator) Ready() error {
 		if closed := c.closedNamespaces(); len(closed) > 0 {
 			errs = append(errs, fmt.Errorf("framework: controller %q: the caches of namespaces %q are not filled yet", c.controllerName(), closed))
 		}
+		for _, err := range c.notRead() {
+			errs = append(errs, fmt.Errorf("framework: controller %q: %w", c.controllerName(), err))
+		}
 		for _, source := range c.custom() {
 			if err := source.Err(); err != nil {
 				errs = append(errs, fmt.Errorf("framework: controller %q: source %q fails: %w", c.controllerName(), source.Name(), err))

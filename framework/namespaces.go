@@ -190,6 +190,7 @@ func (c *controller[P]) enterNamespace(ctx context.Context, added string) {
 	} else {
 		c.offer(c.store.Keys(""), "namespaces were added")
 	}
+	c.awaitLateIn(ctx, added)
 }
 
 func (c *controller[P]) offer(primaries []trc.Key, why string) {

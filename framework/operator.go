@@ -122,6 +122,10 @@ type runner interface {
 	queued() int
 	occupies(o *Occupancy)
 	health() []SourceHealth
+	// attend and awaitLate see to the secondaries that it may run without, notRead tells of those that are missing.
+	attend(l *life)
+	awaitLate(ctx context.Context)
+	notRead() []error
 }
 
 // NewOperator returns an operator for the API server that config points at. It makes no request.

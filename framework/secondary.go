@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -46,6 +47,10 @@ type Secondary[S Object] struct {
 	// Filter tells whether a change may make the primaries due. old is nil for an addition, new for a
 	// deletion. Default: every change. It must be pure.
 	Filter func(old, new S) bool
+	// SyncTimeout bounds the wait for their kind and their first list at the start. Default: [OperatorOptions.SyncTimeout].
+	SyncTimeout time.Duration
+	// Late is what happens then. Default: what [OperatorOptions.StartPolicy] says.
+	Late LatePolicy
 }
 
 // AllNamespaces, as the only element of a list of namespaces, stands for all of them.
@@ -152,6 +157,7 @@ type secondaryDescription struct {
 	fields     string
 	config     *rest.Config // of another cluster, or nil
 	cluster    *cluster
+	patience   patience
 	mapper     eventsource.Mapper
 	filter     func(old, new trc.Object) bool
 	resource   *resource // once resolved
@@ -167,6 +173,7 @@ func (s *Secondary[S]) describe() secondaryDescription {
 	d := secondaryDescription{
 		source: s, name: s.Name, object: newObject[S](), gvk: s.GroupVersionKind,
 		namespaces: s.Namespaces, labels: s.LabelSelector, fields: s.FieldSelector, config: s.Cluster,
+		patience: patience{s.SyncTimeout, s.Late},
 	}
 	if s.Map != nil {
 		d.mapper = func(o trc.Object) []trc.Key { return s.Map(o.(S)) }

@@ -73,7 +73,13 @@ func (op *Operator) Health() []SourceHealth {
 func (c *controller[P]) health() []SourceHealth {
 	all := []SourceHealth{c.cacheHealth(c.name, c.gvk.String(), c.operator.cluster, c.store)}
 	for _, d := range c.secondaries {
-		all = append(all, c.cacheHealth(d.name, d.gvk.String(), d.cluster, c.storeFor(d.source)))
+		h := c.cacheHealth(d.name, d.gvk.String(), d.cluster, c.storeFor(d.source))
+		if late := c.late[d.source]; late != nil {
+			if _, err := late.current(); err != nil {
+				h.Problem = err.Error()
+			}
+		}
+		all = append(all, h)
 	}
 	for _, source := range c.custom() {
 		h := SourceHealth{Controller: c.name, Source: source.Name(), Synced: isClosed(source.Synced())}
@@ -105,6 +111,9 @@ func (c *controller[P]) cacheHealth(source, kind string, in *cluster, s *sharedS
 
 // storeFor is the cache of a secondary, nil before it is set up.
 func (c *controller[P]) storeFor(source SecondarySource) *sharedStore {
+	if late := c.late[source]; late != nil {
+		return late.storeNow()
+	}
 	informer := c.informers[source]
 	if informer == nil {
 		return nil
