@@ -17,6 +17,7 @@ type addition struct {
 	guest     *guest
 	serial    int
 	removed   chan struct{} // closed then
+	admitted  chan struct{} // closed when it may be read
 
 	// Set when it is attended to.
 	cancel context.CancelFunc
@@ -66,6 +67,14 @@ func (d *secondaryDescription) isPlain() bool {
 // identical tells whether two sources are one.
 func identical(one, two eventsource.Source) bool {
 	return reflect.TypeOf(one) == reflect.TypeOf(two) && reflect.TypeOf(one).Comparable() && one == two
+}
+
+// place is what descriptions add for secondaries of another cluster.
+func (a *addition) place() string {
+	if a.guest != nil {
+		return ""
+	}
+	return a.secondary.cluster.place()
 }
 
 func (a *addition) describe() string {

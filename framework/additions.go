@@ -33,6 +33,8 @@ type adder interface {
 	controllerName() string
 	// declared returns what the controller's options declare under a name, nil if nothing.
 	declared(name string) any
+	// lasts tells whether what has a name is of the options, and cannot be removed.
+	lasts(name string) bool
 	describeSecondary(as string, secondary SecondarySource) (secondaryDescription, error)
 	open(d secondaryDescription, index string) (*opened, error)
 	close(o *opened)
@@ -91,7 +93,7 @@ func (s *addedSources) add(given *addition, by visitor) (added bool, err error) 
 			s.byName = map[string]*addition{}
 		}
 		s.serial++
-		there.serial, there.removed, there.unread = s.serial, make(chan struct{}), make(chan struct{})
+		there.serial, there.removed, there.admitted, there.unread = s.serial, make(chan struct{}), make(chan struct{}), make(chan struct{})
 		there.holders, there.waiting = map[trc.Key]bool{}, map[trc.Key]bool{}
 		s.byName[given.name] = there
 		s.launchLocked(there)
@@ -146,7 +148,7 @@ func (s *addedSources) launchLocked(a *addition) {
 
 // drop ends the hold of a run's primary on an addition, or that of the operator.
 func (s *addedSources) drop(name string, by visitor) error {
-	if s.of.declared(name) != nil {
+	if s.of.lasts(name) {
 		return fmt.Errorf("framework: controller %q: remove source %q: it is one of ControllerOptions, which last as long as the operator", s.of.controllerName(), name)
 	}
 	var waiting map[trc.Key]bool

@@ -120,6 +120,7 @@ func (s *addedSources) admitted(a *addition, o *opened) (waiting map[trc.Key]boo
 		return nil, true
 	}
 	a.opened, waiting, a.waiting = o, a.waiting, nil
+	close(a.admitted)
 	return waiting, true
 }
 
@@ -248,6 +249,10 @@ func (c *controller[P]) declared(name string) any {
 		}
 	}
 	return nil
+}
+
+func (c *controller[P]) lasts(name string) bool {
+	return c.declared(name) != nil || slices.Contains(c.late, name)
 }
 
 // close takes back what open began.

@@ -120,7 +120,7 @@ func (c *cluster) resourceIn(ctx context.Context, form form, gvk schema.GroupVer
 	// Discovery is a request: never under the lock. Two callers may both make it; the first result serves.
 	served, statusApart, err := c.served(ctx, gvk)
 	if err != nil {
-		return nil, fmt.Errorf("framework: %s: %w; is its CustomResourceDefinition installed?", gvk, err)
+		return nil, fmt.Errorf("framework: %s%s: %w; is its CustomResourceDefinition installed?", gvk, c.place(), err)
 	}
 	r := &resource{gvk: gvk, form: form, place: c.place(), name: served.Name, namespaced: served.Namespaced, echoes: &echoes{}, statusApart: &atomic.Bool{}}
 	r.statusApart.Store(statusApart)

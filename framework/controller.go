@@ -52,6 +52,7 @@ type controller[P Object] struct {
 	unresolved sync.Map
 	departures departures // none unless ControllerOptions.AllEvents
 	added      addedSources
+	late       []string // of these the secondaries that the options declare
 }
 
 func newController[P Object](op *Operator, reconciler Reconciler[P], options ControllerOptions[P]) (*controller[P], error) {
@@ -131,7 +132,11 @@ func (c *controller[P]) describeSecondaries() error {
 				errs = append(errs, err)
 			}
 			taken(d.name)
-			c.secondaries = append(c.secondaries, d)
+			if d.patience.late == LateGoesOn {
+				errs = append(errs, c.addLate(d))
+			} else {
+				c.secondaries = append(c.secondaries, d)
+			}
 		}
 	}
 	for i, source := range c.options.Sources {
@@ -179,6 +184,9 @@ func (c *controller[P]) describeSecondary(as string, secondary SecondarySource) 
 	if _, err := fields.ParseSelector(d.fields); err != nil {
 		bad(fmt.Sprintf("FieldSelector %q", d.fields), err)
 	}
+	if err := d.patience.check(); err != nil {
+		errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err))
+	}
 	if err := d.keeping.check(formOf(d.object)); err != nil {
 		errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err))
 	}
@@ -214,7 +222,7 @@ func (c *controller[P]) findKinds(ctx context.Context) error {
 	for i := range c.secondaries {
 		d := &c.secondaries[i]
 		if d.resource, err = d.cluster.resourceOf(ctx, d.object, d.gvk); err != nil {
-			return fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err)
+			return &impatient{fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err), d.patience}
 		}
 	}
 	return c.probeShards(ctx)
@@ -295,8 +303,8 @@ func (c *controller[P]) stores() []*sharedStore { return c.reads }
 // caches are what must be filled before the author's sources start.
 func (c *controller[P]) caches() []need {
 	var all []need
-	for _, s := range c.reads {
-		all = append(all, need{name: "the cache of " + s.describe(), synced: s.Synced(), err: s.Err})
+	for i, s := range c.reads {
+		all = append(all, need{name: "the cache of " + s.describe(), synced: s.Synced(), err: s.Err, patience: c.patienceFor(i)})
 	}
 	return all
 }

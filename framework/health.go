@@ -30,7 +30,7 @@ func (op *Operator) Ready() error {
 		}
 		for _, a := range c.sourcesAdded().now() {
 			if err := c.sourcesAdded().problem(a); err != nil {
-				errs = append(errs, fmt.Errorf("framework: controller %q: source %q, which was added: %w", c.controllerName(), a.name, err))
+				errs = append(errs, fmt.Errorf("framework: controller %q: source %q%s: %w", c.controllerName(), a.name, a.place(), err))
 			}
 		}
 		for _, source := range c.custom() {

@@ -129,6 +129,8 @@ type runner interface {
 	queued() int
 	occupies(o *Occupancy)
 	health() []SourceHealth
+	// awaitLate waits for the secondaries that it may run without.
+	awaitLate(ctx context.Context)
 }
 
 // NewOperator returns an operator for the API server that config points at. It makes no request.

@@ -3,6 +3,7 @@ package framework
 import (
 	"fmt"
 	"reflect"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -75,6 +76,10 @@ type Secondary[S Object] struct {
 	// Indexes file the secondaries under values of the author's, by which they are looked up. Each [Index] can be among those of
 	// one secondary of a controller.
 	Indexes []*Index[S]
+	// SyncTimeout bounds the wait for their kind and their first list at the start. Default: [OperatorOptions.SyncTimeout].
+	SyncTimeout time.Duration
+	// Late is what happens then. Default: what [OperatorOptions.StartPolicy] says.
+	Late LatePolicy
 }
 
 // AllNamespaces, as the only element of a list of namespaces, stands for all of them.
@@ -152,6 +157,7 @@ type secondaryDescription struct {
 	keeping    keeping
 	config     *rest.Config // of another cluster, or nil
 	cluster    *cluster
+	patience   patience
 	by         eventsource.Relation
 	mapper     eventsource.Mapper
 	filter     func(old, new trc.Object) bool
@@ -170,6 +176,7 @@ func (s *Secondary[S]) describe() secondaryDescription {
 	d := secondaryDescription{
 		source: s, name: s.Name, object: newObject[S](), gvk: s.GroupVersionKind,
 		namespaces: s.Namespaces, labels: s.LabelSelector, fields: s.FieldSelector, config: s.Cluster, keeping: s.keeping(),
+		patience: patience{s.SyncTimeout, s.Late},
 	}
 	if s.Map != nil {
 		d.mapper = func(o trc.Object) []trc.Key { return s.Map(o.(S)) }

@@ -79,6 +79,7 @@ func (op *Operator) operate(ctx context.Context, l *life, c runner) error {
 	if err := op.awaitSync(ctx, c, c.caches(), missed); err != nil || ctx.Err() != nil {
 		return err
 	}
+	c.awaitLate(ctx)
 	c.startBrought(ctx)
 	if err := op.awaitSync(ctx, c, c.brought(), missed); err != nil || ctx.Err() != nil {
 		return err
@@ -110,7 +111,8 @@ func (op *Operator) isBounded(missed bool) bool {
 
 // awaitKinds asks discovery until all kinds of a controller are served, and reports whether one was not.
 func (op *Operator) awaitKinds(ctx context.Context, c runner) (missed bool, err error) {
-	limit, poll := time.Now().Add(op.options.SyncTimeout), kindPoll
+	began, poll := time.Now(), kindPoll
+	limit := began.Add(op.options.SyncTimeout)
 	for {
 		err := op.findKinds(ctx, c, limit, missed)
 		if err == nil || ctx.Err() != nil {
@@ -121,10 +123,11 @@ func (op *Operator) awaitKinds(ctx context.Context, c runner) (missed bool, err 
 		}
 		missed = missed || isMissing(err)
 		delay := poll.Step()
-		if op.isBounded(missed) {
+		if patience := patienceOf(err); patience.isBounded(op, missed) {
+			limit = began.Add(patience.limit(op))
 			left := time.Until(limit)
 			if left <= 0 {
-				return missed, fmt.Errorf("%w (after %v)", err, op.options.SyncTimeout)
+				return missed, fmt.Errorf("%w (after %v)", err, patience.limit(op))
 			}
 			delay = min(delay, left)
 		}
@@ -141,7 +144,7 @@ func (op *Operator) awaitKinds(ctx context.Context, c runner) (missed bool, err 
 func (op *Operator) findKinds(ctx context.Context, c runner, limit time.Time, missed bool) error {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
-	if op.isBounded(missed) {
+	if op.isBounded(missed) && time.Now().Before(limit) { // or a source has more time, or no limit
 		ctx, cancel = context.WithDeadline(ctx, limit)
 		defer cancel()
 	}
@@ -155,9 +158,11 @@ func isMissing(err error) bool {
 
 // awaitSync waits for the first list of a controller's stores, or for its author's sources: each has SyncTimeout.
 func (op *Operator) awaitSync(ctx context.Context, c runner, needs []need, missed bool) error {
-	timeout := time.NewTimer(op.options.SyncTimeout)
-	defer timeout.Stop()
+	began := time.Now()
 	for _, n := range needs {
+		limit := n.patience.limit(op)
+		timeout := time.NewTimer(time.Until(began.Add(limit)))
+		defer timeout.Stop()
 		select {
 		case <-n.synced:
 			continue
@@ -165,15 +170,14 @@ func (op *Operator) awaitSync(ctx context.Context, c runner, needs []need, misse
 			return nil
 		case <-timeout.C:
 		}
-		late := fmt.Errorf("framework: controller %q: %s is not filled after %v: %w", c.controllerName(), n.name, op.options.SyncTimeout,
+		late := fmt.Errorf("framework: controller %q: %s is not filled after %v: %w", c.controllerName(), n.name, limit,
 			cmp.Or(n.err(), errors.New("it reports no failure, and the first list has not been answered yet")))
-		if op.isBounded(missed) {
+		if n.patience.isBounded(op, missed) {
 			return late
 		}
 		op.waits(c, late)
 		select {
 		case <-n.synced:
-			timeout.Reset(0) // the time of the others is up too
 		case <-ctx.Done():
 			return nil
 		}
@@ -186,6 +190,7 @@ type need struct {
 	name   string
 	synced <-chan struct{}
 	err    func() error
+	patience
 }
 
 // waits notes what a controller waits for, and says so in the log when that changes.

@@ -74,7 +74,7 @@ type doing struct {
 	barren                atomic.Int32 // watches in a row that ended as soon as they had begun
 }
 
-// Watches that end within shortWatch and bring nothing are no life; barrenLimit of them in a row are a failure.
+// Watches that end within shortWatch and bring nothing but a list are no life; barrenLimit of them in a row are a failure.
 const (
 	shortWatch  = time.Second
 	barrenLimit = 3
@@ -86,7 +86,9 @@ func (d *doing) begin(state WatchState) { d.state.Store(int32(state)) }
 func (w *Watch) end(begun time.Time) {
 	d := &w.doing
 	d.state.CompareAndSwap(int32(Watching), int32(Waiting))
-	if time.Since(begun) >= shortWatch || w.heard.Load() > int64(begun.Sub(w.store.born)) {
+	began, now := int64(begun.Sub(w.store.born)), int64(time.Since(w.store.born))
+	since := max(began, d.list.Load()) // a list that is streamed may take long
+	if now-since >= int64(shortWatch) || max(d.event.Load(), d.bookmark.Load()) > began {
 		d.barren.Store(0)
 		return
 	}

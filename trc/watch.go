@@ -250,6 +250,18 @@ func (s *Store) Covers(namespace string) bool {
 	return w != nil && w.listed
 }
 
+// Listed reports whether every watch that there is now has delivered its first list.
+func (s *Store) Listed() bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, w := range s.watches {
+		if !w.listed {
+			return false
+		}
+	}
+	return true
+}
+
 func (s *Store) closeSyncedLocked() {
 	if s.syncedClosed || len(s.watches) == 0 {
 		return
