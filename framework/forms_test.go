@@ -61,7 +61,7 @@ func form[S framework.Object](name string, f *inForm) *inForm {
 	return f
 }
 
-func TestC55EveryFormOfAKindIsMappedFilteredIndexedAndWatchedBesideTheOthers(t *testing.T) {
+func TestC52EveryFormOfAKindIsMappedFilteredIndexedAndWatchedBesideTheOthers(t *testing.T) {
 	overModel(t, func(m *modelled) {
 		forms := []*inForm{
 			form[*corev1.ConfigMap]("typed", &inForm{}),

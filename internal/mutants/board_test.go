@@ -47,7 +47,7 @@ type suite struct {
 
 // all is the board.
 func all() []mutant {
-	return slices.Concat(ofScheduler, ofLedger, ofStore, ofEventSource, ofFramework, ofLeader, ofKinds, ofSimulation)
+	return slices.Concat(ofScheduler, ofLedger, ofStore, ofKeeping, ofEventSource, ofFramework, ofLeader, ofKinds, ofSimulation)
 }
 
 func root() string {
