@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/unstructuredscheme"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -191,7 +190,7 @@ func (c *cluster) clientFor(r *resource) (rest.Interface, error) {
 	r.root, r.agent = config.APIPath+"/"+gv.String(), config.UserAgent
 	switch r.form {
 	case unstructuredForm:
-		config.NegotiatedSerializer = withFailures{unstructuredscheme.NewUnstructuredNegotiatedSerializer()}
+		config.NegotiatedSerializer = newUnstructuredly()
 	case metadataForm:
 		config = metadata.ConfigFor(config)
 	default:

@@ -48,8 +48,8 @@ type suite struct {
 // all is the board.
 func all() []mutant {
 	return slices.Concat(
-		ofScheduler, ofLedger, ofStore, ofEventSource, ofGuest, ofFramework, ofLookups, ofLeader, ofKinds, ofDynamic, ofSimulation, ofClusters,
-		ofWorkflow,
+		ofScheduler, ofLedger, ofStore, ofKeeping, ofEventSource, ofGuest, ofFramework, ofLookups, ofLeader, ofKinds, ofDynamic, ofSimulation,
+		ofClusters, ofWorkflow,
 	)
 }
 
