@@ -66,6 +66,46 @@ func TestInbound_C104(t *testing.T) {
 	})
 }
 
+// TestG01APushIsNotTakenBackByTheAnswerToAWriteBefore, nor by a push that comes late, nor by a fetch.
+func TestG01APushIsNotTakenBackByTheAnswerToAWriteBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		i, err := NewInbound(InboundOptions[thing]{Name: "hook", Values: ValuesOptions[thing]{
+			Older: func(value, than thing) bool {
+				if value.Version == 13 {
+					panic("a bug")
+				}
+				return value.Version < than.Version
+			},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := start(t, i)
+		has := func(want int) {
+			t.Helper()
+			if value, _ := i.Get(keyOf("a"), ""); value.Version != want {
+				t.Fatalf("read %v, want version %d", value, want)
+			}
+		}
+		i.Push(keyOf("a"), thing{"", 2})
+		n.expect(t, "a hook")
+		i.Wrote(keyOf("a"), thing{"", 1})
+		has(2)
+		i.Push(keyOf("a"), thing{"", 1})
+		has(2)
+		fetch := i.begin(keyOf("a"))
+		i.offer(n, "hook", false, i.end(fetch, keyOf("a"), map[string]thing{"": {"", 1}}, nil))
+		has(2)
+		n.expect(t)
+		i.Push(keyOf("a"), thing{"", 20})
+		i.Push(keyOf("a"), thing{"", 13}) // nobody can tell
+		n.expect(t, "a hook", "a hook")
+		i.Pull(keyOf("a"), "")
+		i.Push(keyOf("a"), thing{"", 1}) // it may have been made anew
+		has(1)
+	})
+}
+
 func TestChannel(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		triggers := make(chan Trigger)
