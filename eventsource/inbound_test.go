@@ -3,6 +3,7 @@ package eventsource
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -104,6 +105,41 @@ func TestG01APushIsNotTakenBackByTheAnswerToAWriteBefore(t *testing.T) {
 		i.Push(keyOf("a"), thing{"", 1}) // it may have been made anew
 		has(1)
 	})
+}
+
+// TestG16WhatIsPushedForNobodyIsBounded, and is there for a primary that comes.
+func TestG16WhatIsPushedForNobodyIsBounded(t *testing.T) {
+	i, err := NewInbound(InboundOptions[int]{Name: "hook", Unclaimed: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.PrimaryChanged(nil, primary("here", "1", ""))
+	i.Push(keyOf("here"), 1)
+	for n := range 10_000 {
+		i.Push(keyOf(fmt.Sprint(n)), n)
+		i.Push(keyOf(fmt.Sprint(n)), n+1)
+		if n == 5000 {
+			i.PrimaryChanged(nil, primary("5000", "2", ""))
+		}
+	}
+	if held := len(i.primaries); held != 102 || len(i.unclaimed.places) != 100 {
+		t.Errorf("%d are held, %d of them unclaimed", held, len(i.unclaimed.places))
+	}
+	for _, name := range []string{"here", "5000", "9900", "9999"} {
+		if len(i.Of(keyOf(name))) != 1 {
+			t.Errorf("nothing is held for %s", name)
+		}
+	}
+	if values := i.Of(keyOf("9899")); len(values) > 0 {
+		t.Errorf("%v is held", values)
+	}
+	for n := range 10_000 {
+		i.PrimaryChanged(primary(fmt.Sprint(n), "2", ""), nil)
+	}
+	i.PrimaryChanged(primary("here", "1", ""), nil)
+	if n := len(i.primaries) + len(i.unclaimed.exist) + len(i.unclaimed.places) + i.unclaimed.order.Len(); n > 0 {
+		t.Errorf("%d are kept", n)
+	}
 }
 
 func TestChannel(t *testing.T) {

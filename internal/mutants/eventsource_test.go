@@ -74,6 +74,14 @@ var ofEventSource = []mutant{
 		kills:  []suite{{folder: "eventsource", run: "TestG01APush"}},
 	},
 	{
+		name:   "what is pushed for nobody is held for ever",
+		breaks: "G16: nothing grows without a bound",
+		file:   "eventsource/inbound.go",
+		old:    "	if drops {\n		i.forget(dropped)\n	}\n",
+		new:    "	_, _ = dropped, drops\n",
+		kills:  []suite{{folder: "eventsource", run: "TestG16"}},
+	},
+	{
 		name:   "of two fetches that overlap the last to come wins",
 		breaks: "G01: nothing older is read after something newer",
 		file:   "eventsource/values.go",
