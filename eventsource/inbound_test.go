@@ -205,3 +205,37 @@ func TestTicks_C97(t *testing.T) {
 		}
 	})
 }
+
+// TestC97TicksThatAreNotLaterAreAFailure, instead of a loop without a pause; and nothing ticks after stop.
+func TestC97TicksThatAreNotLaterAreAFailure(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, err := NewTicks("hasty", func(c *corev1.ConfigMap, after time.Time) time.Time {
+			if c.Labels["color"] == "red" {
+				return after
+			}
+			return after.Add(time.Hour)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		red, blue := primary("a", "1", "red"), primary("a", "1", "blue")
+		s.PrimaryChanged(nil, red)
+		n := &notes{}
+		stop, err := s.Start(n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		pass(time.Hour)
+		if n.expect(t); s.Err() == nil || !strings.Contains(s.Err().Error(), `"hasty": 1 primaries fail, one of them /a: the next time is`) {
+			t.Fatalf("failure: %v", s.Err())
+		}
+		s.PrimaryChanged(red, blue)
+		pass(90 * time.Minute)
+		if got := n.taken(); len(got) != 1 || s.Err() != nil {
+			t.Fatalf("ticks %q, %v", got, s.Err())
+		}
+		stop()
+		pass(3 * time.Hour)
+		n.expect(t)
+	})
+}

@@ -30,7 +30,8 @@ type ControllerOptions[P Object] struct {
 	GroupVersionKind schema.GroupVersionKind
 	// Secondaries that the controller reads; their changes make their primaries due.
 	Secondaries []SecondarySource
-	// Sources are further event sources, started in this order once the caches are filled. Their names must not
+	// Sources are further event sources, started in this order once the caches are filled; what fails to start is
+	// started again, and whatever one does wrong, the others go on. Their names must not
 	// be those of Secondaries.
 	Sources []eventsource.Source
 
