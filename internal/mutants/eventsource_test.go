@@ -82,15 +82,6 @@ var ofEventSource = []mutant{
 		kills:  []suite{{folder: "eventsource", run: "TestG16"}},
 	},
 	{
-		name:   "ticks that are not later come without a pause",
-		breaks: "G15: a failure stays where it is",
-		file:   "eventsource/ticks.go",
-		old:    "!due.IsZero() && !due.After(now)",
-		new:    "!due.IsZero() && due.Before(now.Add(-time.Hour))",
-		kills:  []suite{{folder: "eventsource", run: "TestC97Ticks"}},
-		hangs:  "the time of its bubble stands still",
-	},
-	{
 		name:   "of two fetches that overlap the last to come wins",
 		breaks: "G01: nothing older is read after something newer",
 		file:   "eventsource/values.go",
