@@ -86,13 +86,13 @@ func keyOf(name string) trc.Key { return trc.Key{Name: name} }
 func TestSourcesOfExternalSystemsRefuseWhatMakesNoSense(t *testing.T) {
 	_, polling := NewPolling(PollingOptions[int]{Period: -time.Second, Timeout: -1})
 	_, each := NewPollingEach(PollingEachOptions[*corev1.ConfigMap, int]{Name: "e", Workers: -1})
-	_, inbound := NewInbound(InboundOptions[int]{})
+	_, inbound := NewInbound(InboundOptions[int]{Unclaimed: -1})
 	_, channel := NewChannel("c", nil)
 	_, ticks := NewTicks[*corev1.ConfigMap]("", nil)
 	for got, want := range map[error]string{
 		polling: `Name is empty|"": Period -1s: must be positive|"": Timeout -1ns: must not be negative|"": Fetch is nil`,
 		each:    `"e": Period 0s: must be positive|"e": Fetch is nil|"e": Workers -1: must not be negative`,
-		inbound: `Name is empty`,
+		inbound: `Name is empty|"": Unclaimed -1: must not be negative`,
 		channel: `"c": the channel is nil`,
 		ticks:   `the name is empty|"": next is nil`,
 	} {

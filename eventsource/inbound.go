@@ -20,6 +20,9 @@ type InboundOptions[V any] struct {
 	Fetch func(ctx context.Context, primary trc.Key) ([]V, error)
 	// Timeout of a fetch. Default 30 s.
 	Timeout time.Duration
+	// Unclaimed is how many primaries that do not exist values are held for: they may come to exist. Beyond, the values of
+	// the one are dropped that was the first to be pushed for. Default: [DefaultUnclaimed].
+	Unclaimed int
 	// Values say how values are told apart.
 	Values ValuesOptions[V]
 }
@@ -32,9 +35,10 @@ type Inbound[V any] struct {
 	options  InboundOptions[V]
 	attempts attempts
 
-	mu    sync.Mutex // guards below; a leaf
-	sink  Sink       // while it runs
-	early map[trc.Key]map[string]bool
+	mu        sync.Mutex // guards below; a leaf
+	sink      Sink       // while it runs
+	early     map[trc.Key]map[string]bool
+	unclaimed unclaimed
 }
 
 var (
@@ -47,10 +51,19 @@ func NewInbound[V any](options InboundOptions[V]) (*Inbound[V], error) {
 	if options.Timeout == 0 {
 		options.Timeout = defaultTimeout
 	}
-	if err := errors.Join(checkName(options.Name), checkTimeout(options.Name, options.Timeout)); err != nil {
+	if options.Unclaimed == 0 {
+		options.Unclaimed = DefaultUnclaimed
+	}
+	err := errors.Join(checkName(options.Name), checkTimeout(options.Name, options.Timeout))
+	if options.Unclaimed < 0 {
+		err = errors.Join(err, fmt.Errorf("eventsource: %q: Unclaimed %d: must not be negative", options.Name, options.Unclaimed))
+	}
+	if err != nil {
 		return nil, err
 	}
-	return &Inbound[V]{Values: newValues(options.Values), options: options, early: map[trc.Key]map[string]bool{}}, nil
+	return &Inbound[V]{
+		Values: newValues(options.Values), options: options, early: map[trc.Key]map[string]bool{}, unclaimed: newUnclaimed(options.Unclaimed),
+	}, nil
 }
 
 // Name returns the name of the source.
@@ -82,7 +95,14 @@ func (i *Inbound[V]) Start(sink Sink) (stop func(), err error) {
 
 // Push takes in a value. The primary is due if it differs from what is known.
 func (i *Inbound[V]) Push(primary trc.Key, value V) {
-	i.changed(i.put(primary, i.options.Values.id(value), &value))
+	c := i.put(primary, i.options.Values.id(value), &value)
+	i.mu.Lock()
+	dropped, drops := i.unclaimed.pushed(primary)
+	i.mu.Unlock()
+	if drops {
+		i.forget(dropped)
+	}
+	i.changed(c)
 }
 
 // Pull takes in that a value has gone.
@@ -130,6 +150,13 @@ func (i *Inbound[V]) Fetch(ctx context.Context, primary trc.Key) ([]V, error) {
 
 // PrimaryChanged drops what is held for a primary that is gone.
 func (i *Inbound[V]) PrimaryChanged(old, new trc.Object) {
+	i.mu.Lock()
+	if new != nil {
+		i.unclaimed.comes(trc.KeyOf(new))
+	} else {
+		i.unclaimed.goes(trc.KeyOf(old))
+	}
+	i.mu.Unlock()
 	if hasLeft(old, new) {
 		i.forget(trc.KeyOf(old))
 	}

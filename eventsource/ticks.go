@@ -52,7 +52,7 @@ func (t *Ticks[P]) Name() string { return t.name }
 // Synced is closed from the beginning.
 func (t *Ticks[P]) Synced() <-chan struct{} { return closed }
 
-// Err names a primary about which the author's function panicked: it has no ticks until it changes.
+// Err names a primary about which the author's function panicked, or named no later time: it has no ticks until it changes.
 func (t *Ticks[P]) Err() error {
 	t.state.Lock()
 	defer t.state.Unlock()
@@ -73,7 +73,7 @@ func (t *Ticks[P]) Start(sink Sink) (stop func(), err error) {
 // until asks when a primary is due, and returns how long that is from now.
 func (t *Ticks[P]) until(primary P) (time.Duration, bool) {
 	now, key := time.Now(), trc.KeyOf(primary)
-	due, err := recovered(func() (time.Time, error) { return t.next(primary, now), nil })
+	due, err := recovered(func() (time.Time, error) { return t.after(primary, now) })
 	t.state.Lock()
 	defer t.state.Unlock()
 	if t.isCurrent(key, primary) {
@@ -87,6 +87,15 @@ func (t *Ticks[P]) until(primary P) (time.Duration, bool) {
 	}
 	due, known := t.due[key]
 	return due.Sub(now), known
+}
+
+// after asks for the next time, which must be later: anything else would tick without a pause.
+func (t *Ticks[P]) after(primary P, now time.Time) (time.Time, error) {
+	due := t.next(primary, now)
+	if !due.IsZero() && !due.After(now) {
+		return due, fmt.Errorf("the next time is %v, which is not after %v", due, now)
+	}
+	return due, nil
 }
 
 // tick offers the primary if it is due; a change may have put that off.

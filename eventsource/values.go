@@ -16,6 +16,11 @@ type ValuesOptions[V any] struct {
 	ID func(V) string
 	// Equal tells that two values are alike: then nothing has changed. Default: [reflect.DeepEqual].
 	Equal func(a, b V) bool
+	// Older tells that one value is older than another of the same ID, as by a version that both have. An older one then never
+	// takes the place of a newer, in whatever order pushes, answers and fetches arrive. Default: what comes last counts, but for a
+	// fetch that began before a write. Set it where values are pushed: a push may overtake the answer to a write, and
+	// nothing would bring it back. As what is not there has no version, push a value that says so rather than [Inbound.Pull] it.
+	Older func(value, than V) bool
 	// Filter tells whether a change may make the primary due. old is nil for a value that was not there, new for one that
 	// is gone. Default: every change.
 	Filter func(old, new *V) bool
@@ -117,6 +122,11 @@ func (v *Values[V]) put(primary trc.Key, id string, value *V) change[V] {
 	defer v.mu.Unlock()
 	h := v.of(primary)
 	c := change[V]{primary: primary, id: id, old: at(h.values, id), new: value}
+	if v.isOlder(c) {
+		v.tidy(primary, h)
+		c.new = c.old
+		return c
+	}
 	if h.fetches+v.ofAll > 0 {
 		h.newer[id] = true
 	}
@@ -243,15 +253,31 @@ func (v *Values[V]) apply(f fetch[V], primary trc.Key, h *held[V], fresh map[str
 		if !ids[id] {
 			continue
 		}
-		old, new := at(h.values, id), at(fresh, id)
-		changes = append(changes, change[V]{primary, id, old, new})
-		if new != nil {
-			h.values[id] = *new
+		c := change[V]{primary, id, at(h.values, id), at(fresh, id)}
+		if v.isOlder(c) {
+			continue
+		}
+		changes = append(changes, c)
+		if c.new != nil {
+			h.values[id] = *c.new
 		} else {
 			delete(h.values, id)
 		}
 	}
 	return changes
+}
+
+// isOlder tells that a change would bring back what was before. A function that panics knows nothing of that.
+func (v *Values[V]) isOlder(c change[V]) (older bool) {
+	if v.options.Older == nil || c.old == nil || c.new == nil {
+		return false
+	}
+	defer func() {
+		if recover() != nil {
+			older = false
+		}
+	}()
+	return v.options.Older(*c.new, *c.old)
 }
 
 func at[V any](values map[string]V, id string) *V {

@@ -32,7 +32,8 @@ type ControllerOptions[P Object] struct {
 	Secondaries []SecondarySource
 	// Indexes file the primaries under values of the author's; see [Context.Primaries].
 	Indexes []*Index[P]
-	// Sources are further event sources, started in this order once the caches are filled. Their names must not
+	// Sources are further event sources, started in this order once the caches are filled; what fails to start is
+	// started again, and whatever one does wrong, the others go on. Their names must not
 	// be those of Secondaries.
 	Sources []eventsource.Source
 

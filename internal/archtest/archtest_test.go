@@ -104,6 +104,7 @@ var rules = []rule{
 		},
 		"the API server of the tests knows nothing of what is tested against it",
 	},
+	{"internal/externaltest", nil, "it is tests"},
 	{"internal/freshnesstest", nil, "it is tests"},
 	{"internal/weathertest", nil, "it is tests"},
 	{"internal/clusterstest", nil, "it is tests"},

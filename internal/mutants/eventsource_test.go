@@ -66,6 +66,22 @@ var ofEventSource = []mutant{
 		kills:  []suite{{folder: "eventsource", run: "TestValuesModel"}},
 	},
 	{
+		name:   "the answer to an older write takes back what was pushed",
+		breaks: "G04: a push that overtakes an answer is not lost",
+		file:   "eventsource/values.go",
+		old:    "	if v.isOlder(c) {\n		v.tidy(",
+		new:    "	if false {\n		v.tidy(",
+		kills:  []suite{{folder: "eventsource", run: "TestG01APush"}},
+	},
+	{
+		name:   "what is pushed for nobody is held for ever",
+		breaks: "G16: nothing grows without a bound",
+		file:   "eventsource/inbound.go",
+		old:    "	if drops {\n		i.forget(dropped)\n	}\n",
+		new:    "	_, _ = dropped, drops\n",
+		kills:  []suite{{folder: "eventsource", run: "TestG16"}},
+	},
+	{
 		name:   "of two fetches that overlap the last to come wins",
 		breaks: "G01: nothing older is read after something newer",
 		file:   "eventsource/values.go",
