@@ -76,7 +76,7 @@ func ValueByID[V any, P Object](ctx context.Context, c *Context[P], id string, s
 	return value, found, nil
 }
 
-// holder is a source that embeds [eventsource.Values], or has its reads.
+// holder is a source that embeds [eventsource.Values], or has its reads. If it has a Fetch, too, by whatever a primary is told, that is called first.
 type holder[V any] interface {
 	eventsource.Source
 	Of(primary trc.Key) []V
@@ -98,6 +98,10 @@ func fetched[V any, P Object](ctx context.Context, c *Context[P], h holder[V]) (
 		Fetch(ctx context.Context, primary trc.Object) ([]V, error)
 	}:
 		_, err = h.Fetch(ctx, c.write.owner)
+	case interface {
+		Fetch(ctx context.Context, primary trc.Key) ([]V, error)
+	}:
+		_, err = h.Fetch(ctx, c.key)
 	case interface {
 		Fetched(ctx context.Context, primary trc.Key) ([]V, error)
 	}:
