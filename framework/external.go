@@ -115,7 +115,7 @@ func fetched[V any, P Object](ctx context.Context, c *Context[P], h holder[V]) (
 
 func holdersOf[V any, P Object](c *Context[P]) []holder[V] {
 	var all []holder[V]
-	for _, source := range c.controller.custom() {
+	for _, source := range c.controller.options.Sources {
 		if h, holds := source.(holder[V]); holds {
 			all = append(all, h)
 		}
