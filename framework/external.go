@@ -76,7 +76,7 @@ func ValueByID[V any, P Object](ctx context.Context, c *Context[P], id string, s
 	return value, found, nil
 }
 
-// holder is a source that embeds [eventsource.Values], or has its reads.
+// holder is a source that embeds [eventsource.Values], or has its reads. If it has a Fetch, too, by whatever a primary is told, that is called first.
 type holder[V any] interface {
 	eventsource.Source
 	Of(primary trc.Key) []V
@@ -88,15 +88,23 @@ func fetched[V any, P Object](ctx context.Context, c *Context[P], h holder[V]) (
 	if c.gone { // what is known of it has been dropped, and is not to be held again
 		return h.Of(c.key), nil
 	}
+	var err error
 	switch h := h.(type) {
 	case interface {
 		Fetch(ctx context.Context, primary P) ([]V, error)
 	}:
-		return h.Fetch(ctx, c.write.owner.(P))
+		_, err = h.Fetch(ctx, c.write.owner.(P))
+	case interface {
+		Fetch(ctx context.Context, primary trc.Object) ([]V, error)
+	}:
+		_, err = h.Fetch(ctx, c.write.owner)
 	case interface {
 		Fetch(ctx context.Context, primary trc.Key) ([]V, error)
 	}:
-		return h.Fetch(ctx, c.key)
+		_, err = h.Fetch(ctx, c.key)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("framework: ask source %q for the values of %s: %w", h.Name(), c.key, err)
 	}
 	return h.Of(c.key), nil
 }

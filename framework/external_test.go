@@ -111,11 +111,31 @@ func TestC104WhatHasNotBeenAskedForIsAskedForWhenItIsLookedUp(t *testing.T) {
 	inVirtualTime(t, r, pageOptions{Sources: []eventsource.Source{polling, inbound}}, func(v *virtual) {
 		v.createPage("p", "a")
 		v.pass(time.Second)
-		down, pushed := " false down; ", "{2 p} true <nil>; { } false <nil>; [{2 p}] <nil>"
-		r.expect(t, "p: { }"+down+"{ }"+down+"[] down\n"+pushed+"\n4")
+		failed := `framework: ask source "polled" for the values of default/p: down`
+		down, pushed := " false "+failed+"; ", "{2 p} true <nil>; { } false <nil>; [{2 p}] <nil>"
+		r.expect(t, "p: { }"+down+"{ }"+down+"[] "+failed+"\n"+pushed+"\n4")
 		v.patch(newPage("default", "p"), `{"spec":{"html":"b"}}`)
 		v.pass(time.Second)
 		r.expect(t, "p: {1 b} true <nil>; {1 b} true <nil>; [{1 b}] <nil>\n"+pushed+"\n5")
+	})
+}
+
+// TestC104ASourceOfPrimariesOfAnyTypeIsAskedToo.
+func TestC104ASourceOfPrimariesOfAnyTypeIsAskedToo(t *testing.T) {
+	polling, err := eventsource.NewPollingEach(eventsource.PollingEachOptions[trc.Object, bucket]{
+		Name: "polled", Period: 1000 * time.Hour,
+		Fetch: func(_ context.Context, primary trc.Object) (eventsource.Fetched[bucket], error) {
+			return eventsource.Fetched[bucket]{Values: []bucket{{"1", primary.GetName()}}}, nil
+		},
+	})
+	noError(t, err)
+	r := looking(func(ctx context.Context, _ *Page, c *pageContext) string {
+		return fmt.Sprint(framework.Value[bucket](ctx, c))
+	})
+	inVirtualTime(t, r, pageOptions{Sources: []eventsource.Source{polling}}, func(v *virtual) {
+		v.createPage("p", "a")
+		v.pass(time.Second)
+		r.expect(t, "p: {1 p} true <nil>")
 	})
 }
 
