@@ -19,17 +19,21 @@ type conflict struct {
 
 func (c *conflict) Unwrap() error { return c.error }
 
-// onlyConflicts tells whether err is a conflict and nothing else: beside another failure, joined with it,
-// it counts as that failure.
-func onlyConflicts(err error) bool {
-	switch err := err.(type) {
-	case *conflict:
+// onlyConflicts tells whether err is a conflict and nothing else.
+func onlyConflicts(err error) bool { return isOnly[*conflict](err) }
+
+// isOnly tells whether err is an E and nothing else: beside another failure, joined with it, it counts as that
+// failure.
+func isOnly[E error](err error) bool {
+	if _, ok := err.(E); ok {
 		return true
+	}
+	switch err := err.(type) {
 	case interface{ Unwrap() error }:
-		return onlyConflicts(err.Unwrap())
+		return isOnly[E](err.Unwrap())
 	case interface{ Unwrap() []error }:
 		all := err.Unwrap()
-		return len(all) > 0 && !slices.ContainsFunc(all, func(err error) bool { return !onlyConflicts(err) })
+		return len(all) > 0 && !slices.ContainsFunc(all, func(err error) bool { return !isOnly[E](err) })
 	}
 	return false
 }

@@ -143,7 +143,7 @@ func (c *Context[P]) primaryKey() trc.Key { return c.key }
 
 func (c *Context[P]) references(secondary SecondarySource) (keys []trc.Key, known bool) {
 	references := c.controller.referring[secondary]
-	if references == nil && c.visit.any.Load() {
+	if references == nil && c.controller.informers[secondary] == nil {
 		if added, err := c.controller.added.read(secondary, c); err == nil {
 			references = added.references
 		}

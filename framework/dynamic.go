@@ -3,7 +3,6 @@ package framework
 import (
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/evenkeel/evenkeel/eventsource"
 )
@@ -21,19 +20,7 @@ type notSynced struct{ error }
 
 func (n *notSynced) Unwrap() error { return n.error }
 
-// onlyNotSynced tells whether err is that and nothing else: beside another failure, joined with it, it counts as that.
-func onlyNotSynced(err error) bool {
-	switch err := err.(type) {
-	case *notSynced:
-		return true
-	case interface{ Unwrap() error }:
-		return onlyNotSynced(err.Unwrap())
-	case interface{ Unwrap() []error }:
-		all := err.Unwrap()
-		return len(all) > 0 && !slices.ContainsFunc(all, func(err error) bool { return !onlyNotSynced(err) })
-	}
-	return false
-}
+func onlyNotSynced(err error) bool { return isOnly[*notSynced](err) }
 
 // AddSecondary has the controller read further secondaries, as if they were among [ControllerOptions.Secondaries]: their
 // changes make their primaries due, and runs of all primaries may read them. It returns at once. Until they are

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/internal/apimodel"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -144,4 +147,71 @@ type lingering struct{ *comings }
 func (s *lingering) Start(sink eventsource.Sink) (func(), error) {
 	stop, err := s.comings.Start(sink)
 	return func() { time.Sleep(10 * time.Second); stop() }, err
+}
+
+// TestG08WaitingForWhatWasAddedIsNoFailure: no error status is written for it; beside a failure it is one.
+func TestG08WaitingForWhatWasAddedIsNoFailure(t *testing.T) {
+	var joined atomic.Bool
+	var handled atomic.Int32
+	r := &failingPages{}
+	r.reconcile = func(_ context.Context, _ *Page, c *pageContext) (pageUpdate, error) {
+		if err := c.AddSecondary(&r.configMaps); err != nil {
+			return pageUpdate{}, err
+		}
+		_, err := r.configMaps.Get(c)
+		if err != nil && joined.Load() {
+			err = errors.Join(err, errors.New("and more"))
+		}
+		return pageUpdate{}, err
+	}
+	r.errorStatus = func(*Page, *pageContext, error) framework.ErrorStatusControl[*Page] {
+		handled.Add(1)
+		return framework.ErrorStatusControl[*Page]{}
+	}
+	inVirtualTime(t, r, pageOptions{}, func(v *virtual) {
+		v.disturb(func(q apimodel.Request) apimodel.Fault { return apimodel.Fault{Drop: q.Resource == "configmaps"} })
+		v.createPage("p", "a")
+		v.pass(time.Minute)
+		if n := handled.Load(); n != 0 || len(v.op.Records("webpage")) != 1 {
+			t.Errorf("%d failures, runs %v", n, v.op.Records("webpage"))
+		}
+		joined.Store(true)
+		v.patch(newPage("default", "p"), `{"spec":{"html":"b"}}`)
+		v.pass(time.Minute)
+		if handled.Load() == 0 {
+			t.Error("what failed beside it was not handled")
+		}
+	})
+}
+
+// TestG07TheLastRunOfAPrimaryWaitsForWhatItAdds: it is not done before it has read that, and leaves nothing.
+func TestG07TheLastRunOfAPrimaryWaitsForWhatItAdds(t *testing.T) {
+	a := newAdding()
+	last := 0
+	a.then = func(_ context.Context, _ *Page, c *pageContext) error {
+		if c.Gone() {
+			last++
+		}
+		return nil
+	}
+	inVirtualTime(t, a, pageOptions{AllEvents: true}, func(v *virtual) {
+		v.createPage("p", "without")
+		v.pass(time.Minute)
+		goroutines := bubbled()
+		v.disturb(func(q apimodel.Request) apimodel.Fault { return apimodel.Fault{Drop: q.Resource == "configmaps"} })
+		v.patch(newPage("default", "p"), `{"spec":{"html":"a"}}`)
+		v.pass(time.Minute)
+		v.delete("p")
+		v.pass(time.Minute)
+		if n := framework.Departures(v.op); n != 1 {
+			t.Errorf("%d departures are due, and the last run has read nothing", n)
+		}
+		v.disturb(nil)
+		v.pass(time.Minute)
+		if last != 1 || framework.Departures(v.op) != 0 {
+			t.Errorf("%d last runs have read, %d departures are due", last, framework.Departures(v.op))
+		}
+		v.drained()
+		v.holdsNothing(1, goroutines)
+	})
 }

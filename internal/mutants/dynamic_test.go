@@ -103,6 +103,22 @@ var ofDynamic = []mutant{
 		kills:  dynamic("TestC97ASourceThatIsAddedAgain"),
 	},
 	{
+		name:   "a last run that waits counts as done",
+		breaks: "G07: no primary is stuck",
+		file:   "framework/run.go",
+		old:    "gone && returns && !awaits",
+		new:    "gone && returns",
+		kills:  dynamic("TestG07TheLastRun"),
+	},
+	{
+		name:   "a run that waits for a source has failed",
+		breaks: "G08: only executed failures count",
+		file:   "framework/run.go",
+		old:    "|| onlyNotSynced(failure) ||",
+		new:    "||",
+		kills:  dynamic("TestG08WaitingFor"),
+	},
+	{
 		name:   "what is filed while an index takes the place of another is not filed there",
 		breaks: "G01: look-ups by an index show everything",
 		file:   "trc/index.go",
