@@ -200,3 +200,16 @@ func TestReasonsFitInConditions(t *testing.T) {
 		}
 	}
 }
+
+func TestAResultCanBeMadeByHand(t *testing.T) {
+	result := &workflow.Result{Nodes: []workflow.NodeResult{{Name: "a", State: workflow.Ready}, {Name: "b", State: workflow.NotReady, Reason: "later"}}}
+	if n, ok := result.Node("b"); !ok || n.String() != "b NotReady: later" || result.Ready() || result.Err() != nil {
+		t.Errorf("b is %v, %v", n, ok)
+	}
+	if got := result.Summary(nil).Message; got != "b is not ready: later" {
+		t.Errorf("the message is %q", got)
+	}
+	if !strings.Contains(result.Mermaid(), "n1[") || !strings.Contains(result.DOT(), "n1 [") {
+		t.Error("is not drawn")
+	}
+}
