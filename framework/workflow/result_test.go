@@ -146,6 +146,9 @@ func TestResultsAreJSON(t *testing.T) {
 	if got != want {
 		t.Errorf("is\n%s, want\n%s", got, want)
 	}
+	if text, err := json.Marshal(result.Summary(nil)); err != nil || string(text) != `{"stage":"Reconciling","node":"d","reason":"DFailed","message":"d is failing: delete: panic: broken (and 3 more)"}` {
+		t.Errorf("the summary is %s, %v", text, err)
+	}
 	if got, want := result.String(), "reconcile: Failed d; NotReady a; Waiting b; Skipped c"; got != want {
 		t.Errorf("the line is %q, want %q", got, want)
 	}
