@@ -2,7 +2,6 @@ package workflow
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 )
 
@@ -35,16 +34,22 @@ func (s *shape) mermaid(nodes []NodeResult) string {
 			fmt.Fprintf(&text, "  n%d --> n%d\n", i, d)
 		}
 	}
-	if nodes != nil {
-		var known []string
-		for _, c := range colours {
-			if !slices.Contains(known, c.class) {
-				known = append(known, c.class)
-				fmt.Fprintf(&text, "  classDef %s fill:%s,color:#000\n", c.class, c.fill)
-			}
+	classes(&text, nodes)
+	return text.String()
+}
+
+// classes writes those that the nodes have, in the order of the states.
+func classes(text *strings.Builder, nodes []NodeResult) {
+	used := map[string]bool{}
+	for i := range nodes {
+		used[colours[nodes[i].State].class] = true
+	}
+	for _, c := range colours {
+		if used[c.class] {
+			fmt.Fprintf(text, "  classDef %s fill:%s,color:#000\n", c.class, c.fill)
+			used[c.class] = false
 		}
 	}
-	return text.String()
 }
 
 // dot draws the same for Graphviz.

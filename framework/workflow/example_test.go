@@ -76,3 +76,35 @@ func Example() {
 	//   deployment Deleted
 	//   ingress Deleted
 }
+
+func ExampleResult_Mermaid() {
+	apply := func(context.Context, *page) error { return nil }
+	available := func(context.Context, *page) (workflow.Verdict, error) {
+		return workflow.NotMet("0 of %d replicas are available", 1), nil
+	}
+	graph, err := workflow.New([]workflow.Node[*page]{
+		{Name: "config", Reconcile: apply},
+		{Name: "deployment", DependsOn: []string{"config"}, Reconcile: apply, ReadyPostcondition: available},
+		{Name: "service", DependsOn: []string{"config"}, Reconcile: apply},
+		{Name: "ingress", DependsOn: []string{"deployment", "service"}, Reconcile: apply},
+	}, workflow.Options{})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(graph.Plan())
+	fmt.Print(graph.Reconcile(context.Background(), &page{}).Mermaid())
+	// Output:
+	// [[config] [deployment service] [ingress]]
+	// flowchart TD
+	//   n0["config<br/>Ready"]:::ready
+	//   n1["deployment<br/>NotReady<br/>0 of 1 replicas are available"]:::underway
+	//   n2["service<br/>Ready"]:::ready
+	//   n3["ingress<br/>Waiting<br/>waiting for deployment: 0 of 1 replicas are available"]:::idle
+	//   n0 --> n1
+	//   n0 --> n2
+	//   n1 --> n3
+	//   n2 --> n3
+	//   classDef idle fill:#e0e0e0,color:#000
+	//   classDef underway fill:#fbe3a6,color:#000
+	//   classDef ready fill:#b7e1b1,color:#000
+}

@@ -40,7 +40,8 @@ type Node[C any] struct {
 	DeletePostcondition Condition[C]
 
 	// Activate is called before any other function of a node that is active: it holds what the node reads from, such as
-	// an informer. Not met means that this is on its way, and the node waits for another pass. Default: nothing to hold.
+	// an informer. Not met means that this is on its way, and the node waits for another pass; it is not deleted either, so
+	// what may never come needs an ActivationCondition. Default: nothing to hold.
 	Activate Condition[C]
 	// Deactivate is called when the node is found inactive and all that depends on it is gone: it lets go of that again.
 	Deactivate func(ctx context.Context, c C) error

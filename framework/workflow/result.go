@@ -105,7 +105,7 @@ func Detail[T any](n NodeResult, step Step) (T, bool) {
 }
 
 // Result is what became of a pass. It is complete when the pass returns, nobody changes it afterwards, and its JSON
-// holds all of it but the details of verdicts and the stacks of panics.
+// holds all of it but the details of verdicts and the stacks of panics. Tests may make one of its exported fields.
 type Result struct {
 	Pass     Pass
 	Started  time.Time
@@ -151,14 +151,28 @@ func (r *Result) Err() error {
 
 // Node returns what became of a node, and false if the graph has none of that name.
 func (r *Result) Node(name string) (NodeResult, bool) {
-	if i, ok := r.shape.index[name]; ok {
-		return r.Nodes[i], true
+	for i := range r.Nodes {
+		if r.Nodes[i].Name == name {
+			return r.Nodes[i], true
+		}
 	}
 	return NodeResult{}, false
 }
 
 // Mermaid draws the graph with the states of the result, as [Graph.Mermaid] does without.
-func (r *Result) Mermaid() string { return r.shape.mermaid(r.Nodes) }
+func (r *Result) Mermaid() string { return r.drawn().mermaid(r.Nodes) }
 
 // DOT draws the graph with the states of the result, as [Graph.DOT] does without.
-func (r *Result) DOT() string { return r.shape.dot(r.Nodes) }
+func (r *Result) DOT() string { return r.drawn().dot(r.Nodes) }
+
+// drawn is the shape; a result that was not made by a pass has no edges.
+func (r *Result) drawn() *shape {
+	if r.shape != nil {
+		return r.shape
+	}
+	s := &shape{dependents: make([][]int, len(r.Nodes))}
+	for i := range r.Nodes {
+		s.names = append(s.names, r.Nodes[i].Name)
+	}
+	return s
+}

@@ -146,6 +146,9 @@ func TestResultsAreJSON(t *testing.T) {
 	if got != want {
 		t.Errorf("is\n%s, want\n%s", got, want)
 	}
+	if text, err := json.Marshal(result.Summary(nil)); err != nil || string(text) != `{"stage":"Reconciling","node":"d","reason":"DFailed","message":"d is failing: delete: panic: broken (and 3 more)"}` {
+		t.Errorf("the summary is %s, %v", text, err)
+	}
 	if got, want := result.String(), "reconcile: Failed d; NotReady a; Waiting b; Skipped c"; got != want {
 		t.Errorf("the line is %q, want %q", got, want)
 	}
@@ -198,5 +201,18 @@ func TestReasonsFitInConditions(t *testing.T) {
 		if !valid.MatchString(got) || len(got) > 1024 || !strings.HasSuffix(got, "NotReady") {
 			t.Errorf("%.10s: the reason is %.20s… of length %d", name, got, len(got))
 		}
+	}
+}
+
+func TestAResultCanBeMadeByHand(t *testing.T) {
+	result := &workflow.Result{Nodes: []workflow.NodeResult{{Name: "a", State: workflow.Ready}, {Name: "b", State: workflow.NotReady, Reason: "later"}}}
+	if n, ok := result.Node("b"); !ok || n.String() != "b NotReady: later" || result.Ready() || result.Err() != nil {
+		t.Errorf("b is %v, %v", n, ok)
+	}
+	if got := result.Summary(nil).Message; got != "b is not ready: later" {
+		t.Errorf("the message is %q", got)
+	}
+	if !strings.Contains(result.Mermaid(), "n1[") || !strings.Contains(result.DOT(), "n1 [") {
+		t.Error("is not drawn")
 	}
 }

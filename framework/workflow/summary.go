@@ -21,13 +21,13 @@ const (
 
 // Summary is a result in one sentence, for the conditions of a primary.
 type Summary struct {
-	Stage Stage
+	Stage Stage `json:"stage"`
 	// Node is the one that decided; empty if all is as it should be.
-	Node string
+	Node string `json:"node,omitempty"`
 	// Reason is the node and its state in one word that Kubernetes takes as the reason of a condition, as "WebServerNotReady".
-	Reason string
+	Reason string `json:"reason"`
 	// Message is for people, and holds the error of a node that failed.
-	Message string
+	Message string `json:"message"`
 }
 
 // Summary picks what matters most: a node that failed and stalls, one that failed, one that is not ready or not gone,
