@@ -107,7 +107,7 @@ var ofDynamic = []mutant{
 		breaks: "G07: no primary is stuck",
 		file:   "framework/run.go",
 		old:    "gone && returns && !awaits",
-		new:    "gone && returns",
+		new:    "gone && returns && (awaits || !awaits)",
 		kills:  dynamic("TestG07TheLastRun"),
 	},
 	{
