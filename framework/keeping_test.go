@@ -98,31 +98,33 @@ func TestC50TransformIsWhatReadsMappersFiltersAndOwnWritesShow(t *testing.T) {
 // that differ in what is dropped.
 func TestC50AnApplyRepairsWhatTheCacheDoesNotKeep(t *testing.T) {
 	for _, mode := range []framework.WriteMode{framework.ByApply, framework.ByPatch} {
-		overModel(t, func(m *modelled) {
-			r := &pages{}
-			r.configMaps.Transform = onlyShort
-			r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
-				_, err := framework.Apply(ctx, c, ownedConfigMap(page, map[string]string{"long": "ours"}), framework.OwnedByPrimary(), framework.By(mode))
-				return pageUpdate{}, err
-			}
-			defer m.operate(r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)})()
-			m.createPage("p")
-			time.Sleep(time.Minute)
-			for range 2 {
-				m.patch(m.configMaps, "p", `{"data":{"long":"theirs"}}`)
+		t.Run(mode.String(), func(t *testing.T) {
+			overModel(t, func(m *modelled) {
+				r := &pages{}
+				r.configMaps.Transform = onlyShort
+				r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+					_, err := framework.Apply(ctx, c, ownedConfigMap(page, map[string]string{"long": "ours"}), framework.OwnedByPrimary(), framework.By(mode))
+					return pageUpdate{}, err
+				}
+				defer m.operate(r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)})()
+				m.createPage("p")
 				time.Sleep(time.Minute)
-			}
-			now := m.must(m.configMaps.Get(m.Context(), "p", metav1.GetOptions{}))
-			if value, _, _ := unstructured.NestedString(now.Object, "data", "long"); value != "ours" {
-				t.Errorf("%v: the data is %q, want %q", mode, value, "ours")
-			}
-			before := len(m.model.History())
-			counts := m.calls("configmaps")
-			m.patch(m.pages, "p", `{"spec":{"html":"other"}}`)
-			time.Sleep(time.Minute)
-			if changed := len(m.model.History()) - before; changed != 1 || mode == framework.ByPatch && counts("patch") > 0 {
-				t.Errorf("%v: %d changes for nothing, by %d patches", mode, changed-1, counts("patch"))
-			}
+				for range 2 {
+					m.patch(m.configMaps, "p", `{"data":{"long":"theirs"}}`)
+					time.Sleep(time.Minute)
+				}
+				now := m.must(m.configMaps.Get(m.Context(), "p", metav1.GetOptions{}))
+				if value, _, _ := unstructured.NestedString(now.Object, "data", "long"); value != "ours" {
+					t.Errorf("%v: the data is %q, want %q", mode, value, "ours")
+				}
+				before := len(m.model.History())
+				counts := m.calls("configmaps")
+				m.patch(m.pages, "p", `{"spec":{"html":"other"}}`)
+				time.Sleep(time.Minute)
+				if changed := len(m.model.History()) - before; changed != 1 || mode == framework.ByPatch && counts("patch") > 0 {
+					t.Errorf("%v: %d changes for nothing, by %d patches", mode, changed-1, counts("patch"))
+				}
+			})
 		})
 	}
 }
