@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -18,9 +19,11 @@ import (
 
 // inForm is what one form of secondaries was asked and read.
 type inForm struct {
-	source   framework.SecondarySource
+	source framework.SecondarySource
+	read   func(c *pageContext) []string
+
+	mu       sync.Mutex // guards below
 	filtered []string
-	read     func(c *pageContext) []string
 }
 
 // form declares ConfigMaps in one form, mapped by a label, and filtered by another.
@@ -38,6 +41,8 @@ func form[S framework.Object](name string, f *inForm) *inForm {
 				}
 				return o.GetName() + "=" + o.GetLabels()["x"]
 			}
+			f.mu.Lock()
+			defer f.mu.Unlock()
 			f.filtered = append(f.filtered, name(old)+" to "+name(new))
 			return true
 		},
@@ -72,8 +77,11 @@ func TestC52EveryFormOfAKindIsMappedFilteredIndexedAndWatchedBesideTheOthers(t *
 		for _, f := range forms {
 			sources = append(sources, f.source)
 		}
+		var mu sync.Mutex // guards seen
 		var seen []string
 		r := &pages{reconcile: func(_ context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+			mu.Lock()
+			defer mu.Unlock()
 			seen = nil
 			for _, f := range forms {
 				seen = append(seen, strings.Join(f.read(c), ","))
@@ -92,6 +100,8 @@ func TestC52EveryFormOfAKindIsMappedFilteredIndexedAndWatchedBesideTheOthers(t *
 		time.Sleep(time.Second)
 		expect := func(want string) {
 			t.Helper()
+			mu.Lock()
+			defer mu.Unlock()
 			if got := strings.Join(seen, " "); got != want {
 				t.Errorf("seen %q, want %q", got, want)
 			}
@@ -108,14 +118,16 @@ func TestC52EveryFormOfAKindIsMappedFilteredIndexedAndWatchedBesideTheOthers(t *
 		expect("a=2 a=2 a=2")
 		for i, f := range forms {
 			want := []string{"none to a=", "none to b=", "a= to a=1", "b= to b=1", "a=1 to a=2", "b=1 to none"}
+			f.mu.Lock()
 			got := f.filtered
+			f.mu.Unlock()
 			slices.Sort(got[:min(2, len(got))])
 			if !slices.Equal(got, want) {
 				t.Errorf("form %d: filtered %q, want %q", i, got, want)
 			}
 		}
-		if counts["watch"] != 3 || counts["list"] != 0 {
-			t.Errorf("%v, want a watch of each form that goes on", counts)
+		if watches, lists := counts("watch"), counts("list"); watches != 3 || lists != 0 {
+			t.Errorf("%d watches and %d lists, want a watch of each form that goes on", watches, lists)
 		}
 	})
 }

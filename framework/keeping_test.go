@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -30,16 +31,23 @@ var onlyShort = &framework.Transform[*corev1.ConfigMap]{
 	},
 }
 
-// calls counts the requests to a resource by their verbs.
-func (m *modelled) calls(resource string) map[string]int {
+// calls counts the requests to a resource from now on, by their verbs.
+func (m *modelled) calls(resource string) (of func(verb string) int) {
+	var mu sync.Mutex
 	counts := map[string]int{}
 	m.model.Intercept(func(r apimodel.Request) apimodel.Fault {
+		mu.Lock()
+		defer mu.Unlock()
 		if r.Resource == resource && strings.Contains(r.UserAgent, framework.DefaultOperatorName) {
 			counts[r.Verb]++
 		}
 		return apimodel.Fault{}
 	})
-	return counts
+	return func(verb string) int {
+		mu.Lock()
+		defer mu.Unlock()
+		return counts[verb]
+	}
 }
 
 func ownedConfigMap(page *Page, data map[string]string) *corev1.ConfigMap {
@@ -90,31 +98,33 @@ func TestC50TransformIsWhatReadsMappersFiltersAndOwnWritesShow(t *testing.T) {
 // that differ in what is dropped.
 func TestC50AnApplyRepairsWhatTheCacheDoesNotKeep(t *testing.T) {
 	for _, mode := range []framework.WriteMode{framework.ByApply, framework.ByPatch} {
-		overModel(t, func(m *modelled) {
-			r := &pages{}
-			r.configMaps.Transform = onlyShort
-			r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
-				_, err := framework.Apply(ctx, c, ownedConfigMap(page, map[string]string{"long": "ours"}), framework.OwnedByPrimary(), framework.By(mode))
-				return pageUpdate{}, err
-			}
-			defer m.operate(r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)})()
-			m.createPage("p")
-			time.Sleep(time.Minute)
-			for range 2 {
-				m.patch(m.configMaps, "p", `{"data":{"long":"theirs"}}`)
+		t.Run(mode.String(), func(t *testing.T) {
+			overModel(t, func(m *modelled) {
+				r := &pages{}
+				r.configMaps.Transform = onlyShort
+				r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+					_, err := framework.Apply(ctx, c, ownedConfigMap(page, map[string]string{"long": "ours"}), framework.OwnedByPrimary(), framework.By(mode))
+					return pageUpdate{}, err
+				}
+				defer m.operate(r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)})()
+				m.createPage("p")
 				time.Sleep(time.Minute)
-			}
-			now := m.must(m.configMaps.Get(m.Context(), "p", metav1.GetOptions{}))
-			if value, _, _ := unstructured.NestedString(now.Object, "data", "long"); value != "ours" {
-				t.Errorf("%v: the data is %q, want %q", mode, value, "ours")
-			}
-			before := len(m.model.History())
-			counts := m.calls("configmaps")
-			m.patch(m.pages, "p", `{"spec":{"html":"other"}}`)
-			time.Sleep(time.Minute)
-			if changed := len(m.model.History()) - before; changed != 1 || mode == framework.ByPatch && counts["patch"] > 0 {
-				t.Errorf("%v: %d changes for nothing, by %v", mode, changed-1, counts)
-			}
+				for range 2 {
+					m.patch(m.configMaps, "p", `{"data":{"long":"theirs"}}`)
+					time.Sleep(time.Minute)
+				}
+				now := m.must(m.configMaps.Get(m.Context(), "p", metav1.GetOptions{}))
+				if value, _, _ := unstructured.NestedString(now.Object, "data", "long"); value != "ours" {
+					t.Errorf("%v: the data is %q, want %q", mode, value, "ours")
+				}
+				before := len(m.model.History())
+				counts := m.calls("configmaps")
+				m.patch(m.pages, "p", `{"spec":{"html":"other"}}`)
+				time.Sleep(time.Minute)
+				if changed := len(m.model.History()) - before; changed != 1 || mode == framework.ByPatch && counts("patch") > 0 {
+					t.Errorf("%v: %d changes for nothing, by %d patches", mode, changed-1, counts("patch"))
+				}
+			})
 		})
 	}
 }
@@ -203,16 +213,16 @@ func TestC50BoundedCacheFetchesWhatItMissesAndForgetsWhatIsGone(t *testing.T) {
 	overModel(t, func(m *modelled) {
 		r := &pages{}
 		r.configMaps.KeepWhole, r.configMaps.Map = 1, toPageP
-		var counts map[string]int
+		var counts func(verb string) int
 		reads := func(ctx context.Context, c *pageContext, name, want string, requests int) {
 			t.Helper()
-			before := counts["get"]
+			before := counts("get")
 			o, err := r.configMaps.GetWhole(ctx, c, "default", name)
 			switch {
 			case err != nil, want == "" && o != nil, want != "" && (o == nil || o.Data["x"] != want):
 				t.Errorf("whole %s: %v, %v, want %q", name, o, err, want)
 			}
-			if made := counts["get"] - before; made != requests {
+			if made := counts("get") - before; made != requests {
 				t.Errorf("whole %s: %d requests, want %d", name, made, requests)
 			}
 		}
