@@ -196,6 +196,7 @@ func (c *controller[P]) primaryGone(t trc.Transition) {
 		if c.departures.first(key) == nil {
 			c.unresolved.Delete(key)
 			c.scheduler.Forget(key)
+			c.gate.forget(key)
 			c.histories.Forget(recordKey(key))
 		}
 		return

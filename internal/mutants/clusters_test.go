@@ -53,6 +53,40 @@ var ofClusters = []mutant{
 		kills:  far("TestAWriteToTheWrongCluster"),
 	},
 	{
+		name:   "a watch is guarded by what was allowed when it began",
+		breaks: "G18: half-open watches are begun anew in time",
+		file:   "trc/silence.go",
+		old:    "g.timer.Reset(min(left, soon))",
+		new:    "g.timer.Reset(left)",
+		kills:  []suite{{folder: "trc", run: "TestG18AWatchThatFallsSilent"}},
+	},
+	{
+		name:   "watches that end at once are well",
+		breaks: "G18: what does not work shows",
+		file:   "trc/run.go",
+		old:    "cmp.Or(*err, w.barrenErr())",
+		new:    "cmp.Or(*err, nil)",
+		kills:  []suite{{folder: "trc", run: "TestG18WatchesThatEnd"}},
+	},
+	{
+		name:   "a request that nobody answers is waited for",
+		breaks: "G18: half-open connections are noticed",
+		file:   "trc/silence.go",
+		old:    "	limit := w.store.options.StaleAfter
+	timer",
+		new:    "	limit := 1000 * w.store.options.StaleAfter
+	timer",
+		kills:  far("TestG18AWatchThatNobodyAnswers"),
+	},
+	{
+		name:   "reads show what is known of secondaries so far",
+		breaks: "C49: half a picture is never shown",
+		file:   "framework/late.go",
+		old:    "informer != nil && store.isSynced() && store.Listed()",
+		new:    "informer != nil",
+		kills:  far("TestC49_AController"),
+	},
+	{
 		name:   "the primary's mirror in another cluster is taken for it",
 		breaks: "G09: what is written to the primary is of the primary",
 		file:   "framework/remote.go",
