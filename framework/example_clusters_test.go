@@ -16,7 +16,9 @@ import (
 
 // CopyReconciler keeps a copy of every page in another cluster. No owner reference reaches there, so Map tells whose a copy
 // is, and Cleanup deletes it.
-type CopyReconciler struct{ copies framework.Secondary[*corev1.ConfigMap] }
+type CopyReconciler struct {
+	copies framework.Secondary[*corev1.ConfigMap]
+}
 
 // Reconcile writes the copy. What is written is read at once, and makes no further run.
 func (r *CopyReconciler) Reconcile(ctx context.Context, page *v1.WebPage, c *framework.Context[*v1.WebPage]) (framework.UpdateControl[*v1.WebPage], error) {

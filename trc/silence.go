@@ -99,7 +99,7 @@ func (w *Watch) guard(events watch.Interface, ended func()) watch.Interface {
 	begun := time.Now()
 	w.begun.Store(int64(time.Since(w.store.born)))
 	g := &guarded{Interface: events, ended: ended}
-	armed := make(chan struct{}) // before that there is no timer to set
+	armed := make(chan struct{})       // before that there is no timer to set
 	soon := w.store.options.StaleAfter // what is allowed may become less, with the first bookmark
 	g.timer = time.AfterFunc(soon, func() {
 		<-armed

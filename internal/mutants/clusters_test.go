@@ -72,10 +72,8 @@ var ofClusters = []mutant{
 		name:   "a request that nobody answers is waited for",
 		breaks: "G18: half-open connections are noticed",
 		file:   "trc/silence.go",
-		old:    "	limit := w.store.options.StaleAfter
-	timer",
-		new:    "	limit := 1000 * w.store.options.StaleAfter
-	timer",
+		old:    "	limit := w.store.options.StaleAfter\n	timer",
+		new:    "	limit := 1000 * w.store.options.StaleAfter\n	timer",
 		kills:  far("TestG18AWatchThatNobodyAnswers"),
 	},
 	{
