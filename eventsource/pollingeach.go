@@ -109,14 +109,19 @@ func (p *PollingEach[P, V]) Start(sink Sink) (stop func(), err error) {
 	return p.run(), nil
 }
 
-// Fetch returns the values of a primary, and polls it at once if that has not been done yet.
+// Fetch returns the values of a primary, and polls it at once if that has not been done yet. Those of a primary that is gone, or
+// that Select does not take, are not kept: each Fetch polls it.
 func (p *PollingEach[P, V]) Fetch(ctx context.Context, primary P) ([]V, error) {
 	key := trc.KeyOf(primary)
 	if p.known(key) {
 		return p.Of(key), nil
 	}
 	_, _, err := p.ask(ctx, primary)
-	return p.Of(key), err
+	values := p.Of(key)
+	if !p.mayLeave(key) {
+		p.forgetAll(key)
+	}
+	return values, err
 }
 
 func (p *PollingEach[P, V]) poll(ctx context.Context, primary P) (next time.Duration, again bool) {

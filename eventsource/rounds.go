@@ -29,6 +29,7 @@ type rounds[P trc.Object] struct {
 	left func(trc.Key)
 
 	mu      sync.Mutex // guards below; a leaf
+	told    bool       // of any primary
 	members map[trc.Key]P
 	queue   workqueue.TypedDelayingInterface[trc.Key] // while it runs
 }
@@ -40,6 +41,9 @@ func (r *rounds[P]) PrimaryChanged(old, new trc.Object) {
 		return
 	}
 	key, primary := trc.KeyOf(new), new.(P)
+	r.mu.Lock()
+	r.told = true
+	r.mu.Unlock()
 	if hasLeft(old, new) || !r.takes(primary) {
 		r.leave(key)
 	}
@@ -65,6 +69,14 @@ func (r *rounds[P]) isCurrent(key trc.Key, primary P) bool {
 	defer r.mu.Unlock()
 	current, known := r.members[key]
 	return known && any(current) == any(primary)
+}
+
+// mayLeave tells that what is kept of a primary will be forgotten: it is of the rounds, or nobody tells who is.
+func (r *rounds[P]) mayLeave(key trc.Key) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, is := r.members[key]
+	return is || !r.told
 }
 
 func (r *rounds[P]) leave(key trc.Key) {

@@ -187,6 +187,7 @@ func (c *controller[P]) primaryGone(t trc.Transition) {
 			c.unresolved.Delete(key)
 			c.scheduler.Forget(key)
 			c.added.letGo(key)
+			c.gate.forget(key)
 			c.histories.Forget(recordKey(key))
 		}
 		return

@@ -15,6 +15,7 @@ type gate struct {
 	closed  map[string]int
 	inside  map[*lifetime]trc.Key
 	refused map[trc.Key]bool // since it was closed
+	missing map[trc.Key]bool // refused before it was opened, and not in since then
 	// watchdog comes no later than the first deadline inside. One serves all runs, as hardly any lasts so long.
 	watchdog *time.Timer
 }
@@ -34,6 +35,7 @@ func (g *gate) enter(key trc.Key, run *lifetime) bool {
 		g.inside = map[*lifetime]trc.Key{}
 	}
 	g.inside[run] = key
+	delete(g.missing, key)
 	if g.watchdog == nil {
 		g.watchdog = time.AfterFunc(run.limit, g.watch)
 	}
@@ -82,9 +84,27 @@ func (g *gate) open(namespaces []string) (refused []trc.Key) {
 		if !g.isClosedLocked(key) {
 			refused = append(refused, key)
 			delete(g.refused, key)
+			if g.missing == nil {
+				g.missing = map[trc.Key]bool{}
+			}
+			g.missing[key] = true
 		}
 	}
 	return refused
+}
+
+// misses tells whether a primary that was refused before the gate was opened has not come in since.
+func (g *gate) misses(key trc.Key) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.missing[key]
+}
+
+// forget is for a primary that will not come.
+func (g *gate) forget(key trc.Key) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.missing, key)
 }
 
 // cancel ends those of the runs under way.

@@ -206,6 +206,7 @@ func (c *controller[P]) leaveNamespaces(removed []string, leaving []trc.Object) 
 		}
 		for _, key := range left {
 			c.scheduler.Forget(key)
+			c.gate.forget(key)
 			if event := c.departures.due(key); event != nil { // its namespace is watched still, as one of all
 				c.scheduler.Offer(key, *event)
 				continue
@@ -237,11 +238,15 @@ func (c *controller[P]) enterNamespace(ctx context.Context, added string) {
 	}
 	refused := c.gate.open([]string{added})
 	if c.store.key.follows != nil { // the others have run since, or are about to: they were told of as additions
-		c.offer(refused, "the namespace was added")
+		c.offer(refused, readmitted)
 	} else {
 		c.offer(c.store.Keys(""), "namespaces were added")
 	}
 }
+
+// readmitted is why primaries are due that were refused before their namespace was filled. One that has come in since, for
+// whatever else, is not due for that any more: see needsRun.
+const readmitted = "the namespace was added"
 
 func (c *controller[P]) offer(primaries []trc.Key, why string) {
 	for _, key := range primaries {

@@ -77,6 +77,9 @@ func (c *controller[P]) needsRun(key trc.Key, cause timeline.Cause) bool {
 	if step, ok := cause.(timeline.Resource); ok && step.Action == timeline.Added && c.isOf(key, step) {
 		return true
 	}
+	if external, ok := cause.(timeline.External); ok && external.Source == c.name && external.ID == readmitted {
+		return c.gate.misses(key)
+	}
 	return !eventsource.Own(c.operator.ledgerOf(cause), c.ledgerWriter(key), cause)
 }
 

@@ -2,8 +2,8 @@ package framework_test
 
 import (
 	"context"
-	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -80,9 +80,7 @@ func TestTheNamespacesOfTheOperatorAreThoseOfOtherClustersToo(t *testing.T) {
 		}
 		noError(t, m.op.SetNamespaces([]string{"default"}))
 		time.Sleep(time.Minute)
-		r.mu.Lock()
-		r.found = slices.Compact(r.found) // the caches of two clusters are filled one after the other
-		r.mu.Unlock()
+		synctest.Wait()
 		r.expect(t, "p: p=far")
 	})
 }

@@ -129,8 +129,9 @@ func (l listWatch) Watch(ctx context.Context, options metav1.ListOptions) (watch
 	options.Watch = true
 	l.echoes.watched.Store(true)
 	// Of streamed lists the server compresses every later event by itself too: more work on both sides than it saves.
-	// Kubernetes' own controllers do without compression as well.
-	events, err := l.inForm(l.client.Get(), "").NamespaceIfScoped(l.namespace, l.namespace != "").Resource(l.name).
+	// Kubernetes' own controllers do without compression as well. It is for the Reflector to try again: client-go would do so for
+	// minutes where a connection times out, and nobody would learn of it.
+	events, err := l.inForm(l.client.Get(), "").MaxRetries(0).NamespaceIfScoped(l.namespace, l.namespace != "").Resource(l.name).
 		SetHeader("Accept-Encoding", "identity").SpecificallyVersionedParams(&options, parameters, parametersVersion).Watch(ctx)
 	if err != nil || l.form != metadataForm {
 		return events, err

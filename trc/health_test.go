@@ -38,6 +38,25 @@ func TestG18WatchesThatEndAsSoonAsTheyBeganAreAFailure(t *testing.T) {
 	})
 }
 
+// What is allowed before the first bookmark is not what is allowed after it.
+func TestG18AWatchThatFallsSilentAfterItsFirstBookmarkIsBegunAnew(t *testing.T) {
+	overHalfOpen(t, func(t *testing.T, store *trc.Store, server halfOpen) {
+		w := <-server.begun
+		time.Sleep(time.Minute)
+		w.Action(watch.Bookmark, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "2"}})
+		time.Sleep(trc.DefaultStaleAfter - time.Second)
+		synctest.Wait()
+		if w.IsStopped() {
+			t.Error("it is given up too early")
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if !w.IsStopped() {
+			t.Error("it is not given up")
+		}
+	})
+}
+
 // One that ends in its time is none, though nothing came.
 func TestG18QuietWatchesAreNoFailure(t *testing.T) {
 	overHalfOpen(t, func(t *testing.T, store *trc.Store, server halfOpen) {

@@ -99,13 +99,13 @@ func (w *Watch) guard(events watch.Interface, ended func()) watch.Interface {
 	begun := time.Now()
 	w.begun.Store(int64(time.Since(w.store.born)))
 	g := &guarded{Interface: events, ended: ended}
-	armed := make(chan struct{}) // before that there is no timer to set
-	_, limit := w.silence()
-	g.timer = time.AfterFunc(limit, func() {
+	armed := make(chan struct{})       // before that there is no timer to set
+	soon := w.store.options.StaleAfter // what is allowed may become less, with the first bookmark
+	g.timer = time.AfterFunc(soon, func() {
 		<-armed
 		silent, limit := w.silence()
 		if left := limit - min(silent, time.Since(begun)); left > 0 {
-			g.timer.Reset(left)
+			g.timer.Reset(min(left, soon))
 			return
 		}
 		events.Stop()
