@@ -1,23 +1,22 @@
-package eventsource_test
+package eventsource
 
 import (
 	"context"
 	"testing"
 	"time"
 
-	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
 // TestG16C104FetchKeepsNothingOfAPrimaryThatIsNotPolled: nobody would tell when to forget it, and it would never be fresh again.
 func TestG16C104FetchKeepsNothingOfAPrimaryThatIsNotPolled(t *testing.T) {
 	polls := 0
-	source, err := eventsource.NewPollingEach(eventsource.PollingEachOptions[trc.Object, int]{
+	source, err := NewPollingEach(PollingEachOptions[trc.Object, int]{
 		Name: "polls", Period: time.Minute,
 		Select: func(primary trc.Object) bool { return primary.GetLabels()["polled"] != "" },
-		Fetch: func(context.Context, trc.Object) (eventsource.Fetched[int], error) {
+		Fetch: func(context.Context, trc.Object) (Fetched[int], error) {
 			polls++
-			return eventsource.Fetched[int]{Values: []int{polls}}, nil
+			return Fetched[int]{Values: []int{polls}}, nil
 		},
 	})
 	if err != nil {
