@@ -54,6 +54,7 @@ func (s *comings) Start(sink eventsource.Sink) (func(), error) {
 	s.log = append(s.log, "started")
 	return func() { s.note("stopped") }, nil
 }
+
 func (s *comings) Synced() <-chan struct{} {
 	synced := make(chan struct{})
 	close(synced)
