@@ -72,7 +72,7 @@ func (p patience) check() error {
 	case p.timeout < 0:
 		return fmt.Errorf("SyncTimeout %v: must not be negative", p.timeout)
 	case p.late < LateByStartPolicy || p.late > LateGoesOn:
-		return fmt.Errorf("Late %d: must be LateByStartPolicy, LateFails, LateWaits or LateGoesOn", p.late)
+		return fmt.Errorf("the policy Late %d: must be LateByStartPolicy, LateFails, LateWaits or LateGoesOn", p.late)
 	}
 	return nil
 }
