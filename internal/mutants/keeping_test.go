@@ -34,14 +34,6 @@ var ofKeeping = []mutant{
 		kills:  store("TestModel_BoundedStore|Bounded"),
 	},
 	{
-		name:   "objects are kept whole after the server has gone back in time",
-		breaks: "G02: nothing of another history is read",
-		file:   "trc/watch.go",
-		old:    "	s.whole.clear() // another history may give the same versions to other objects\n",
-		new:    "",
-		kills:  store("TestBoundedStoreOfARestored"),
-	},
-	{
 		name:   "writes are computed from what a cache keeps a part of",
 		breaks: "C50: applies repair what the cache does not keep",
 		file:   "framework/keeping.go",
