@@ -15,8 +15,13 @@ import (
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 )
 
-// away is a server that nobody reaches.
-func away(apimodel.Request) apimodel.Fault { return apimodel.Fault{Drop: true} }
+// away are ways of a server to be away.
+var away = map[string]func(apimodel.Request) apimodel.Fault{
+	"nobody reaches it": func(apimodel.Request) apimodel.Fault { return apimodel.Fault{Drop: true} },
+	"nothing can be listed": func(r apimodel.Request) apimodel.Fault {
+		return apimodel.Fault{Drop: r.Verb == "list" || r.Verb == "watch"}
+	},
+}
 
 // patient is a reader of another cluster that works with what there is.
 func patient(r *readers) {
@@ -31,8 +36,14 @@ func patient(r *readers) {
 }
 
 func TestC49_AControllerMayGoOnWithoutAClusterThatIsAway(t *testing.T) {
+	for name, fault := range away {
+		t.Run(name, func(t *testing.T) { goesOnWithout(t, fault) })
+	}
+}
+
+func goesOnWithout(t *testing.T, fault func(apimodel.Request) apimodel.Fault) {
 	overTwo(t, func(m, far *modelled, there client.Client, r *readers) {
-		far.model.Intercept(away)
+		far.model.Intercept(fault)
 		r.configMaps.Late, r.configMaps.SyncTimeout = framework.LateGoesOn, 5*time.Second
 		patient(r)
 		defer m.operate(r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)})()

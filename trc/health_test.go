@@ -42,7 +42,7 @@ func TestG18WatchesThatEndAsSoonAsTheyBeganAreAFailure(t *testing.T) {
 func TestG18AWatchThatFallsSilentAfterItsFirstBookmarkIsBegunAnew(t *testing.T) {
 	overHalfOpen(t, func(t *testing.T, store *trc.Store, server halfOpen) {
 		w := <-server.begun
-		time.Sleep(time.Minute)
+		time.Sleep(trc.DefaultStaleAfter + time.Minute)
 		w.Action(watch.Bookmark, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "2"}})
 		time.Sleep(trc.DefaultStaleAfter - time.Second)
 		synctest.Wait()
