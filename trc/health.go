@@ -99,9 +99,14 @@ func (w *Watch) end(begun time.Time) {
 	}
 }
 
+// lasts tells that a watch has been open for longer than those that end at once.
+func (w *Watch) lasts() bool {
+	return WatchState(w.doing.state.Load()) == Watching && time.Since(w.store.born)-time.Duration(w.begun.Load()) >= shortWatch
+}
+
 // barrenErr is what is wrong with watches that end at once, nil if they do not.
 func (w *Watch) barrenErr() error {
-	if n := w.doing.barren.Load(); n >= barrenLimit {
+	if n := w.doing.barren.Load(); n >= barrenLimit && !w.lasts() {
 		return fmt.Errorf("trc: the last %d watches ended as soon as they had begun", n)
 	}
 	return nil

@@ -30,6 +30,11 @@ func TestG18WatchesThatEndAsSoonAsTheyBeganAreAFailure(t *testing.T) {
 			t.Errorf("%+v", h)
 		}
 		w := <-server.begun
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if err := store.Err(); err != nil {
+			t.Errorf("one that goes on: %v", err)
+		}
 		w.Action(watch.Bookmark, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "2"}})
 		synctest.Wait()
 		if h := store.Watches()[0]; h.Err != nil || h.FailuresInRow != 0 || h.State != trc.Watching || h.Progress != "2" {
