@@ -77,14 +77,6 @@ var ofClusters = []mutant{
 		kills:  far("TestG18AWatchThatNobodyAnswers"),
 	},
 	{
-		name:   "reads show what is known of secondaries so far",
-		breaks: "C49: half a picture is never shown",
-		file:   "framework/late.go",
-		old:    "informer != nil && store.isSynced() && store.Listed()",
-		new:    "informer != nil",
-		kills:  far("TestC49_AController"),
-	},
-	{
 		name:   "the primary's mirror in another cluster is taken for it",
 		breaks: "G09: what is written to the primary is of the primary",
 		file:   "framework/remote.go",

@@ -42,8 +42,8 @@ var ofDynamic = []mutant{
 		name:   "a primary that is gone holds on",
 		breaks: "G16: nothing is left of a primary that is gone",
 		file:   "framework/departures.go",
-		old:    "			c.scheduler.Forget(key)\n			c.added.letGo(key)\n			c.histories",
-		new:    "			c.scheduler.Forget(key)\n			c.histories",
+		old:    "			c.scheduler.Forget(key)\n			c.added.letGo(key)\n			c.gate.forget",
+		new:    "			c.scheduler.Forget(key)\n			c.gate.forget",
 		kills:  dynamic("TestC97Ticks|" + histories),
 	},
 	{
@@ -51,7 +51,7 @@ var ofDynamic = []mutant{
 		breaks: "G01: a run sees what was written there before",
 		file:   "framework/attending.go",
 		old:    "		if a.opened != nil {\n			all = append(",
-		new:    "		if a.opened != nil && a.source != nil {\n			all = append(",
+		new:    "		if a.opened != nil && a.guest != nil {\n			all = append(",
 		kills:  dynamic(histories),
 	},
 	{
@@ -90,8 +90,8 @@ var ofDynamic = []mutant{
 		name:   "primaries are not told of before a source that was added starts",
 		breaks: "C62: sources that keep something for primaries know of all",
 		file:   "framework/attending.go",
-		old:    "		defer s.of.watchPrimaries(ctx, a.source)()\n",
-		new:    "		defer func() { s.of.watchPrimaries(ctx, a.source)() }()\n",
+		old:    "		defer s.of.watchPrimaries(ctx, a.guest)()\n",
+		new:    "		defer func() { s.of.watchPrimaries(ctx, a.guest)() }()\n",
 		kills:  dynamic("TestC62C98"),
 	},
 	{

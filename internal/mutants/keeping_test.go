@@ -51,7 +51,7 @@ var ofKeeping = []mutant{
 	},
 	{
 		name:   "a shard selector that the server ignores is not noticed",
-		breaks: "two instances do not both work on everything",
+		breaks: "G06: two instances do not both work on everything",
 		file:   "framework/shard.go",
 		old:    "	return fmt.Errorf(\"%w (%s)\", errUnsharded, l.shard)\n",
 		new:    "	return nil\n",
@@ -59,7 +59,7 @@ var ofKeeping = []mutant{
 	},
 	{
 		name:   "as many labels are the same labels",
-		breaks: "objects that share metadata are what they were",
+		breaks: "G17: objects that share metadata are what they were",
 		file:   "trc/share.go",
 		old:    "		if !sameMap(was.Labels, m.Labels) {",
 		new:    "		if len(was.Labels) != len(m.Labels) {",
