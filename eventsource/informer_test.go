@@ -166,6 +166,32 @@ func TestO8_OwnWriteIsOfferedAndItsEchoIsNot(t *testing.T) {
 	sink.expect(t)
 }
 
+func TestC47_ADeletionIsOfferedIfReadersSawTheObjectAndOnlyThen(t *testing.T) {
+	informer, sink, watch := started(t, eventsource.InformerOptions{Map: byLabel})
+	must(t, watch.Delete(configMap("11", "a"))) // never shown
+	sink.expect(t)
+	must(t, watch.Add(configMap("12", "a")))
+	must(t, watch.Delete(configMap("13", "a")))
+	sink.expect(t, "ns/a", "ns/a")
+	must(t, informer.Store().Acknowledge(configMap("20", "a"), trc.Proof{}))
+	sink.expect(t, "ns/a")
+	informer.Store().AcknowledgeGone(trc.Key{Namespace: "ns", Name: "shared"}, "u1", "20")
+	sink.expect(t, "ns/a")
+	must(t, watch.Delete(configMap("21", "a"))) // of what is known to be gone
+	sink.expect(t)
+}
+
+func TestC48_WhatComesWhileAWriteFailsIsOffered(t *testing.T) {
+	informer, sink, watch := started(t, eventsource.InformerOptions{Map: byLabel})
+	must(t, watch.Add(configMap("11", "a")))
+	must(t, watch.Update(configMap("12", "a"))) // while a write is under way, of which nothing is acknowledged
+	must(t, watch.Update(configMap("13", "a")))
+	sink.expect(t, "ns/a", "ns/a", "ns/a")
+	if now := informer.Store().Get(trc.Key{Namespace: "ns", Name: "shared"}); now.GetResourceVersion() != "13" || informer.Store().Ahead() != 0 {
+		t.Errorf("shown is %v", now)
+	}
+}
+
 func TestOfferSaysWhatChanged(t *testing.T) {
 	_, sink, watch := started(t, eventsource.InformerOptions{Map: byLabel})
 	resource := timeline.Resource{Source: "configmap", Kind: "ConfigMap", Namespace: "ns", Name: "shared", UID: "u1"}

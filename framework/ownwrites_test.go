@@ -117,7 +117,7 @@ var _ = Describe("Own writes", func() {
 	}
 
 	for _, when := range []string{"before its answer", "after its answer"} {
-		It("O1 O2 G05 do not trigger their primary, though the echo comes "+when, func() {
+		It("O1 O2 G05 C55 do not trigger their primary, though the echo comes "+when, func() {
 			r := &pages{}
 			writes, op := atomic.Int32{}, (*framework.Operator)(nil)
 			reconcile := everything(r, &writes)
