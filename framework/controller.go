@@ -383,30 +383,3 @@ func (c *controller[P]) needsFinalizer(primary trc.Object) bool {
 func (c *controller[P]) hasFinalizer(primary trc.Object) bool {
 	return slices.Contains(primary.GetFinalizers(), c.options.Finalizer)
 }
-
-func (c *controller[P]) record(key trc.Key, r timeline.Record) {
-	failed := r.Outcome == timeline.Failed || r.Outcome == timeline.Panicked
-	if !c.keepsRecords() && !(failed && c.operator.logger.Enabled()) {
-		return
-	}
-	r.Key = recordKey(key)
-	c.keepRecord(key, r)
-	logger := c.operator.logger.WithValues(c.logValues(key)...)
-	if failed {
-		logger.Info("run failed", "error", r.Err, "attempt", r.Attempt, "next", r.Next.String())
-	} else {
-		logger.V(1).Info("run", "outcome", r.Outcome.String(), "duration", r.Duration.String(), "writes", len(r.Requests))
-	}
-	if v := logger.V(2); v.Enabled() {
-		for _, cause := range r.Causes {
-			v.Info("cause", "cause", cause.String())
-		}
-	}
-}
-
-func (c *controller[P]) logValues(key trc.Key) []any {
-	return []any{
-		"controller", c.name, "controllerGroup", c.gvk.Group, "controllerKind", c.gvk.Kind,
-		"namespace", key.Namespace, "name", key.Name,
-	}
-}

@@ -3,10 +3,17 @@ package framework_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/internal/apimodel"
 	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/scheduler"
 )
@@ -95,5 +102,46 @@ func TestG04WhatHappensToASuccessorIsNotTakenForTheLastRun(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func TestO11ADeleteRunKnowsWhatBecameOfTheWritesBefore(t *testing.T) {
+	d := newDiary()
+	var shown []string
+	d.after = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+		if !c.Gone() {
+			_, err := framework.Create(ctx, c, configMapOf(page, "x"))
+			return pageUpdate{}, err
+		}
+		m, err := d.configMaps.GetNamed(c, page.Namespace, page.Name)
+		shown = append(shown, fmt.Sprint(m != nil))
+		return pageUpdate{}, err
+	}
+	d.configMaps.Map = mapToPage("p")
+	options := pageOptions{AllEvents: true, Retry: everySecond, RunTimeout: 10 * time.Second, Secondaries: framework.Secondaries(&d.configMaps)}
+	inVirtualTime(t, d, options, func(v *virtual) {
+		v.model.Lag("configmaps", time.Hour)
+		var cut atomic.Bool
+		cut.Store(true)
+		v.disturb(func(r apimodel.Request) apimodel.Fault {
+			return apimodel.Fault{Lose: cut.Load() && r.Resource == "configmaps" && r.Verb == "create", Drop: cut.Load() && r.Resource == "configmaps" && r.Verb == "get"}
+		})
+		v.createPage("p", "a")
+		v.pass(5 * time.Second)
+		v.delete("p")
+		v.pass(5 * time.Second)
+		cut.Store(false)
+		v.pass(time.Minute)
+		if !slices.Equal(shown, []string{"true"}) {
+			t.Errorf("shown: %q, want the config map that was created by the run before", shown)
+		}
+		v.drained()
+	})
+}
+
+// mapToPage maps everything to one page of the default namespace.
+func mapToPage(name string) func(*corev1.ConfigMap) []types.NamespacedName {
+	return func(*corev1.ConfigMap) []types.NamespacedName {
+		return []types.NamespacedName{{Namespace: "default", Name: name}}
 	}
 }
