@@ -79,14 +79,6 @@ var ofDynamic = []mutant{
 		kills:  dynamic("TestC98ChangeNamespace|" + histories),
 	},
 	{
-		name:   "a source that was removed still offers",
-		breaks: "C97: nothing comes after the end",
-		file:   "framework/attending.go",
-		old:    "	if !waits && !a.isRemoved() {\n",
-		new:    "	if !waits {\n",
-		kills:  dynamic("TestC62C98"),
-	},
-	{
 		name:   "primaries are not told of before a source that was added starts",
 		breaks: "C62: sources that keep something for primaries know of all",
 		file:   "framework/attending.go",
