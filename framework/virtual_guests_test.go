@@ -12,6 +12,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/internal/apimodel"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -196,6 +197,40 @@ func TestG01AWriterOfAClusterThatWasLeftWritesNothing(t *testing.T) {
 		noError(t, there.Get(v.t.Context(), client.ObjectKey{Namespace: "default", Name: "m"}, &m))
 		if m.Data["data"] != "3" {
 			t.Errorf("there is %v", m.Data)
+		}
+	})
+}
+
+// TestG07WhatBecameOfAWriteToAClusterThatWasLeftIsNotAwaited: the cluster is gone for good, and its source was removed for that.
+func TestG07WhatBecameOfAWriteToAClusterThatWasLeftIsNotAwaited(t *testing.T) {
+	var copies framework.Secondary[*corev1.ConfigMap]
+	var runs atomic.Int32
+	r := &pages{reconcile: func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+		runs.Add(1)
+		if page.Spec.HTML != "a" {
+			return pageUpdate{}, nil
+		}
+		_, err := framework.Create(ctx, copies.In(c), configMapOf(page, "x"))
+		return pageUpdate{}, err
+	}}
+	inVirtualTime(t, r, pageOptions{}, func(v *virtual) {
+		far := newModel(t)
+		copies.Cluster, copies.Map = far.Config(), mapToPage("p")
+		noError(t, v.op.AddSecondary("webpage", &copies))
+		v.pass(time.Minute)
+		far.Intercept(func(apimodel.Request) apimodel.Fault { return apimodel.Fault{Drop: true} })
+		v.createPage("p", "a")
+		v.pass(10 * time.Minute)
+		noError(t, v.op.RemoveSource("webpage", "configmap"))
+		v.pass(10 * time.Minute)
+		before := runs.Load()
+		v.patch(newPage("default", "p"), `{"spec":{"html":"b"}}`)
+		v.pass(time.Hour)
+		if n := runs.Load() - before; n == 0 {
+			t.Error("the page has no run any more: it waits for a cluster that nobody reads")
+		}
+		if n := framework.Unresolved(v.op); n != 0 {
+			t.Errorf("%d writes are unresolved", n)
 		}
 	})
 }
