@@ -21,8 +21,9 @@ type addition struct {
 
 	// Set when it is attended to.
 	cancel context.CancelFunc
-	gone   chan struct{}     // closed when nothing of it is left
-	after  []<-chan struct{} // when the same source was added and removed before, and is still to be stopped
+	gone   chan struct{} // closed when nothing of it is left
+	after  []*addition   // the same source, added and removed before, which is still to be stopped
+	starts bool          // its source was to start; read once it is gone
 
 	// Guarded by the mutex of the additions.
 	byOperator bool

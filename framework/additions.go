@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -24,8 +26,10 @@ type addedSources struct {
 	over    chan struct{} // closed at the end
 	ended   bool
 	leaving map[*addition]bool // that are removed, and still there
-	serial  int
-	running sync.WaitGroup // what attends to them
+	// lingering are sources that were left behind, as they did not end in time, and may not have yet.
+	lingering []*addition
+	serial    int
+	running   sync.WaitGroup // what attends to them
 }
 
 // adder is the controller of additions, without its type parameter.
@@ -42,7 +46,7 @@ type adder interface {
 	sink() eventsource.Sink
 	watchPrimaries(ctx context.Context, g *guest) (unsubscribe func())
 	sourceFails(source string, err error)
-	isGone(primary trc.Key) bool
+	isGone(primary trc.Key, uid types.UID) bool
 	unknownSecondary(secondary SecondarySource) error
 }
 
@@ -56,6 +60,7 @@ type visit struct {
 // visitor is a run.
 type visitor interface {
 	primaryKey() trc.Key
+	primaryUID() types.UID
 	visits() *visit
 	isOver() bool
 }
@@ -139,7 +144,13 @@ func (s *addedSources) launchLocked(a *addition) {
 		a.cancel, a.gone = cancel, make(chan struct{})
 		for before := range s.leaving {
 			if a.guest != nil && before.is(a) {
-				a.after = append(a.after, before.gone)
+				a.after = append(a.after, before)
+			}
+		}
+		s.lingering = slices.DeleteFunc(s.lingering, func(before *addition) bool { return isClosed(before.guest.ended) })
+		for _, before := range s.lingering {
+			if a.guest != nil && before.is(a) {
+				a.after = append(a.after, before)
 			}
 		}
 		s.running.Go(func() { s.attend(ctx, l, a) })
@@ -318,8 +329,8 @@ func (s *addedSources) leave(by visitor) {
 	visit.reads = nil
 	holds := visit.holds
 	s.mu.Unlock()
-	// If it goes after that, forgetting it comes after that, too.
-	if holds && s.of.isGone(by.primaryKey()) {
+	// If it goes after that, forgetting it comes after that, too. Another one of its name has had no run yet, and holds nothing.
+	if holds && s.of.isGone(by.primaryKey(), by.primaryUID()) {
 		s.letGo(by.primaryKey())
 	}
 }

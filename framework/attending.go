@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -146,8 +148,16 @@ func (h held) Offer(primary trc.Key, offer eventsource.Offer) {
 
 // attendSource runs a source of the author's until it is removed.
 func (s *addedSources) attendSource(ctx context.Context, a *addition) {
-	for _, stopped := range a.after { // it may be any that can be started again, but not twice at a time
-		<-stopped
+	for _, before := range a.after { // it may be any that can be started again, but not twice at a time
+		await(ctx, before.gone)
+		if ctx.Err() == nil && before.starts && !isClosed(before.guest.ended) {
+			s.note(a, nil, errLingers)
+			await(ctx, before.guest.ended)
+			s.note(a, nil, nil)
+		}
+	}
+	if ctx.Err() != nil {
+		return
 	}
 	if a.guest.watcher != nil {
 		s.mu.Lock()
@@ -155,10 +165,18 @@ func (s *addedSources) attendSource(ctx context.Context, a *addition) {
 		s.mu.Unlock()
 		defer s.of.watchPrimaries(ctx, a.guest)()
 	}
+	a.starts = true
 	stop := a.guest.start(ctx, held{s, a})
 	<-ctx.Done()
 	stop()
+	if !isClosed(a.guest.ended) {
+		s.mu.Lock()
+		s.lingering = append(s.lingering, a)
+		s.mu.Unlock()
+	}
 }
+
+var errLingers = errors.New("it was added and removed before, and has not ended yet")
 
 // again does something until it succeeds, with the pauses of discovery. It reports false if ctx ends before, or if
 // trying is of no use.
@@ -293,8 +311,9 @@ func (c *controller[P]) sourceFails(source string, err error) {
 	c.operator.logger.Info("source fails", "controller", c.name, "source", source, "error", err.Error())
 }
 
-func (c *controller[P]) isGone(primary trc.Key) bool {
-	return c.store.Get(primary) == nil && c.departures.due(primary) == nil
+func (c *controller[P]) isGone(primary trc.Key, uid types.UID) bool {
+	now := c.store.Get(primary)
+	return (now == nil || now.GetUID() != uid) && !c.departures.has(primary, uid)
 }
 
 // read is a store that a controller reads, until unread is closed; for as long as it runs if that is nil.

@@ -45,6 +45,8 @@ type cluster struct {
 	memo   memo
 	lanes  lanes
 	users  int // guarded by the operator's mutex; see clusterAt
+	// left says that no secondaries are there any more. Caches that come to be later are those of another cluster, also at the same place.
+	left atomic.Bool
 	// staleAfter is how long a watch may be silent.
 	staleAfter time.Duration
 

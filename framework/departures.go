@@ -209,10 +209,9 @@ func (c *controller[P]) leaveToLeader() {
 	}
 	for key, next := range c.departures.expire(time.Now().Add(-3 * c.operator.options.LeaderElection.LeaseDuration)) {
 		c.scheduler.Forget(key)
+		c.added.letGo(key)
 		if next != nil {
 			c.scheduler.Offer(key, *next)
-		} else {
-			c.added.letGo(key)
 		}
 	}
 }
@@ -227,6 +226,7 @@ func (c *controller[P]) waits(key trc.Key, event scheduler.Event) bool {
 	if givenUp != nil {
 		c.unresolved.Delete(key)
 		c.scheduler.Forget(key)
+		c.added.letGo(key)
 	}
 	return waits
 }
@@ -255,10 +255,10 @@ func (c *controller[P]) departInVain(rc *Context[P], failure error) {
 // settle ends a departure; what is next of that name is offered, for after this run.
 func (c *controller[P]) settle(rc *Context[P]) {
 	c.unresolved.Delete(rc.key)
-	if next, more := c.departures.settle(rc.key, rc.write.owner.GetUID()); more {
+	next, more := c.departures.settle(rc.key, rc.write.owner.GetUID())
+	c.added.letGo(rc.key) // what has the name now has had no run yet
+	if more {
 		c.scheduler.Offer(rc.key, next)
-	} else if c.isGone(rc.key) {
-		c.added.letGo(rc.key)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/evenkeel/evenkeel/eventsource"
 )
 
@@ -44,8 +46,8 @@ func (c *Context[P]) AddSource(source eventsource.Source) error {
 	return c.controller.addSource(source, c)
 }
 
-// RemoveSource ends the hold that the primary has on what was added under a name, which goes with the last hold. Runs that
-// begin to read it after that fail, those in flight that have begun may go on to. It is no error if there is none; one
+// RemoveSource ends the hold that the primary has on what was added under a name, which goes with the last hold. Reads that
+// begin after that fail; under those of runs in flight that have read it before, nothing disappears. It is no error if there is none; one
 // that is among the options of the controller cannot be removed.
 func (c *Context[P]) RemoveSource(name string) error {
 	if c.ended.Load() {
@@ -125,5 +127,6 @@ func (c *controller[P]) addSource(source eventsource.Source, by visitor) error {
 	return err
 }
 
-func (c *Context[P]) visits() *visit { return &c.visit }
-func (c *Context[P]) isOver() bool   { return c.ended.Load() }
+func (c *Context[P]) visits() *visit        { return &c.visit }
+func (c *Context[P]) isOver() bool          { return c.ended.Load() }
+func (c *Context[P]) primaryUID() types.UID { return c.write.owner.GetUID() }

@@ -13,6 +13,9 @@ import (
 // begin refuses a write once the run has ended, and while another instance leads. The context of its requests
 // ends with the run, the term in office and the operator.
 func (w *writer) begin(ctx context.Context) (_ context.Context, done func(), err error) {
+	if w.cluster.left.Load() {
+		return nil, nil, errClusterLeft
+	}
 	ctx, down, ok := w.cluster.flying.board(ctx)
 	if !ok {
 		return nil, nil, ErrRunEnded
@@ -38,6 +41,8 @@ func (w *writer) check() error {
 		return ErrRunEnded
 	case w.inRun() && w.deposed() || !w.cluster.office.may():
 		return ErrStandby
+	case w.cluster.left.Load():
+		return errClusterLeft
 	}
 	return nil
 }

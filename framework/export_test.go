@@ -236,3 +236,12 @@ func Remotes(op *Operator) int {
 	defer op.mu.Unlock()
 	return len(op.remotes)
 }
+
+// IsChanging tells whether somebody holds what guards sources and namespaces.
+func IsChanging(op *Operator) bool {
+	if op.changing.TryLock() {
+		op.changing.Unlock()
+		return false
+	}
+	return true
+}

@@ -142,9 +142,9 @@ func (g *guest) live(ctx context.Context, sink eventsource.Sink) {
 	again := startAgain
 	for attempt := 1; ctx.Err() == nil; attempt++ {
 		door := &door{sink: sink}
-		stop, err := g.begin(attempt, door)
+		stop, synced, err := g.begin(attempt, door)
 		if err == nil {
-			g.stay(ctx)
+			g.stay(ctx, synced)
 			<-ctx.Done()
 			door.closed.Store(true)
 			if err := guarded("stop", stop); err != nil {
@@ -162,8 +162,8 @@ func (g *guest) live(ctx context.Context, sink eventsource.Sink) {
 	}
 }
 
-// begin starts the source once.
-func (g *guest) begin(attempt int, door *door) (stop func(), err error) {
+// begin starts the source once, and asks it what says that it is synced: nil if that failed, which has been noted.
+func (g *guest) begin(attempt int, door *door) (stop func(), synced <-chan struct{}, err error) {
 	g.attempts(attempt)
 	defer g.attempts(0)
 	late := time.AfterFunc(startPatience, func() { g.isLate(attempt) })
@@ -174,18 +174,24 @@ func (g *guest) begin(attempt int, door *door) (stop func(), err error) {
 	if stop == nil {
 		stop = func() {}
 	}
-	return stop, err
+	if err == nil {
+		synced = g.askSynced()
+	}
+	return stop, synced, err
 }
 
-// stay waits until the source, which has started, is synced.
-func (g *guest) stay(ctx context.Context) {
-	var synced <-chan struct{}
+func (g *guest) askSynced() (synced <-chan struct{}) {
 	err := guarded("Synced", func() { synced = g.source.Synced() })
 	if err == nil && synced == nil {
 		err = errors.New("its channel of being synced is nil")
 	}
 	g.fails(err)
-	if err != nil {
+	return synced
+}
+
+// stay waits until the source, which has started, is synced.
+func (g *guest) stay(ctx context.Context, synced <-chan struct{}) {
+	if synced == nil {
 		g.hasBegun()
 		return
 	}

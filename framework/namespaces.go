@@ -29,8 +29,6 @@ func (op *Operator) SetNamespaces(namespaces []string) error {
 	if err := checkNamespaces(namespaces); err != nil {
 		return fmt.Errorf("framework: SetNamespaces %q: %w", namespaces, err)
 	}
-	op.changing.Lock()
-	defer op.changing.Unlock()
 	op.change(op.scope, namespaces)
 	return nil
 }
@@ -59,19 +57,27 @@ func (op *Operator) SetControllerNamespaces(controller string, namespaces []stri
 	if err := checkNamespaces(namespaces); err != nil {
 		return fail(err)
 	}
-	op.changing.Lock()
-	defer op.changing.Unlock()
 	op.change(own, namespaces)
 	return nil
 }
 
-// change changes the namespaces of a scope. It is called with changing held.
+// change changes the namespaces of a scope, and tells of it when changing is no longer held: that is the author's code.
 func (op *Operator) change(of *scope, namespaces []string) {
+	op.changing.Lock()
+	tell := op.changeLocked(of, namespaces)
+	op.changing.Unlock()
+	for _, deliver := range tell {
+		deliver()
+	}
+}
+
+// changeLocked returns what is to be called without changing, which it is called with.
+func (op *Operator) changeLocked(of *scope, namespaces []string) (tell []func()) {
 	before, after := namespaceList(of.namespaces), namespaceList(namespaces)
 	of.namespaces = slices.Clone(namespaces)
 	added, removed := without(after, before), without(before, after)
 	if op.life == nil || len(added)+len(removed) == 0 {
-		return
+		return nil
 	}
 	op.logger.Info("namespaces changed", "controller", of.of, "added", added, "removed", removed)
 	controllers := slices.DeleteFunc(op.runners(), func(c runner) bool { return !c.follows(of) })
@@ -84,7 +90,7 @@ func (op *Operator) change(of *scope, namespaces []string) {
 		op.removeNamespaces(s, after, removed)
 	}
 	for i, c := range controllers {
-		c.leaveNamespaces(removed, left[i])
+		tell = append(tell, c.leaveNamespaces(removed, left[i]))
 	}
 	// Not before: what is fed may be of primaries that were just forgotten.
 	for _, s := range stores {
@@ -95,6 +101,7 @@ func (op *Operator) change(of *scope, namespaces []string) {
 			op.life.stores.Go(func() { c.enterNamespace(op.life.background, namespace) })
 		}
 	}
+	return tell
 }
 
 // namespaceList is namespaces as stores watch them: one "" for all.
@@ -191,10 +198,10 @@ func (c *controller[P]) closeNamespaces(added, removed []string) (leaving []trc.
 }
 
 // leaveNamespaces forgets the primaries of namespaces that are no longer watched: once what was told of them before
-// has been told, and before anything is that comes from watches which begin now.
-func (c *controller[P]) leaveNamespaces(removed []string, leaving []trc.Object) {
+// has been told, and before anything is that comes from watches which begin now; at the latest by deliver.
+func (c *controller[P]) leaveNamespaces(removed []string, leaving []trc.Object) (deliver func()) {
 	watched := c.store.watching()
-	c.store.After(func() {
+	return c.store.Later(func() {
 		c.gate.open(removed)
 		left := c.departures.leave(func(namespace string) bool {
 			return slices.Contains(watched, "") || slices.Contains(watched, namespace)

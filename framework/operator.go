@@ -112,7 +112,7 @@ type runner interface {
 	// follows and so on are the steps of [Operator.SetNamespaces].
 	follows(*scope) bool
 	closeNamespaces(added, removed []string) (leaving []trc.Object)
-	leaveNamespaces(removed []string, leaving []trc.Object)
+	leaveNamespaces(removed []string, leaving []trc.Object) (deliver func())
 	enterNamespace(ctx context.Context, added string)
 	closedNamespaces() []string
 	// custom are the sources that the author brought.
@@ -128,7 +128,8 @@ type runner interface {
 	history(primary types.NamespacedName) []timeline.Record
 	queued() int
 	occupies(o *Occupancy)
-	health() []SourceHealth
+	cachesHealth() []SourceHealth
+	broughtHealth() []SourceHealth
 	// awaitLate waits for the secondaries that it may run without.
 	awaitLate(ctx context.Context)
 }

@@ -2,6 +2,7 @@ package framework
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -52,6 +53,7 @@ func (op *Operator) leaveCluster(config *rest.Config) {
 	if left != nil {
 		if left.users--; left.users == 0 {
 			delete(op.remotes, config)
+			left.left.Store(true)
 		} else {
 			left = nil
 		}
@@ -178,7 +180,11 @@ func (s *Secondary[S]) Live(ctx context.Context, c Lookup, namespace, name strin
 	return o.(S), nil
 }
 
-// WriterAt is [Operator.Writer] for another cluster: the one that registered secondaries name in [Secondary.Cluster].
+// errClusterLeft refuses what no cache would show.
+var errClusterLeft = errors.New("framework: no secondary is in that cluster any more; if one was added since, ask for a new writer")
+
+// WriterAt is [Operator.Writer] for another cluster: the one that registered secondaries name in [Secondary.Cluster], or
+// that were added. It writes no more once the last of these is removed.
 func (op *Operator) WriterAt(cluster *rest.Config, fieldManager string) Writes {
 	home := op.Writer(fieldManager).writer()
 	op.mu.Lock()

@@ -109,8 +109,13 @@ func (c *controller[P]) resolve(ctx context.Context, rc *Context[P]) (resolved b
 	for len(left.writes) > 0 {
 		// What another leader may have undone since must not be repeated. It is no longer on its way: a lease is
 		// longer than that.
-		left.writes[0].creates = left.writes[0].creates && left.in == rc.write.term
-		if err := rc.write.resolve(ctx, &left.writes[0]); err != nil {
+		q := &left.writes[0]
+		q.creates = q.creates && left.in == rc.write.term
+		if q.in.left.Load() { // nothing is read there any more
+			left.writes = left.writes[1:]
+			continue
+		}
+		if err := rc.write.resolve(ctx, q); err != nil {
 			c.keep(rc.key, left)
 			return false, err
 		}

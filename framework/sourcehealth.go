@@ -49,14 +49,15 @@ type SourceHealth struct {
 // Health returns how all sources do, sorted by controller and source. It makes no request; for how far caches are behind
 // the API server, see [Operator.Probe].
 func (op *Operator) Health() []SourceHealth {
-	op.changing.Lock() // sources are set up under it
-	defer op.changing.Unlock()
 	all := []SourceHealth{}
 	for _, c := range op.runners() {
 		op.mu.Lock()
 		waits := op.waiting[c.controllerName()]
 		op.mu.Unlock()
-		for _, h := range c.health() {
+		op.changing.Lock() // caches are set up under it
+		found := c.cachesHealth()
+		op.changing.Unlock()
+		for _, h := range append(found, c.broughtHealth()...) { // asks the author's code
 			if !h.Synced && h.Problem == "" && waits != nil {
 				h.Problem = waits.Error()
 			}
@@ -69,17 +70,30 @@ func (op *Operator) Health() []SourceHealth {
 	return all
 }
 
-// health is that of the controller's sources.
-func (c *controller[P]) health() []SourceHealth {
+// cachesHealth is that of the controller's primaries and secondaries.
+func (c *controller[P]) cachesHealth() []SourceHealth {
 	all := []SourceHealth{c.cacheHealth(c.name, c.gvk.String(), c.operator.cluster, c.store)}
 	for _, d := range c.secondaries {
 		all = append(all, c.cacheHealth(d.name, d.gvk.String(), d.cluster, c.storeFor(d.source)))
 	}
+	for _, a := range c.added.now() {
+		if a.guest == nil {
+			all = append(all, c.withProblem(a, c.cacheHealth(a.name, a.secondary.gvk.String(), a.secondary.cluster, c.added.storeFor(a))))
+		}
+	}
+	return all
+}
+
+// broughtHealth is that of the author's sources.
+func (c *controller[P]) broughtHealth() []SourceHealth {
+	var all []SourceHealth
 	for _, g := range c.guests {
 		all = append(all, c.externalHealth(g))
 	}
 	for _, a := range c.added.now() {
-		all = append(all, c.addedHealth(a))
+		if a.guest != nil {
+			all = append(all, c.withProblem(a, c.externalHealth(a.guest)))
+		}
 	}
 	return all
 }
@@ -100,14 +114,8 @@ func (c *controller[P]) externalHealth(g *guest) SourceHealth {
 	return h
 }
 
-// addedHealth is that of a source that was added.
-func (c *controller[P]) addedHealth(a *addition) SourceHealth {
-	var h SourceHealth
-	if a.guest != nil {
-		h = c.externalHealth(a.guest)
-	} else {
-		h = c.cacheHealth(a.name, a.secondary.gvk.String(), a.secondary.cluster, c.added.storeFor(a))
-	}
+// withProblem adds to the health of a source that was added what keeps it from being read.
+func (c *controller[P]) withProblem(a *addition, h SourceHealth) SourceHealth {
 	if err := c.added.problem(a); err != nil && h.Problem == "" {
 		h.Problem = err.Error()
 	}

@@ -58,10 +58,18 @@ func (s *Store) Subscribe(handle func(Transition)) (unsubscribe func()) {
 
 // After calls f once everything that was queued for the subscribers when After was called has been
 // delivered, from the goroutine that delivers or from this one.
-func (s *Store) After(f func()) {
+func (s *Store) After(f func()) { s.Later(f)() }
+
+// Later is After for who holds a lock that subscribers must not be called under: it only takes the place in the queue. f is
+// called by whoever delivers next, or else by deliver, which must be called.
+func (s *Store) Later(f func()) (deliver func()) {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.pending = append(s.pending, delivery{call: f})
-	s.unlockAndDeliver()
+	return func() {
+		s.mu.Lock()
+		s.unlockAndDeliver()
+	}
 }
 
 // Delivered returns a channel that is closed once everything that was queued for the subscribers when it was called
