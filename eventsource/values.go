@@ -92,9 +92,13 @@ func (v *Values[V]) Of(primary trc.Key) []V {
 	if h == nil {
 		return nil
 	}
-	all := make([]V, 0, len(h.values))
-	for _, id := range slices.Sorted(maps.Keys(h.values)) {
-		all = append(all, h.values[id])
+	return sortedByID(h.values)
+}
+
+func sortedByID[V any](values map[string]V) []V {
+	all := make([]V, 0, len(values))
+	for _, id := range slices.Sorted(maps.Keys(values)) {
+		all = append(all, values[id])
 	}
 	return all
 }
