@@ -103,6 +103,9 @@ func sortedByID[V any](values map[string]V) []V {
 	return all
 }
 
+// ID returns what tells a value apart from the others of its primary.
+func (v *Values[V]) ID(value V) string { return v.options.id(value) }
+
 // Get returns the value of a primary with an ID, and whether there is one.
 func (v *Values[V]) Get(primary trc.Key, id string) (value V, found bool) {
 	v.mu.Lock()
