@@ -147,3 +147,22 @@ func TestG16C98WhatIsTriggeredBeforeTheStartIsBounded(t *testing.T) {
 		t.Error("a trigger outlives its primary")
 	}
 }
+
+// TestG16WhatIsExpectedOfPrimariesThatAreGoneIsBounded: a run that ends late expects something of one that has gone.
+func TestG16WhatIsExpectedOfPrimariesThatAreGoneIsBounded(t *testing.T) {
+	expectations, err := NewExpectations[int]("ready")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 2 * DefaultUnclaimed {
+		p := primary(fmt.Sprint(i), "u", "")
+		expectations.PrimaryChanged(nil, p)
+		expectations.PrimaryChanged(p, nil)
+		if err := expectations.Expect(trc.KeyOf(p), "ready", time.Hour, func(int) bool { return false }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := len(expectations.all); n > DefaultUnclaimed {
+		t.Errorf("%d primaries that do not exist are waited for", n)
+	}
+}
