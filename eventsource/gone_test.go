@@ -166,3 +166,19 @@ func TestG16WhatIsExpectedOfPrimariesThatAreGoneIsBounded(t *testing.T) {
 		t.Errorf("%d primaries that do not exist are waited for", n)
 	}
 }
+
+// TestG16C104WhatIsWrittenForPrimariesThatAreGoneIsBounded, and what is written for those that are polled is not.
+func TestG16C104WhatIsWrittenForPrimariesThatAreGoneIsBounded(t *testing.T) {
+	source := pollsThings(t, func(context.Context, trc.Object) ([]int, error) { return nil, nil })
+	for i := range DefaultUnclaimed + 100 {
+		p, gone := primary(fmt.Sprint("p", i), "u", ""), primary(fmt.Sprint("gone", i), "u", "")
+		source.PrimaryChanged(nil, p)
+		source.Wrote(trc.KeyOf(p), 1)
+		source.PrimaryChanged(nil, gone)
+		source.PrimaryChanged(gone, nil)
+		source.Wrote(trc.KeyOf(gone), 1)
+	}
+	if n, want := len(source.primaries), 2*DefaultUnclaimed+100; n != want {
+		t.Errorf("values of %d primaries are held, want %d", n, want)
+	}
+}

@@ -49,9 +49,10 @@ type PollingEach[P trc.Object, V any] struct {
 
 	failed sync.Mutex // guards below; a leaf
 	// failures counts those in a row of the primaries whose last poll failed.
-	failures map[trc.Key]int
-	last     error
-	sink     Sink
+	failures  map[trc.Key]int
+	last      error
+	sink      Sink
+	unclaimed unclaimed // what was written for primaries that are not polled
 }
 
 var (
@@ -77,7 +78,7 @@ func NewPollingEach[P trc.Object, V any](options PollingEachOptions[P, V]) (*Pol
 	if err != nil {
 		return nil, err
 	}
-	p := &PollingEach[P, V]{Values: newValues(options.Values), options: options, failures: map[trc.Key]int{}}
+	p := &PollingEach[P, V]{Values: newValues(options.Values), options: options, failures: map[trc.Key]int{}, unclaimed: newUnclaimed(DefaultUnclaimed)}
 	p.rounds = rounds[P]{
 		workers: options.Workers, takes: options.Select, turn: p.poll, left: p.forgetAll,
 		first: func(P) (time.Duration, bool) { return rand.N(options.Period), true },
@@ -180,9 +181,25 @@ func (p *PollingEach[P, V]) ask(ctx context.Context, primary P) (a answer[V], er
 	return a, err
 }
 
+// Wrote is [Values.Wrote]. What is written for primaries that are not polled, as a run that ends late does for one that has gone, is held
+// for [DefaultUnclaimed] of them at most.
+func (p *PollingEach[P, V]) Wrote(primary trc.Key, value V) {
+	p.Values.Wrote(primary, value)
+	if p.hasTurns(primary) {
+		return
+	}
+	p.failed.Lock()
+	dropped, drops := p.unclaimed.pushed(primary)
+	p.failed.Unlock()
+	if drops && !p.hasTurns(dropped) {
+		p.forgetAll(dropped)
+	}
+}
+
 func (p *PollingEach[P, V]) forgetAll(key trc.Key) {
 	p.forget(key)
 	p.failed.Lock()
 	defer p.failed.Unlock()
+	p.unclaimed.goes(key)
 	delete(p.failures, key)
 }

@@ -80,6 +80,14 @@ func (r *rounds[P]) mayKeep(primary P) bool {
 	return is && member.GetUID() == primary.GetUID() || !r.told
 }
 
+// hasTurns tells that a primary has turns, or that nobody tells who has.
+func (r *rounds[P]) hasTurns(key trc.Key) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, is := r.members[key]
+	return is || !r.told
+}
+
 // leave ends the turns of a primary. One that is gone need not have had any for something to be kept of it.
 func (r *rounds[P]) leave(key trc.Key, gone bool) {
 	r.mu.Lock()

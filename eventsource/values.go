@@ -18,7 +18,7 @@ type ValuesOptions[V any] struct {
 	Equal func(a, b V) bool
 	// Older tells that one value is older than another of the same ID, as by a version that both have. An older one then never
 	// takes the place of a newer, in whatever order pushes, answers and fetches arrive. Default: what comes last counts, but for a
-	// fetch that began before a write. Set it where values are pushed: a push may overtake the answer to a write, and
+	// fetch that began before a write. It must be pure, and not call the source. Set it where values are pushed: a push may overtake the answer to a write, and
 	// nothing would bring it back. As what is not there has no version, push a value that says so rather than [Inbound.Pull] it.
 	Older func(value, than V) bool
 	// Filter tells whether a change may make the primary due. old is nil for a value that was not there, new for one that
