@@ -44,14 +44,15 @@ func (s ExpectationState) String() string {
 // that a Deployment is ready in five minutes, for example. What is expected comes with a change that makes the
 // primary due anyway; the reconciler then asks. C is what expectations are judged by, as a run's context.
 //
-// A primary has one expectation at a time, which goes with it. They are in memory: after a restart there are none.
+// A primary has one expectation at a time, which goes with it; of primaries that do not exist, [DefaultUnclaimed] have one at most. They are in memory: after a restart there are none.
 // All methods may be called from any goroutine.
 type Expectations[C any] struct {
 	name string
 
-	mu   sync.Mutex // guards below; a leaf
-	sink Sink       // while it runs
-	all  map[trc.Key]*expectation[C]
+	mu        sync.Mutex // guards below; a leaf
+	sink      Sink       // while it runs
+	all       map[trc.Key]*expectation[C]
+	unclaimed unclaimed // of primaries that a run ended too late for, say
 }
 
 // expectation is what is expected of one primary.
@@ -72,7 +73,7 @@ func NewExpectations[C any](name string) (*Expectations[C], error) {
 	if name == "" {
 		return nil, errors.New("eventsource: the name is empty")
 	}
-	return &Expectations[C]{name: name, all: map[trc.Key]*expectation[C]{}}, nil
+	return &Expectations[C]{name: name, all: map[trc.Key]*expectation[C]{}, unclaimed: newUnclaimed(DefaultUnclaimed)}, nil
 }
 
 // Name returns the name of the source.
@@ -117,6 +118,9 @@ func (e *Expectations[C]) Expect(primary trc.Key, name string, timeout time.Dura
 	x := &expectation[C]{name: name, deadline: time.Now().Add(timeout), fulfilled: fulfilled}
 	e.all[primary] = x
 	e.waitLocked(primary, x)
+	if dropped, drops := e.unclaimed.pushed(primary); drops {
+		e.dropLocked(dropped)
+	}
 	return nil
 }
 
@@ -186,7 +190,14 @@ func (e *Expectations[C]) dropLocked(primary trc.Key) {
 
 // PrimaryChanged drops what is expected of a primary that is gone.
 func (e *Expectations[C]) PrimaryChanged(old, new trc.Object) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if new != nil {
+		e.unclaimed.comes(trc.KeyOf(new))
+	} else {
+		e.unclaimed.goes(trc.KeyOf(old))
+	}
 	if hasLeft(old, new) {
-		e.Drop(trc.KeyOf(old))
+		e.dropLocked(trc.KeyOf(old))
 	}
 }

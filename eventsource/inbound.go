@@ -35,7 +35,7 @@ type Inbound[V any] struct {
 	options  InboundOptions[V]
 	attempts attempts
 
-	mu        sync.Mutex // guards below; a leaf
+	mu        sync.Mutex // guards below; with it only that of Values is taken
 	sink      Sink       // while it runs
 	early     map[trc.Key]map[string]bool
 	unclaimed unclaimed
@@ -97,12 +97,26 @@ func (i *Inbound[V]) Start(sink Sink) (stop func(), err error) {
 func (i *Inbound[V]) Push(primary trc.Key, value V) {
 	c := i.put(primary, i.options.Values.id(value), &value)
 	i.mu.Lock()
-	dropped, drops := i.unclaimed.pushed(primary)
+	i.claimLocked(primary)
 	i.mu.Unlock()
+	i.changed(c)
+}
+
+// Wrote is [Values.Wrote]. What is written for a primary that has gone is held as what is pushed for it is.
+func (i *Inbound[V]) Wrote(primary trc.Key, value V) {
+	i.Values.Wrote(primary, value)
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.claimLocked(primary)
+}
+
+// claimLocked bounds what is held for primaries that do not exist, once something is held for one.
+func (i *Inbound[V]) claimLocked(primary trc.Key) {
+	dropped, drops := i.unclaimed.pushed(primary)
 	if drops {
 		i.forget(dropped)
+		delete(i.early, dropped)
 	}
-	i.changed(c)
 }
 
 // Pull takes in that a value has gone.
@@ -114,6 +128,9 @@ func (i *Inbound[V]) changed(c change[V]) {
 	}
 }
 
+// maxEarly is how many reasons are remembered for which a primary is due at the start: one makes it due.
+const maxEarly = 64
+
 // Trigger makes a primary due, because of what id says.
 func (i *Inbound[V]) Trigger(primary trc.Key, id string) {
 	i.mu.Lock()
@@ -121,8 +138,11 @@ func (i *Inbound[V]) Trigger(primary trc.Key, id string) {
 	if sink == nil {
 		if i.early[primary] == nil {
 			i.early[primary] = map[string]bool{}
+			i.claimLocked(primary)
 		}
-		i.early[primary][id] = true
+		if len(i.early[primary]) < maxEarly {
+			i.early[primary][id] = true
+		}
 	}
 	i.mu.Unlock()
 	if sink != nil {
@@ -142,6 +162,9 @@ func (i *Inbound[V]) Fetch(ctx context.Context, primary trc.Key) ([]V, error) {
 	})
 	ended(err)
 	i.end(fetch, primary, fresh, err)
+	i.mu.Lock()
+	i.claimLocked(primary)
+	i.mu.Unlock()
 	if err != nil {
 		err = fmt.Errorf("eventsource: fetch from %q for %s: %w", i.options.Name, primary, err)
 	}
@@ -156,10 +179,11 @@ func (i *Inbound[V]) PrimaryChanged(old, new trc.Object) {
 	} else {
 		i.unclaimed.goes(trc.KeyOf(old))
 	}
-	i.mu.Unlock()
 	if hasLeft(old, new) {
+		delete(i.early, trc.KeyOf(old))
 		i.forget(trc.KeyOf(old))
 	}
+	i.mu.Unlock()
 }
 
 // Channel makes the primaries due that come through a channel, as [Inbound.Trigger] does, until it is closed. It

@@ -49,9 +49,10 @@ type PollingEach[P trc.Object, V any] struct {
 
 	failed sync.Mutex // guards below; a leaf
 	// failures counts those in a row of the primaries whose last poll failed.
-	failures map[trc.Key]int
-	last     error
-	sink     Sink
+	failures  map[trc.Key]int
+	last      error
+	sink      Sink
+	unclaimed unclaimed // what was written for primaries that are not polled
 }
 
 var (
@@ -77,7 +78,7 @@ func NewPollingEach[P trc.Object, V any](options PollingEachOptions[P, V]) (*Pol
 	if err != nil {
 		return nil, err
 	}
-	p := &PollingEach[P, V]{Values: newValues(options.Values), options: options, failures: map[trc.Key]int{}}
+	p := &PollingEach[P, V]{Values: newValues(options.Values), options: options, failures: map[trc.Key]int{}, unclaimed: newUnclaimed(DefaultUnclaimed)}
 	p.rounds = rounds[P]{
 		workers: options.Workers, takes: options.Select, turn: p.poll, left: p.forgetAll,
 		first: func(P) (time.Duration, bool) { return rand.N(options.Period), true },
@@ -113,26 +114,29 @@ func (p *PollingEach[P, V]) Start(sink Sink) (stop func(), err error) {
 // that Select does not take, are not kept: each Fetch polls it.
 func (p *PollingEach[P, V]) Fetch(ctx context.Context, primary P) ([]V, error) {
 	key := trc.KeyOf(primary)
-	if p.known(key) {
+	if p.mayKeep(primary) && p.known(key) {
 		return p.Of(key), nil
 	}
-	_, _, err := p.ask(ctx, primary)
-	values := p.Of(key)
-	if !p.mayLeave(key) {
-		p.forgetAll(key)
+	asked, err := p.ask(ctx, primary)
+	if err == nil && !asked.kept {
+		return sortedByID(asked.values), nil
 	}
-	return values, err
+	return p.Of(key), err
 }
 
 func (p *PollingEach[P, V]) poll(ctx context.Context, primary P) (next time.Duration, again bool) {
 	key := trc.KeyOf(primary)
-	next, changes, err := p.ask(ctx, primary)
+	asked, err := p.ask(ctx, primary)
 	if ctx.Err() != nil {
 		return 0, false
 	}
 	p.failed.Lock()
 	sink := p.sink
 	failures := p.failures[key] + 1
+	if !p.mayKeep(primary) { // it has left meanwhile, and may not come back
+		p.failed.Unlock()
+		return periodAfter(p.options.Period, 0), true
+	}
 	if err != nil {
 		p.failures[key], p.last = failures, fmt.Errorf("%s: %w", key, err)
 	} else {
@@ -142,29 +146,60 @@ func (p *PollingEach[P, V]) poll(ctx context.Context, primary P) (next time.Dura
 	if err != nil {
 		return periodAfter(p.options.Period, failures), true
 	}
-	p.offer(sink, p.options.Name, false, changes)
-	if next > 0 {
-		return next, true
+	p.offer(sink, p.options.Name, false, asked.changes)
+	if asked.next > 0 {
+		return asked.next, true
 	}
 	return jittered(p.options.Period), true
 }
 
-func (p *PollingEach[P, V]) ask(ctx context.Context, primary P) (next time.Duration, changes []change[V], err error) {
+// answer is what a poll of one primary brought, and whether that is kept.
+type answer[V any] struct {
+	values  map[string]V
+	changes []change[V]
+	next    time.Duration
+	kept    bool
+}
+
+var errNotKept = errors.New("the primary is not polled")
+
+func (p *PollingEach[P, V]) ask(ctx context.Context, primary P) (a answer[V], err error) {
 	key := trc.KeyOf(primary)
 	fetch, ended := p.begin(key), p.attempts.begin()
-	var fresh map[string]V
-	next, err = guarded(ctx, p.options.Timeout, func(ctx context.Context) (time.Duration, error) {
+	a.next, err = guarded(ctx, p.options.Timeout, func(ctx context.Context) (time.Duration, error) {
 		fetched, err := p.options.Fetch(ctx, primary)
-		fresh = p.byID(fetched.Values)
+		a.values = p.byID(fetched.Values)
 		return fetched.Next, err
 	})
 	ended(err)
-	return next, p.end(fetch, key, fresh, err), err
+	// Between begin and end: whoever leaves after that is forgotten after that.
+	if a.kept = p.mayKeep(primary); a.kept || err != nil {
+		a.changes = p.end(fetch, key, a.values, err)
+	} else {
+		p.end(fetch, key, nil, errNotKept)
+	}
+	return a, err
+}
+
+// Wrote is [Values.Wrote]. What is written for primaries that are not polled, as a run that ends late does for one that has gone, is held
+// for [DefaultUnclaimed] of them at most.
+func (p *PollingEach[P, V]) Wrote(primary trc.Key, value V) {
+	p.Values.Wrote(primary, value)
+	if p.hasTurns(primary) {
+		return
+	}
+	p.failed.Lock()
+	dropped, drops := p.unclaimed.pushed(primary)
+	p.failed.Unlock()
+	if drops && !p.hasTurns(dropped) {
+		p.forgetAll(dropped)
+	}
 }
 
 func (p *PollingEach[P, V]) forgetAll(key trc.Key) {
 	p.forget(key)
 	p.failed.Lock()
 	defer p.failed.Unlock()
+	p.unclaimed.goes(key)
 	delete(p.failures, key)
 }

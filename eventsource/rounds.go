@@ -37,15 +37,15 @@ type rounds[P trc.Object] struct {
 // PrimaryChanged takes in a change of a primary.
 func (r *rounds[P]) PrimaryChanged(old, new trc.Object) {
 	if new == nil {
-		r.leave(trc.KeyOf(old))
+		r.leave(trc.KeyOf(old), true)
 		return
 	}
 	key, primary := trc.KeyOf(new), new.(P)
 	r.mu.Lock()
 	r.told = true
 	r.mu.Unlock()
-	if hasLeft(old, new) || !r.takes(primary) {
-		r.leave(key)
+	if gone := hasLeft(old, new); gone || !r.takes(primary) {
+		r.leave(key, gone)
 	}
 	if !r.takes(primary) {
 		return
@@ -71,20 +71,30 @@ func (r *rounds[P]) isCurrent(key trc.Key, primary P) bool {
 	return known && any(current) == any(primary)
 }
 
-// mayLeave tells that what is kept of a primary will be forgotten: it is of the rounds, or nobody tells who is.
-func (r *rounds[P]) mayLeave(key trc.Key) bool {
+// mayKeep tells that what is kept of a primary will be forgotten with it: it is of the rounds, and not another one of its name, or nobody
+// tells who is.
+func (r *rounds[P]) mayKeep(primary P) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	member, is := r.members[trc.KeyOf(primary)]
+	return is && member.GetUID() == primary.GetUID() || !r.told
+}
+
+// hasTurns tells that a primary has turns, or that nobody tells who has.
+func (r *rounds[P]) hasTurns(key trc.Key) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, is := r.members[key]
 	return is || !r.told
 }
 
-func (r *rounds[P]) leave(key trc.Key) {
+// leave ends the turns of a primary. One that is gone need not have had any for something to be kept of it.
+func (r *rounds[P]) leave(key trc.Key, gone bool) {
 	r.mu.Lock()
 	_, known := r.members[key]
 	delete(r.members, key)
 	r.mu.Unlock()
-	if known {
+	if known || gone {
 		r.left(key)
 	}
 }

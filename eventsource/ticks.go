@@ -70,12 +70,15 @@ func (t *Ticks[P]) Start(sink Sink) (stop func(), err error) {
 	return t.run(), nil
 }
 
-// until asks when a primary is due, and returns how long that is from now.
+// until asks when a primary is due, and returns how long that is from now. One that is due already, and has not had its turn yet, stays so.
 func (t *Ticks[P]) until(primary P) (time.Duration, bool) {
 	now, key := time.Now(), trc.KeyOf(primary)
 	due, err := recovered(func() (time.Time, error) { return t.after(primary, now) })
 	t.state.Lock()
 	defer t.state.Unlock()
+	if was, known := t.due[key]; known && !was.After(now) {
+		return 0, true
+	}
 	if t.isCurrent(key, primary) {
 		delete(t.failed, key)
 		delete(t.due, key)
@@ -103,9 +106,12 @@ func (t *Ticks[P]) tick(_ context.Context, primary P) (time.Duration, bool) {
 	key := trc.KeyOf(primary)
 	t.state.Lock()
 	due, known := t.due[key]
-	sink := t.sink
+	sink, left := t.sink, time.Until(due)
+	if left <= 0 {
+		delete(t.due, key)
+	}
 	t.state.Unlock()
-	if left := time.Until(due); !known || left > 0 {
+	if !known || left > 0 {
 		return left, known
 	}
 	sink.Offer(key, Offer{Cause: timeline.External{Source: t.name, ID: due.UTC().Format(time.RFC3339)}})

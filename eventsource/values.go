@@ -18,7 +18,7 @@ type ValuesOptions[V any] struct {
 	Equal func(a, b V) bool
 	// Older tells that one value is older than another of the same ID, as by a version that both have. An older one then never
 	// takes the place of a newer, in whatever order pushes, answers and fetches arrive. Default: what comes last counts, but for a
-	// fetch that began before a write. Set it where values are pushed: a push may overtake the answer to a write, and
+	// fetch that began before a write. It must be pure, and not call the source. Set it where values are pushed: a push may overtake the answer to a write, and
 	// nothing would bring it back. As what is not there has no version, push a value that says so rather than [Inbound.Pull] it.
 	Older func(value, than V) bool
 	// Filter tells whether a change may make the primary due. old is nil for a value that was not there, new for one that
@@ -92,12 +92,19 @@ func (v *Values[V]) Of(primary trc.Key) []V {
 	if h == nil {
 		return nil
 	}
-	all := make([]V, 0, len(h.values))
-	for _, id := range slices.Sorted(maps.Keys(h.values)) {
-		all = append(all, h.values[id])
+	return sortedByID(h.values)
+}
+
+func sortedByID[V any](values map[string]V) []V {
+	all := make([]V, 0, len(values))
+	for _, id := range slices.Sorted(maps.Keys(values)) {
+		all = append(all, values[id])
 	}
 	return all
 }
+
+// ID returns what tells a value apart from the others of its primary.
+func (v *Values[V]) ID(value V) string { return v.options.id(value) }
 
 // Get returns the value of a primary with an ID, and whether there is one.
 func (v *Values[V]) Get(primary trc.Key, id string) (value V, found bool) {

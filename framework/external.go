@@ -60,10 +60,17 @@ func ValueByID[V any, P Object](ctx context.Context, c *Context[P], id string, s
 	}
 	var having []holder[V]
 	for _, h := range holders {
-		if _, err := fetched(ctx, c, h); err != nil {
+		values, err := fetched(ctx, c, h)
+		if err != nil {
 			return value, false, err
 		}
-		if held, has := h.Get(c.key, id); has {
+		held, has := h.Get(c.key, id)
+		if known, is := h.(interface{ ID(value V) string }); !has && is { // it may not be kept
+			if at := slices.IndexFunc(values, func(v V) bool { return known.ID(v) == id }); at >= 0 {
+				held, has = values[at], true
+			}
+		}
+		if has {
 			value, found = held, true
 			having = append(having, h)
 		}
@@ -83,30 +90,33 @@ type holder[V any] interface {
 	Get(primary trc.Key, id string) (V, bool)
 }
 
-// fetched are the values that a source holds, after it has asked for them if it has not before.
+// fetched are the values that a source holds, after it has asked for them if it has not before. What it does not keep, as of a primary that
+// is not polled, it has nevertheless been told.
 func fetched[V any, P Object](ctx context.Context, c *Context[P], h holder[V]) ([]V, error) {
 	if c.gone { // what is known of it has been dropped, and is not to be held again
 		return h.Of(c.key), nil
 	}
-	var err error
+	values, err := []V(nil), error(nil)
 	switch h := h.(type) {
 	case interface {
 		Fetch(ctx context.Context, primary P) ([]V, error)
 	}:
-		_, err = h.Fetch(ctx, c.write.owner.(P))
+		values, err = h.Fetch(ctx, c.write.owner.(P))
 	case interface {
 		Fetch(ctx context.Context, primary trc.Object) ([]V, error)
 	}:
-		_, err = h.Fetch(ctx, c.write.owner)
+		values, err = h.Fetch(ctx, c.write.owner)
 	case interface {
 		Fetch(ctx context.Context, primary trc.Key) ([]V, error)
 	}:
-		_, err = h.Fetch(ctx, c.key)
+		values, err = h.Fetch(ctx, c.key)
+	default:
+		values = h.Of(c.key)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("framework: ask source %q for the values of %s: %w", h.Name(), c.key, err)
 	}
-	return h.Of(c.key), nil
+	return values, nil
 }
 
 func holdersOf[V any, P Object](c *Context[P]) []holder[V] {

@@ -139,6 +139,23 @@ func TestC104ASourceOfPrimariesOfAnyTypeIsAskedToo(t *testing.T) {
 	})
 }
 
+// TestC104WhatIsAskedForOfAPrimaryThatIsNotPolledIsRead: it is not kept, but whoever cleans up has to know what there is.
+func TestC104WhatIsAskedForOfAPrimaryThatIsNotPolledIsRead(t *testing.T) {
+	polling, err := eventsource.NewPollingEach(eventsource.PollingEachOptions[*Page, bucket]{
+		Name: "polled", Period: 1000 * time.Hour, Values: byBucketID, Select: func(*Page) bool { return false },
+		Fetch: func(_ context.Context, page *Page) (eventsource.Fetched[bucket], error) {
+			return eventsource.Fetched[bucket]{Values: []bucket{{"1", page.Name}}}, nil
+		},
+	})
+	noError(t, err)
+	r := looking(func(ctx context.Context, _ *Page, c *pageContext) string { return bucketLines(ctx, c) })
+	inVirtualTime(t, r, pageOptions{Sources: []eventsource.Source{polling}}, func(v *virtual) {
+		v.createPage("p", "a")
+		v.pass(time.Second)
+		r.expect(t, "p: {1 p} true <nil>; {1 p} true <nil>; [{1 p}] <nil>")
+	})
+}
+
 // TestG16LookUpsInTheLastRunOfAPrimaryHoldNothing: what was known of it is dropped already, and stays so.
 func TestG16LookUpsInTheLastRunOfAPrimaryHoldNothing(t *testing.T) {
 	asked := 0

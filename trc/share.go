@@ -49,12 +49,16 @@ func (s *sharing) share(o, before Object) {
 	if m == nil {
 		return
 	}
+	inherited := false // the annotations: that map is read by others from then on
 	if before != nil {
-		if was := metadataIn(before); was != nil && inherit(m, was) {
-			return
+		if was := metadataIn(before); was != nil {
+			if inherit(m, was) {
+				return
+			}
+			inherited = len(m.Annotations) > 0 && sameMap(was.Annotations, m.Annotations)
 		}
 	}
-	s.shareWithAll(m)
+	s.shareWithAll(m, !inherited)
 }
 
 // metadataIn returns the metadata of a typed object, or nil.
@@ -102,7 +106,8 @@ func sameMap(a, b map[string]string) bool {
 	return true
 }
 
-func (s *sharing) shareWithAll(m *metav1.ObjectMeta) {
+// shareWithAll shares with whatever is remembered; the keys of annotations only if nobody else has the map.
+func (s *sharing) shareWithAll(m *metav1.ObjectMeta, annotations bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(m.Labels) > 0 {
@@ -116,6 +121,9 @@ func (s *sharing) shareWithAll(m *metav1.ObjectMeta) {
 	}
 	if m.Namespace != "" {
 		m.Namespace = s.string(m.Namespace)
+	}
+	if !annotations {
+		return
 	}
 	for key, value := range m.Annotations {
 		m.Annotations[s.string(key)] = value // the runtime keeps the key that was assigned last

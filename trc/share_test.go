@@ -58,6 +58,30 @@ func TestObjectsShareWhatTheyHaveAlike(t *testing.T) {
 	}
 }
 
+// TestG17WhatReadersHoldIsNotWrittenToWhenItIsShared: an object whose labels have changed inherits the annotations of what readers
+// still hold. The race detector sees whether they are written to.
+func TestG17WhatReadersHoldIsNotWrittenToWhenItIsShared(t *testing.T) {
+	r := newRigWithoutWatch(t)
+	r.watch = r.AddWatch("")
+	r.lists(20, common(0, 0, 10))
+	held := r.Get(key("o0"))
+	read := make(chan int)
+	go func() {
+		total := 0
+		for _, value := range held.GetAnnotations() {
+			total += len(value)
+		}
+		read <- total
+	}()
+	relisted := common(0, 1, 30)
+	relisted.Annotations = maps.Clone(held.GetAnnotations())
+	r.lists(40, relisted)
+	<-read
+	if now := r.Get(key("o0")); now == held || now.GetLabels()["group"] != "1" {
+		t.Errorf("the list is not shown: %v", now)
+	}
+}
+
 // TestModel_SharingChangesNoObject feeds a store with objects that differ in little ones, and compares what it shows.
 func TestModel_SharingChangesNoObject(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

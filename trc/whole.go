@@ -40,6 +40,9 @@ func (s *Store) Whole(ctx context.Context, key Key, fetch Fetch) (Object, error)
 			return fetched, nil
 		}
 	}
+	if shown == nil {
+		return nil, nil // gone with the last fetch
+	}
 	return nil, fmt.Errorf("trc: store %s: fetch %s: it was another version each of %d times than what is known of it (%s)",
 		s.options.Name, key, wholeTries, shown.GetResourceVersion())
 }

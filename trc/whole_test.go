@@ -263,3 +263,19 @@ func (w *world) whole(t *rapid.T, steps map[string]func(*rapid.T)) (fetches int)
 	}
 	return fetches
 }
+
+// TestWholeOfAnObjectThatIsGoneAtLast: the last fetch that is made finds that there is none.
+func TestWholeOfAnObjectThatIsGoneAtLast(t *testing.T) {
+	r := newWholeRig(t, 1)
+	r.lists(10, object("b", "u2@4"), object("a", "u1@5")) // there is room for b
+	tries := 0
+	o, err := r.Whole(t.Context(), key("a"), func(_ context.Context, k trc.Key) (trc.Object, error) {
+		if tries++; tries == 10 {
+			r.AcknowledgeGone(k, "u1", "5")
+		}
+		return nil, nil
+	})
+	if o != nil || err != nil || tries != 10 {
+		t.Errorf("%v, %v after %d tries, want nothing after 10", o, err, tries)
+	}
+}
