@@ -20,14 +20,19 @@ import (
 func undecoded(data []byte, o Object, err error) (Object, error) {
 	var frame struct {
 		Metadata json.RawMessage `json:"metadata"`
+		Status   json.RawMessage `json:"status"`
 	}
 	if json.Unmarshal(data, &frame) != nil {
 		return nil, err
 	}
-	// Decoding may have ended before it came to the metadata.
-	metadata, _ := json.Marshal(frame)
+	// Decoding may have ended before it came to the metadata, or to what the status says already.
+	metadata, _ := json.Marshal(map[string]json.RawMessage{"metadata": frame.Metadata})
 	if decode(metadata, o) != nil || o.GetName() == "" || o.GetUID() == "" || o.GetResourceVersion() == "" {
 		return nil, err
+	}
+	if frame.Status != nil {
+		status, _ := json.Marshal(map[string]json.RawMessage{"status": frame.Status})
+		_ = decode(status, o) // as far as that goes
 	}
 	return &trc.Undecoded{Object: o, Err: err}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -157,8 +158,28 @@ func (c *controller[P]) fits(ctx context.Context, rc *Context[P], primary trc.Ob
 	without := copyOf[P](primary)
 	conditions := c.conditionsOf(without)
 	meta.RemoveStatusCondition(conditions, ConditionStalled)
-	if err := c.carryOutByPatch(ctx, rc, primary, UpdateControl[P]{object: without, status: true}); err != nil {
+	err := c.carryOutByPatch(ctx, rc, primary, UpdateControl[P]{object: without, status: true})
+	if !onlyConflicts(err) && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) {
+		rc.Logger().Info("that it was set aside cannot be taken off its status", "error", err.Error())
+		return primary, nil // its runs are worth more
+	}
+	if err != nil {
 		return nil, err
 	}
 	return rc.write.primary(c.resource, rc.key), nil
+}
+
+// fitsAgain is why a primary is due that was set aside, and fits, but that a filter lets have no run for that.
+const fitsAgain = "it fits its Go type again"
+
+// onlyFits tells that a run took off what a primary says of having been set aside, and was for nothing else: such a
+// run calls no author. before and now are the primary before and after that.
+func (c *controller[P]) onlyFits(rc *Context[P], before, now trc.Object) bool {
+	if rc.gone || c.saysAside(before) == nil || c.saysAside(now) != nil {
+		return false
+	}
+	return !slices.ContainsFunc(rc.run.Causes, func(cause timeline.Cause) bool {
+		external, ok := cause.(timeline.External)
+		return !ok || external.Source != c.name || external.ID != fitsAgain
+	})
 }

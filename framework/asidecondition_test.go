@@ -1,11 +1,16 @@
 package framework_test
 
 import (
+	"net/http"
+	"strings"
+	"time"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
@@ -82,6 +87,63 @@ var _ = Describe("G15 A primary that is set aside", func() {
 			})
 		})
 	}
+
+	It("is told of once, too, if decoding ends before it comes to the status", func() {
+		w := newWorkshop()
+		w.sharing = true
+		w.install()
+		start := func() (*framework.Operator, func() error) {
+			op := w.operator(framework.OperatorOptions{Namespaces: []string{w.ns}})
+			Expect(framework.Register(op, newGadgets(), gadgetOptions{})).To(Succeed())
+			return op, run(op)
+		}
+		_, stop := start()
+		w.create("g", map[string]any{"every": "often"})
+		Eventually(func() []metav1.Condition { return w.conditions("g") }).Should(HaveLen(1))
+		said := w.read("g").GetResourceVersion()
+		Expect(stop()).To(Succeed())
+		since := w.conditions("g")[0].LastTransitionTime
+		Eventually(func() bool { return time.Since(since.Time) > time.Second }).Should(BeTrue(), "times are written in whole seconds")
+		op, _ := start()
+		Eventually(op.Ready).Should(Succeed())
+		Consistently(func() string { return w.read("g").GetResourceVersion() }).Should(Equal(said))
+	})
+
+	It("says so no more once it fits, if a filter lets no run follow, and if the status cannot be written", func() {
+		w := newWorkshop()
+		w.sharing = true
+		w.install()
+		filtered := gadgetOptions{Filter: func(_, now *Gadget) bool { return now != nil && now.Spec.Size > 1 }}
+		op, r := w.operator(framework.OperatorOptions{Namespaces: []string{w.ns}}), newGadgets()
+		Expect(framework.Register(op, &cleaningGadgets{gadgets: r}, filtered)).To(Succeed())
+		stop := run(op)
+		w.create("g", bad)
+		w.create("h", bad)
+		for _, name := range []string{"g", "h"} {
+			Eventually(func() []metav1.Condition { return w.conditions(name) }).Should(HaveLen(1))
+		}
+		w.patch("g", `{"spec":{"size":1}}`)
+		Eventually(func() []metav1.Condition { return w.conditions("g") }).Should(BeEmpty())
+		Eventually(func() int { return framework.PendingKeys(op, "gadget") }).Should(BeZero())
+		Expect(r.runs).NotTo(Receive())
+		Expect(w.read("g").GetFinalizers()).To(BeEmpty())
+		Expect(stop()).To(Succeed())
+
+		var l line
+		forbidden := answers(http.StatusForbidden)
+		l.cut.Store(new(func(request *http.Request) (*http.Response, error) {
+			if strings.HasSuffix(request.URL.Path, "/status") {
+				return forbidden(request)
+			}
+			return nil, nil
+		}))
+		w.patch("h", `{"spec":{"size":2}}`)
+		op = w.operator(framework.OperatorOptions{Namespaces: []string{w.ns}}, func(c *rest.Config) { c.Wrap(l.wrap) })
+		Expect(framework.Register(op, r, gadgetOptions{})).To(Succeed())
+		run(op)
+		Eventually(r.runs).Should(Receive(HaveField("Name", "g")))
+		Eventually(r.runs).Should(Receive(HaveField("Name", "h")), "what it says is not worth holding it up")
+	})
 
 	It("does not hold up its deletion, and leaves nothing", func() {
 		w := newWorkshop()

@@ -35,9 +35,10 @@ type Gadget struct {
 	Status            GadgetStatus `json:"status,omitempty"`
 }
 
-// GadgetSpec holds a number.
+// GadgetSpec holds a number, and a duration, which ends decoding if it is none.
 type GadgetSpec struct {
-	Size int `json:"size,omitempty"`
+	Size  int              `json:"size,omitempty"`
+	Every *metav1.Duration `json:"every,omitempty"`
 }
 
 // GadgetStatus holds another, and conditions.

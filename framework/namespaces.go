@@ -244,11 +244,11 @@ func (c *controller[P]) enterNamespace(ctx context.Context, added string) {
 		s.told(ctx) // or it would bring a second run
 	}
 	refused := c.gate.open([]string{added})
-	if c.store.key.follows != nil { // the others have run since, or are about to: they were told of as additions
-		c.offer(refused, readmitted)
-	} else {
+	if c.store.key.follows == nil {
 		c.offer(c.store.Keys(""), "namespaces were added")
 	}
+	// The others have run since, or are about to: they were told of as additions, or just now. One that is set aside was not.
+	c.offer(refused, readmitted)
 }
 
 // readmitted is why primaries are due that were refused before their namespace was filled. One that has come in since, for

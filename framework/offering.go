@@ -57,13 +57,14 @@ func (c *controller[P]) primaryChanged(t trc.Transition) {
 		c.departures.settle(key, t.New.GetUID()) // one that matches the selector again is not gone
 	}
 	renewed := c.renews(t)
-	if !c.triggers(t, renewed) {
+	event := scheduler.Event{Lane: laneOf(t.Initial), Renews: renewed}
+	switch {
+	case c.triggers(t, renewed):
+		event.Cause = eventsource.CauseOf(c.store.Store, c.name, c.gvk.Kind, t)
+	case t.Old == nil && c.saysAside(t.New) != nil:
+		event.Cause = timeline.External{Source: c.name, ID: fitsAgain}
+	default:
 		return
-	}
-	event := scheduler.Event{
-		Cause:  eventsource.CauseOf(c.store.Store, c.name, c.gvk.Kind, t),
-		Lane:   laneOf(t.Initial),
-		Renews: renewed,
 	}
 	if c.options.AllEvents && c.waits(key, event) {
 		return

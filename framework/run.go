@@ -172,9 +172,13 @@ func (c *controller[P]) newContext(life context.Context, key trc.Key, run schedu
 // lifecycle decides between cleanup and reconcile, and sees to the finalizer before the author's first
 // side effect.
 func (c *controller[P]) lifecycle(ctx context.Context, rc *Context[P], shared trc.Object) (scheduler.Result, error) {
-	shared, err := c.fits(ctx, rc, shared)
+	before := shared
+	shared, err := c.fits(ctx, rc, before)
 	if err != nil {
 		return scheduler.Result{}, err
+	}
+	if c.onlyFits(rc, before, shared) {
+		return scheduler.Result{Gone: true}, nil // as if it had had no run, which is what its filter says
 	}
 	rc.write.owner = shared
 	if shared.GetDeletionTimestamp() != nil && !c.options.AllEvents {

@@ -195,8 +195,9 @@ func TestC105SettingsThatNobodyHasAreNamed(t *testing.T) {
 
 func TestC105SourcesThatCannotBeReadAreNamed(t *testing.T) {
 	_, err := config.Load(config.File("/does/not/exist"), config.Env(""), config.Args([]string{"--operator.grace"}),
-		file(t, "operators: {}"), file(t, "operator: {grace: 1s, grace: 2s}"), file(t, "- a"))
-	fails(t, err, "/does/not/exist", "the prefix is empty", `"--operator.grace": no value`, "operators: must be operator or controllers", "grace", "cannot unmarshal array")
+		file(t, "operators: {}"), file(t, "operator: {grace: 1s, grace: 2s}"), file(t, "- a"),
+		file(t, "operator: {syncTimeout: 1s, sync-timeout: 2s}"))
+	fails(t, err, "operator.syncTimeout: stands there twice, also as operator.sync-timeout", "/does/not/exist", "the prefix is empty", `"--operator.grace": no value`, "operators: must be operator or controllers", "grace", "cannot unmarshal array")
 }
 
 func TestC105KeysAreThoseThatAreSet(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -55,7 +56,7 @@ func Args(args []string) Source {
 }
 
 // File reads a file of YAML or JSON, which must exist. Keys other than operator and controllers are an error, and so
-// are keys that stand there twice.
+// are keys that stand there twice, in whatever spelling.
 func File(path string) Source {
 	return func() (map[string]setting, error) {
 		data, err := os.ReadFile(filepath.Clean(path))
@@ -83,14 +84,13 @@ func flatten(into map[string]setting, file, path string, value any) error {
 	text := ""
 	switch value := value.(type) {
 	case map[string]any:
-		for key, inner := range value {
+		for _, key := range slices.Sorted(maps.Keys(value)) {
 			if path == "" && key != "operator" && key != "controllers" {
 				errs = append(errs, fmt.Errorf("config: %s: %s: must be operator or controllers", file, key))
 				continue
 			}
-			errs = append(errs, flatten(into, file, strings.TrimPrefix(path+"."+key, "."), inner))
+			errs = append(errs, flatten(into, file, strings.TrimPrefix(path+"."+key, "."), value[key]))
 		}
-		slices.SortFunc(errs, func(a, b error) int { return strings.Compare(fmt.Sprint(a), fmt.Sprint(b)) })
 		return errors.Join(errs...)
 	case []any:
 		items := make([]string, len(value))
@@ -102,6 +102,9 @@ func flatten(into map[string]setting, file, path string, value any) error {
 		return nil // as if it were not there
 	default:
 		text = fmt.Sprint(value)
+	}
+	if other, taken := into[canonical(path)]; taken {
+		return fmt.Errorf("config: %s: %s: stands there twice, also as %s", file, path, strings.TrimPrefix(other.at, file+": "))
 	}
 	into[canonical(path)] = setting{text, file + ": " + path}
 	return nil
