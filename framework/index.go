@@ -124,7 +124,7 @@ func (c *controller[P]) validateIndexes() error {
 		return fmt.Errorf("framework: controller %q: %s%w", c.name, of, err)
 	}
 	errs := []error{fail("", checkIndexes(c.indexes, known))}
-	for _, d := range c.secondaries {
+	for _, d := range slices.Concat(c.secondaries, c.added.secondaries()) { // those that may be late, too
 		errs = append(errs, fail(fmt.Sprintf("secondary %q: ", d.name), checkIndexes(d.indexes, known)))
 	}
 	return errors.Join(errs...)

@@ -87,9 +87,6 @@ func (c *controller[P]) patienceFor(read int) patience {
 
 // addLate has secondaries that the controller may run without read as if the operator had added them.
 func (c *controller[P]) addLate(d secondaryDescription) error {
-	if err := checkIndexes(d.indexes, map[any]bool{}); err != nil {
-		return fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err)
-	}
 	c.late = append(c.late, d.name)
 	_, err := c.added.add(&addition{name: d.name, secondary: d}, nil)
 	return err

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -155,4 +156,13 @@ func TestC49_APatienceThatMakesNoSenseIsRefused(t *testing.T) {
 	expectError(t, framework.Register(offline(t), r, r.options()), "SyncTimeout")
 	r.configMaps.SyncTimeout, r.configMaps.Late = 0, 17
 	expectError(t, framework.Register(offline(t), r, r.options()), "Late")
+}
+
+func TestC49_IndexesOfWhatMayBeLateAreCheckedAtRegistration(t *testing.T) {
+	shared := &framework.Index[*corev1.ConfigMap]{Values: func(*corev1.ConfigMap) []string { return nil }}
+	indexes := []*framework.Index[*corev1.ConfigMap]{shared}
+	prompt := framework.Secondary[*corev1.ConfigMap]{Indexes: indexes}
+	late := framework.Secondary[*corev1.ConfigMap]{Name: "late", Indexes: indexes, Late: framework.LateGoesOn}
+	err := framework.Register(offline(t), &pages{}, pageOptions{Secondaries: framework.Secondaries(&prompt, &late)})
+	expectError(t, err, `secondary "late"`, "is one of this controller already")
 }

@@ -168,8 +168,8 @@ var ofStore = []mutant{
 		name:   "what follows the deliveries does not wait for them",
 		breaks: "G05: what explains a change is kept until the change was told",
 		file:   "trc/subscribe.go",
-		old:    "	s.pending = append(s.pending, delivery{call: f})\n	s.unlockAndDeliver()\n",
-		new:    "	s.unlockAndDeliver()\n	f()\n",
+		old:    "	s.pending = append(s.pending, delivery{call: f})\n	return func() {\n",
+		new:    "	return func() {\n		f()\n",
 		kills:  store("TestG05"),
 	},
 	{
