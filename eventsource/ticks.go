@@ -66,6 +66,7 @@ func (t *Ticks[P]) Err() error {
 func (t *Ticks[P]) Start(sink Sink) (stop func(), err error) {
 	t.state.Lock()
 	t.sink = sink
+	clear(t.due) // of what it was stopped for
 	t.state.Unlock()
 	return t.run(), nil
 }
