@@ -76,9 +76,14 @@ func (c *controller[P]) saysAside(primary Object) *metav1.Condition {
 	return nil
 }
 
+// canSayAside tells whether primaries have a place to say so. A run that finds one set aside may have been due before.
+func (c *controller[P]) canSayAside() bool {
+	return c.conditions != nil && c.resource.statusApart.Load()
+}
+
 // wasSetAside makes the run due that shows it.
 func (c *controller[P]) wasSetAside(u *trc.Undecoded) {
-	if c.conditions != nil && c.resource.statusApart.Load() {
+	if c.canSayAside() {
 		c.scheduler.Offer(trc.KeyOf(u), scheduler.Event{
 			Cause: timeline.External{Source: c.name, ID: "it does not fit its Go type"}, Lane: scheduler.BulkLane,
 		})
@@ -95,7 +100,7 @@ func (c *controller[P]) showAside(rc *Context[P], u *trc.Undecoded) (result sche
 	}()
 	result.Gone = true // nothing is kept of it
 	note := asideNote(u)
-	if said := c.saysAside(u.Object); said != nil && said.Message == note {
+	if said := c.saysAside(u.Object); !c.canSayAside() || said != nil && said.Message == note {
 		return result
 	}
 	err := c.sendAside(&rc.life, rc.write, u, note)

@@ -1,8 +1,10 @@
 package framework_test
 
 import (
+	"context"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -170,6 +172,32 @@ var _ = Describe("G15 A primary that is set aside", func() {
 		w.create("g", bad)
 		Eventually(func() []string { return w.events("g") }).Should(ConsistOf(ContainSubstring(framework.ReasonSetAside)))
 		Expect(w.conditions("g")).To(BeEmpty())
+	})
+
+	It("without a status sub-resource is left alone, too, when a run of it was due already", func() {
+		w := newWorkshop()
+		w.noStatus = true
+		w.install()
+		var l line
+		var written atomic.Int32
+		l.cut.Store(new(func(request *http.Request) (*http.Response, error) {
+			if request.Method == http.MethodPatch && strings.Contains(request.URL.Path, "/gadgets/") {
+				written.Add(1)
+			}
+			return nil, nil
+		}))
+		op, r := w.operator(framework.OperatorOptions{Namespaces: []string{w.ns}}, func(c *rest.Config) { c.Wrap(l.wrap) }), newGadgets()
+		r.reconcile = func(context.Context, *Gadget, *gadgetContext) (gadgetUpdate, error) {
+			return gadgetUpdate{}.RescheduleAfter(100 * time.Millisecond), nil
+		}
+		Expect(framework.Register(op, r, gadgetOptions{})).To(Succeed())
+		run(op)
+		w.create("g", sized(1))
+		Eventually(r.runs).Should(Receive())
+		w.patch("g", `{"spec":{"size":"huge"}}`)
+		Eventually(func() []string { return w.events("g") }).Should(ConsistOf(ContainSubstring(framework.ReasonSetAside)))
+		Eventually(func() int { return framework.PendingKeys(op, "gadget") }).Should(BeZero())
+		Consistently(written.Load).Should(BeZero())
 	})
 })
 
