@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -97,6 +98,9 @@ func (r peerReconciler) Reconcile(context.Context, ctrl.Request) (ctrl.Result, e
 	return ctrl.Result{}, nil
 }
 
+// peers counts the peer's controllers, as their names must be unique in a process.
+var peers atomic.Int64
+
 func peer(options cache.Options) contender {
 	return func(ctx context.Context, config *rest.Config, r *reconciler) error {
 		ctrl.SetLogger(logr.Discard())
@@ -108,8 +112,8 @@ func peer(options cache.Options) contender {
 		if err != nil {
 			return err
 		}
-		for i := range controllers {
-			err := ctrl.NewControllerManagedBy(manager).Named(fmt.Sprintf("webpage-%d", i)).For(&v1.WebPage{}).Owns(&corev1.ConfigMap{}).
+		for range controllers {
+			err := ctrl.NewControllerManagedBy(manager).Named(fmt.Sprint("webpage-", peers.Add(1))).For(&v1.WebPage{}).Owns(&corev1.ConfigMap{}).
 				Complete(peerReconciler{r})
 			if err != nil {
 				return err
