@@ -75,7 +75,8 @@ type Result struct {
 	Decided func()
 	// Requests are the write requests of the run, for the record.
 	Requests []timeline.Request
-	// ReadsAhead is for the record as well.
+	// Nodes and ReadsAhead are for the record as well.
+	Nodes      []timeline.Node
 	ReadsAhead int
 }
 

@@ -140,12 +140,12 @@ func record(run Run, result Result) timeline.Record {
 	case result.Err != nil:
 		var panicked *PanicError
 		if r.Outcome = timeline.Failed; errors.As(result.Err, &panicked) {
-			r.Outcome = timeline.Panicked
+			r.Outcome, r.Stack = timeline.Panicked, string(panicked.Stack)
 		}
 		r.Err = result.Err.Error()
 	case result.Gone:
 		r.Outcome = timeline.Gone
 	}
-	r.ReadsAhead = result.ReadsAhead
+	r.Nodes, r.ReadsAhead = result.Nodes, result.ReadsAhead
 	return r
 }

@@ -56,12 +56,14 @@ type Record struct {
 	Attempt int
 	// Requests are the write requests that the run sent, in order.
 	Requests []Request
+	// Nodes are those of the controller's workflow, in each pass that the run made through it.
+	Nodes []Node
 	// ReadsAhead counts the objects that the run read from the cache as its watch had not brought them yet:
 	// as own writes had been answered.
 	ReadsAhead int
 	Outcome    Outcome
-	// Err is the error's text, empty unless Outcome is Failed or Panicked.
-	Err string
+	// Err is the error's text, empty unless Outcome is Failed or Panicked; Stack is where it Panicked.
+	Err, Stack string
 	// Next is the wait until the next run that is already certain (retry, reschedule or max
 	// interval), 0 if none is.
 	Next time.Duration
@@ -74,6 +76,13 @@ func (r Record) String() string {
 		causes[i] = c.String()
 	}
 	line := fmt.Sprintf("%s %s in %v because %s; %d writes", r.Key, r.Outcome, r.Duration, strings.Join(causes, ", "), len(r.Requests))
+	if len(r.Nodes) > 0 {
+		nodes := make([]string, len(r.Nodes))
+		for i, n := range r.Nodes {
+			nodes[i] = n.String()
+		}
+		line += "; nodes " + strings.Join(nodes, ", ")
+	}
 	if r.Err != "" {
 		line += ": " + r.Err
 	}

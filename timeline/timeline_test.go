@@ -86,3 +86,18 @@ func TestNilRecorderCostsNothing(t *testing.T) {
 		t.Error("a nil recorder returned records")
 	}
 }
+
+func TestARecordShowsTheNodesOfItsWorkflow(t *testing.T) {
+	record := timeline.Record{
+		Key: "default/p", Outcome: timeline.Failed, Err: "broken", Stack: "goroutine 1",
+		Causes: []timeline.Cause{timeline.Retry{Attempt: 1}},
+		Nodes: []timeline.Node{
+			{Pass: "reconcile", Name: "config", State: "Ready"},
+			{Pass: "reconcile", Name: "web", State: "Failed", Reason: "reconcile: broken", Err: "broken"},
+		},
+	}
+	const want = "default/p failed in 0s because retry 1; 0 writes; nodes config Ready, web Failed: reconcile: broken: broken"
+	if got := record.String(); got != want {
+		t.Errorf("it reads %q, want %q", got, want)
+	}
+}
