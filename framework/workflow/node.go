@@ -56,6 +56,9 @@ type Condition[C any] func(ctx context.Context, c C) (Verdict, error)
 // Verdict is the answer of a [Condition]. The zero value is "not met", without a reason.
 type Verdict struct {
 	Met bool
+	// Stalled, of one that is not met, says that it will not be unless somebody does something, as of a Job that has failed:
+	// [Result.Summary] then says so of the whole. Nothing else differs: what changes brings another pass all the same.
+	Stalled bool
 	// Reason is a short text for people, as "2 of 3 replicas are available". It must hold no secrets: results are shown.
 	Reason string
 	// Detail is whatever the author wants to read from the result, with [Detail]. It is not shown.
@@ -71,6 +74,13 @@ func NotMet(reason string, arguments ...any) Verdict {
 		reason = fmt.Sprintf(reason, arguments...)
 	}
 	return Verdict{Reason: reason}
+}
+
+// Stalled is NotMet of what will not be met unless somebody does something.
+func Stalled(reason string, arguments ...any) Verdict {
+	v := NotMet(reason, arguments...)
+	v.Stalled = true
+	return v
 }
 
 // With returns the verdict with a detail.

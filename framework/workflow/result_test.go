@@ -192,6 +192,53 @@ func TestC102SummariesNameTheNode(t *testing.T) {
 	}
 }
 
+func TestC102AConditionCanSayThatItStalls(t *testing.T) {
+	stuck := func(context.Context, *calls) (workflow.Verdict, error) {
+		return workflow.Stalled("failed %d times", 3), nil
+	}
+	with := func(set func(n *workflow.Node[*calls])) []workflow.Node[*calls] {
+		nodes := scripted("a[ready=no] job after<job c[reconcile=error]")
+		set(&nodes[1])
+		return nodes
+	}
+	stalled := workflow.Summary{Stage: workflow.StageStalled, Node: "job", Reason: "JobNotReady", Message: "job is not ready: failed 3 times (and 3 more)"}
+	waits := workflow.Summary{Stage: workflow.StageStalled, Node: "job", Reason: "JobWaiting", Message: "job is waiting: failed 3 times (and 3 more)"}
+	failing := workflow.Summary{Node: "c", Reason: "CFailed", Message: "c is failing: reconcile: c.reconcile: broken (and 1 more)"}
+	for _, c := range []struct {
+		name  string
+		nodes []workflow.Node[*calls]
+		want  workflow.Summary
+	}{
+		{"not ready, before what fails", with(func(n *workflow.Node[*calls]) { n.ReadyPostcondition = stuck }), stalled},
+		{"what it reads from will not come", with(func(n *workflow.Node[*calls]) { n.Activate = stuck }), waits},
+		{"what is not wanted is as it should be", with(func(n *workflow.Node[*calls]) { n.ReconcilePrecondition = stuck }), failing},
+		{"what is met does not stall", with(func(n *workflow.Node[*calls]) {
+			n.ReadyPostcondition = func(context.Context, *calls) (workflow.Verdict, error) {
+				return workflow.Verdict{Met: true, Stalled: true}, nil
+			}
+		}), failing},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := graph(t, c.nodes, 0).Reconcile(t.Context(), &calls{}).Summary(nil); got != c.want {
+				t.Errorf("is\n%+v, want\n%+v", got, c.want)
+			}
+		})
+	}
+	t.Run("not gone", func(t *testing.T) {
+		result := graph(t, with(func(n *workflow.Node[*calls]) { n.DeletePostcondition = stuck }), 0).Cleanup(t.Context(), &calls{})
+		want := workflow.Summary{Stage: workflow.StageStalled, Node: "job", Reason: "JobDeleting", Message: "job is not gone yet: failed 3 times"}
+		if got := result.Summary(nil); got != want {
+			t.Errorf("is\n%+v, want\n%+v", got, want)
+		}
+	})
+	t.Run("its JSON says so", func(t *testing.T) {
+		n, _ := graph(t, with(func(n *workflow.Node[*calls]) { n.ReadyPostcondition = stuck }), 0).Reconcile(t.Context(), &calls{}).Node("job")
+		if text, err := json.Marshal(n); err != nil || !strings.Contains(string(text), `"met":false,"stalled":true,"reason":"failed 3 times"`) {
+			t.Errorf("%s, %v", text, err)
+		}
+	})
+}
+
 func TestReasonsFitInConditions(t *testing.T) {
 	valid := regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`)
 	for _, name := range []string{strings.Repeat("x", 5000), "é", "-", "9", "a/b c", "_a"} {
@@ -214,5 +261,15 @@ func TestAResultCanBeMadeByHand(t *testing.T) {
 	}
 	if !strings.Contains(result.Mermaid(), "n1[") || !strings.Contains(result.DOT(), "n1 [") {
 		t.Error("is not drawn")
+	}
+}
+
+// TestSummary_OfAPassThatWasCutBesideItsNodes: as of a graph without any.
+func TestSummary_OfAPassThatWasCutBesideItsNodes(t *testing.T) {
+	for _, nodes := range [][]workflow.NodeResult{nil, {{Name: "a", State: workflow.Ready}}} {
+		got := (&workflow.Result{Cut: errors.New("too late"), Nodes: nodes}).Summary(nil)
+		if want := (workflow.Summary{Reason: "Cancelled", Message: "the pass was cancelled: too late"}); got != want {
+			t.Errorf("%d nodes: %+v", len(nodes), got)
+		}
 	}
 }

@@ -22,7 +22,7 @@ const (
 // Summary is a result in one sentence, for the conditions of a primary.
 type Summary struct {
 	Stage Stage `json:"stage"`
-	// Node is the one that decided; empty if all is as it should be.
+	// Node is the one that decided; empty if none did.
 	Node string `json:"node,omitempty"`
 	// Reason is the node and its state in one word that Kubernetes takes as the reason of a condition, as "WebServerNotReady".
 	Reason string `json:"reason"`
@@ -30,9 +30,9 @@ type Summary struct {
 	Message string `json:"message"`
 }
 
-// Summary picks what matters most: a node that failed and stalls, one that failed, one that is not ready or not gone,
-// one that was cancelled; of several the one that was given to [New] first. stalls says which failures somebody has to
-// help with; nil for none.
+// Summary picks what matters most: a node that stalls, one that failed, one that is not ready or not gone,
+// one that was cancelled; of several the one that was given to [New] first. A node stalls if a condition says so of what it
+// waits for ([Verdict.Stalled]), or if it failed and stalls says that somebody has to help with its error; nil for none.
 func (r *Result) Summary(stalls func(error) bool) Summary {
 	if r.settled() {
 		return Summary{Stage: StageReady, Reason: r.done(), Message: fmt.Sprintf("%d of %d nodes are as they should be", len(r.Nodes), len(r.Nodes))}
@@ -43,11 +43,14 @@ func (r *Result) Summary(stalls func(error) bool) Summary {
 		n := &r.Nodes[i]
 		if n.State.Settled() {
 			settled++
-		} else if n.State == Failed && stage != StageStalled && stalls != nil && stalls(n.Err) {
+		} else if stage != StageStalled && n.stalls(stalls) {
 			worst, stage = i, StageStalled
 		} else if stage != StageStalled && (worst < 0 || n.weight() > r.Nodes[worst].weight()) {
 			worst = i
 		}
+	}
+	if worst < 0 {
+		return Summary{Stage: stage, Reason: Cancelled.String(), Message: fmt.Sprintf("the pass was cancelled: %v", r.Cut)}
 	}
 	n := &r.Nodes[worst]
 	message := n.Name + " is " + n.State.phrase()
@@ -65,6 +68,25 @@ func (r *Result) done() string {
 		return "Gone"
 	}
 	return "Ready"
+}
+
+// stalls tells whether the node will not get on by itself.
+func (n *NodeResult) stalls(failure func(error) bool) bool {
+	var unmet Step
+	switch n.State {
+	case Failed:
+		return failure != nil && failure(n.Err)
+	case NotReady:
+		unmet = ReadyPostcondition
+	case Deleting:
+		unmet = DeletePostcondition
+	case Waiting:
+		unmet = Activation
+	default:
+		return false
+	}
+	verdict, asked := n.Answer(unmet)
+	return asked && !verdict.Met && verdict.Stalled
 }
 
 // weight orders what a summary names.

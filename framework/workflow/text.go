@@ -60,9 +60,10 @@ func (r *Result) MarshalJSON() ([]byte, error) {
 // MarshalJSON writes states and steps by name, errors as texts and durations as "1.5s".
 func (n NodeResult) MarshalJSON() ([]byte, error) {
 	type answer struct {
-		Step   Step   `json:"step"`
-		Met    bool   `json:"met"`
-		Reason string `json:"reason,omitempty"`
+		Step    Step   `json:"step"`
+		Met     bool   `json:"met"`
+		Stalled bool   `json:"stalled,omitempty"`
+		Reason  string `json:"reason,omitempty"`
 	}
 	shown := struct {
 		Name     string    `json:"name"`
@@ -76,7 +77,7 @@ func (n NodeResult) MarshalJSON() ([]byte, error) {
 		Duration string    `json:"duration,omitempty"`
 	}{Name: n.Name, State: n.State, Removing: n.Removing, Because: n.Because, Reason: n.Reason, Error: text(n.Err), Started: n.Started}
 	for _, a := range n.Answers {
-		shown.Answers = append(shown.Answers, answer{a.Step, a.Met, a.Reason})
+		shown.Answers = append(shown.Answers, answer{a.Step, a.Met, !a.Met && a.Stalled, a.Reason})
 	}
 	if !n.Started.IsZero() {
 		shown.Duration = n.Duration.String()
