@@ -22,14 +22,17 @@ func (w *writer) apply(ctx context.Context, desired Object, options writeOptions
 	if err := w.check(); err != nil {
 		return nil, err
 	}
-	can := canOwn | canLeave
+	can := canOwn | canLeave | canInsist | canMatch
 	if options.mode == ByPatch {
-		can = canOwn // a patch takes every field over
+		can = canOwn | canInsist | canMatch // a patch takes every field over
 	}
 	if err := options.check("apply "+r.describe(key), can); err != nil {
 		return nil, err
 	}
 	options.authorVersion = desired.GetResourceVersion()
+	if options.ifAbsent && (options.unconditional || options.authorVersion != "") {
+		return nil, fmt.Errorf("framework: apply %s: IfAbsent, and Unconditional or a resourceVersion, contradict each other", r.describe(key))
+	}
 	if options.mode == ByPatch {
 		return w.applyByPatch(ctx, r, key, desired, options)
 	}
@@ -46,7 +49,7 @@ func (w *writer) apply(ctx context.Context, desired Object, options writeOptions
 		return nil, err
 	}
 	delete(intent, "status")
-	if shown := w.cluster.shown(r, key); shown != nil && options.matches != nil {
+	if shown := w.cluster.shown(r, key); shown != nil && options.matches != nil && !options.ifAbsent {
 		if matched, err := w.matched(r, shown, desired, options); matched || err != nil {
 			return shown.DeepCopyObject().(Object), err
 		}
@@ -139,7 +142,10 @@ func (w *writer) sendApply(ctx context.Context, r *resource, key trc.Key, intent
 		return nil, err
 	}
 	said := memoKey{r.gvk, key, applier{options.fieldManager, strings.Join(options.subresource, "/"), options.leaveToOthers}}
-	if held != nil && options.authorVersion == "" && !options.dryRun && w.cluster.memo.confirms(said, body, held) {
+	if options.ifAbsent {
+		return w.applyAnew(ctx, r, said, body, intent, options)
+	}
+	if held != nil && options.authorVersion == "" && !options.dryRun && w.cluster.memo.confirms(said, body, intent, held) {
 		return held.DeepCopyObject().(Object), nil
 	}
 	if held == nil && !options.unconditional {
@@ -152,6 +158,17 @@ func (w *writer) sendApply(ctx context.Context, r *resource, key trc.Key, intent
 	} else {
 		stored, err = w.optimistically(ctx, q, intent, held)
 	}
+	if err == nil && !options.dryRun {
+		w.remember(r, said, body, stored)
+	}
+	return stored, err
+}
+
+// applyAnew sends an intent that must not meet an object. The version is none that an object has: the server creates
+// what does not exist without looking at it, and refuses it for everything else.
+func (w *writer) applyAnew(ctx context.Context, r *resource, said memoKey, body []byte, intent map[string]any, options writeOptions) (Object, error) {
+	intent["metadata"].(map[string]any)["resourceVersion"] = "1"
+	stored, err := w.sendIntent(ctx, write{verb: "apply", resource: r, key: said.key, options: options, applies: true}, intent)
 	if err == nil && !options.dryRun {
 		w.remember(r, said, body, stored)
 	}

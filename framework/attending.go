@@ -58,10 +58,12 @@ func (s *addedSources) attendSecondary(ctx context.Context, l *life, a *addition
 		return
 	}
 	defer stop()
+	o.store.told(ctx) // what is told after a run has begun that waited for it brings another
 	for !s.admit(a, o) {
 		if !isFilled(ctx, o.store) {
 			return
 		}
+		o.store.told(ctx)
 	}
 	<-ctx.Done()
 	select {
@@ -167,7 +169,12 @@ func (s *addedSources) attendSource(ctx context.Context, a *addition) {
 	}
 	a.starts = true
 	stop := a.guest.start(ctx, held{s, a})
-	<-ctx.Done()
+	select {
+	case <-a.guest.synced:
+		s.synced(a)
+		<-ctx.Done()
+	case <-ctx.Done():
+	}
 	stop()
 	if !isClosed(a.guest.ended) {
 		s.mu.Lock()

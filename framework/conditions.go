@@ -1,13 +1,14 @@
 package framework
 
 import (
-	"fmt"
+	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
 // The condition types that tools such as kubectl wait and kstatus understand. Ready is always
@@ -48,43 +49,61 @@ func set(conditions *[]metav1.Condition, kind string, status metav1.ConditionSta
 }
 
 // MarkFailure shows an error: one that the API server repeats until somebody changes something
-// (invalid, forbidden, too large) stalls the primary, any other leaves it reconciling.
+// (invalid, forbidden, too large) stalls the primary, and so does one that says so itself, by a method Stalls() bool of it or of
+// what it wraps. Of several that are joined, one is enough. Any other leaves it reconciling.
 func MarkFailure(conditions *[]metav1.Condition, generation int64, failure error) {
-	if apierrors.IsInvalid(failure) || apierrors.IsForbidden(failure) || apierrors.IsRequestEntityTooLargeError(failure) {
+	if stalls(failure) {
 		MarkStalled(conditions, generation, "Refused", failure.Error())
 		return
 	}
 	MarkReconciling(conditions, generation, "Failing", failure.Error())
 }
 
-// MarkRollout shows how far a Deployment is, by the rules of kubectl rollout status. A nil Deployment
-// does not exist yet.
-func MarkRollout(conditions *[]metav1.Condition, generation int64, d *appsv1.Deployment) {
-	if d == nil {
-		MarkReconciling(conditions, generation, "Creating", "the Deployment does not exist yet")
-		return
+// stalls tells whether an error, or one of those that it joins, comes back until somebody changes something.
+func stalls(failure error) bool {
+	if says, self := failure.(interface{ Stalls() bool }); self && says.Stalls() || failure == ErrTooLarge {
+		return true
 	}
-	wanted, s := int32(1), d.Status
-	if d.Spec.Replicas != nil {
-		wanted = *d.Spec.Replicas
-	}
-	observed := s.ObservedGeneration >= d.Generation
-	switch {
-	case observed && progressFailed(s):
-		MarkStalled(conditions, generation, "DeploymentStuck", "the Deployment makes no progress: see its Pods")
-	case observed && s.UpdatedReplicas == wanted && s.Replicas == wanted && s.AvailableReplicas == wanted:
-		MarkReady(conditions, generation, "Available", fmt.Sprintf("%d of %d replicas are available", wanted, wanted))
-	default:
-		MarkReconciling(conditions, generation, "RollingOut", fmt.Sprintf("%d of %d replicas are up to date and available",
-			min(s.UpdatedReplicas, s.AvailableReplicas), wanted))
-	}
-}
-
-func progressFailed(s appsv1.DeploymentStatus) bool {
-	for _, c := range s.Conditions {
-		if c.Type == appsv1.DeploymentProgressing {
-			return c.Status == corev1.ConditionFalse
-		}
+	switch failure := failure.(type) {
+	case apierrors.APIStatus:
+		refusal := failure.(error)
+		return apierrors.IsInvalid(refusal) || apierrors.IsForbidden(refusal) || apierrors.IsRequestEntityTooLargeError(refusal)
+	case interface{ Unwrap() error }:
+		return stalls(failure.Unwrap())
+	case interface{ Unwrap() []error }:
+		return slices.ContainsFunc(failure.Unwrap(), stalls)
 	}
 	return false
+}
+
+// MarkWorkflow shows what a pass came to, with the node that decided as the reason: a node that failed stalls the primary if
+// [MarkFailure] would, one that is not ready or not gone if its condition says so ([workflow.Stalled]). Anything else that is not
+// as it should be leaves it reconciling, and so does a cleanup, even a complete one. A nil result changes nothing.
+func MarkWorkflow(conditions *[]metav1.Condition, generation int64, result *workflow.Result) {
+	if result == nil {
+		return
+	}
+	mark := MarkReconciling
+	summary := result.Summary(stalls)
+	switch {
+	case summary.Stage == workflow.StageStalled:
+		mark = MarkStalled
+	case summary.Stage == workflow.StageReady && result.Pass == workflow.Reconciling:
+		mark = MarkReady
+	}
+	mark(conditions, generation, summary.Reason, summary.Message)
+}
+
+// MarkRollout shows how far a Deployment is, as [Rollout] tells. A nil Deployment does not exist yet.
+func MarkRollout(conditions *[]metav1.Condition, generation int64, d *appsv1.Deployment) {
+	switch rollout := Rollout(d); {
+	case d == nil:
+		MarkReconciling(conditions, generation, "Creating", "the Deployment does not exist yet")
+	case rollout.Met:
+		MarkReady(conditions, generation, "Available", rollout.Reason)
+	case rollout.Stalled:
+		MarkStalled(conditions, generation, "DeploymentStuck", "the Deployment makes no progress: "+rollout.Reason)
+	default:
+		MarkReconciling(conditions, generation, "RollingOut", rollout.Reason)
+	}
 }

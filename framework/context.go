@@ -30,6 +30,8 @@ type Context[P Object] struct {
 	ended      atomic.Bool
 	life       lifetime
 	visit      visit
+	perRun     perRun
+	passes     passes
 
 	logging sync.Once // guards making logger
 	logger  logr.Logger

@@ -33,6 +33,7 @@ type controller[P Object] struct {
 	filters      primaryFilters
 	manner       manner // of what runs write
 	conditions   []int  // where a primary has them, see conditionsIn
+	workflow     managed[P]
 	scope        *scope // the namespaces that are watched where nothing else is said
 
 	resource  *resource
@@ -82,7 +83,8 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	c.manner = manner{
 		cluster: op.cluster, fieldManager: options.FieldManager, mode: options.SecondaryWrites, ownerGVK: gvk,
 	}
-	if c.cleaner != nil {
+	unmanaged := c.manage()
+	if c.cleans() {
 		c.manner.finalizer = options.Finalizer
 	}
 	schedule := scheduler.Options[trc.Key]{
@@ -96,7 +98,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	if err != nil {
 		err = fmt.Errorf("framework: controller %q: %w", c.name, err)
 	}
-	if err := errors.Join(options.validate(c.cleaner != nil), c.describeSecondaries(), c.validateIndexes(), err); err != nil {
+	if err := errors.Join(options.validate(c.cleaner != nil, c.workflow.deletes), unmanaged, c.describeSecondaries(), c.validateIndexes(), err); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -152,6 +154,11 @@ func (c *controller[P]) describeSecondaries() error {
 		taken(g.name)
 		c.guests = append(c.guests, g)
 	}
+	for _, d := range c.workflow.dormant {
+		if d.name != "" {
+			taken(d.name)
+		}
+	}
 	return errors.Join(errs...)
 }
 
@@ -206,7 +213,7 @@ func (c *controller[P]) records() []timeline.Record { return c.recorder.Records(
 func (c *controller[P]) queued() int                { return c.scheduler.Len() }
 
 func (c *controller[P]) finalizerName() (string, string) {
-	if c.cleaner == nil {
+	if !c.cleans() {
 		return "", ""
 	}
 	return c.gvk.GroupKind().String(), c.options.Finalizer
@@ -377,7 +384,7 @@ func (c *controller[P]) ledgerWriter(key trc.Key) trc.Writer {
 
 // needsFinalizer tells whether the controller's finalizer is still to be put on the primary.
 func (c *controller[P]) needsFinalizer(primary trc.Object) bool {
-	return c.cleaner != nil && primary.GetDeletionTimestamp() == nil && !c.hasFinalizer(primary)
+	return c.cleans() && primary.GetDeletionTimestamp() == nil && !c.hasFinalizer(primary)
 }
 
 func (c *controller[P]) hasFinalizer(primary trc.Object) bool {

@@ -186,7 +186,7 @@ func (c *controller[P]) primaryGone(t trc.Transition) {
 		if c.departures.due(key) == nil {
 			c.unresolved.Delete(key)
 			c.scheduler.Forget(key)
-			c.added.letGo(key)
+			c.letGo(key)
 			c.gate.forget(key)
 			c.histories.Forget(recordKey(key))
 		}
@@ -209,7 +209,7 @@ func (c *controller[P]) leaveToLeader() {
 	}
 	for key, next := range c.departures.expire(time.Now().Add(-3 * c.operator.options.LeaderElection.LeaseDuration)) {
 		c.scheduler.Forget(key)
-		c.added.letGo(key)
+		c.letGo(key)
 		if next != nil {
 			c.scheduler.Offer(key, *next)
 		}
@@ -226,7 +226,7 @@ func (c *controller[P]) waits(key trc.Key, event scheduler.Event) bool {
 	if givenUp != nil {
 		c.unresolved.Delete(key)
 		c.scheduler.Forget(key)
-		c.added.letGo(key)
+		c.letGo(key)
 	}
 	return waits
 }
@@ -256,7 +256,7 @@ func (c *controller[P]) departInVain(rc *Context[P], failure error) {
 func (c *controller[P]) settle(rc *Context[P]) {
 	c.unresolved.Delete(rc.key)
 	next, more := c.departures.settle(rc.key, rc.write.owner.GetUID())
-	c.added.letGo(rc.key) // what has the name now has had no run yet
+	c.letGo(rc.key) // what has the name now has had no run yet
 	if more {
 		c.scheduler.Offer(rc.key, next)
 	}

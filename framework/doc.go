@@ -28,7 +28,7 @@
 // being deleted and carries the controller's finalizer, Cleanup runs and the finalizer is taken off.
 // Otherwise a missing finalizer is put on, and Reconcile runs in the same run with the object the
 // server returned. What its [UpdateControl] asks for is written; an error leads to a retry with
-// back-off. A reconciler that is no [Cleaner] has no finalizer.
+// back-off. A reconciler that is no [Cleaner] has no finalizer, unless its [Workflow] has something to delete.
 //
 // # Looking up
 //
@@ -43,6 +43,12 @@
 // does: it has no runs, keeps its finalizers, and is told of as a Kubernetes event and as [ConditionStalled].
 // [Operator.SetNamespaces] and [Operator.SetControllerNamespaces] change what is watched. Further secondaries and sources are
 // added by runs, with [Context.AddSecondary] and [Context.AddSource], and go when no primary holds them any more.
+//
+// # Workflows
+//
+// What primaries need may be declared as a [Workflow]: nodes that depend on each other, with conditions. A pass goes through it before
+// each Reconcile, and in deletion, the other way, before each Cleanup; the controller's finalizer stays on until everything is gone. See package
+// workflow for the rules, [Context.WorkflowResult] for what came of a pass, and [MarkWorkflow] to show it in conditions.
 //
 // # Several instances
 //

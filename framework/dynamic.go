@@ -22,7 +22,7 @@ type notSynced struct{ error }
 
 func (n *notSynced) Unwrap() error { return n.error }
 
-func onlyNotSynced(err error) bool { return isOnly[*notSynced](err) }
+func onlyNotSynced(err error) bool { return isOnly(err, is[*notSynced]) }
 
 // AddSecondary has the controller read further secondaries, as if they were among [ControllerOptions.Secondaries]: their
 // changes make their primaries due, and runs of all primaries may read them. It returns at once. Until they are
@@ -52,6 +52,9 @@ func (c *Context[P]) AddSource(source eventsource.Source) error {
 func (c *Context[P]) RemoveSource(name string) error {
 	if c.ended.Load() {
 		return ErrRunEnded
+	}
+	if c.controller.workflow.dormantNamed(name) != nil {
+		return fmt.Errorf("framework: controller %q: remove source %q: it is one of ControllerOptions.Workflow, which removes it itself", c.controller.name, name)
 	}
 	return c.controller.added.drop(name, c)
 }
@@ -95,11 +98,14 @@ func (op *Operator) controllerNamed(name string) (runner, error) {
 }
 
 func (c *controller[P]) addSecondary(secondary SecondarySource, by visitor) error {
-	if by != nil && c.added.holdsAlready(secondary, by) {
+	if by != nil && !c.workflow.has(secondary) && c.added.holdsAlready(secondary, by) {
 		return nil
 	}
 	d, err := c.describeSecondary("AddSecondary: the secondary", secondary)
 	if err != nil {
+		return err
+	}
+	if err := c.workflow.reserves(c.name, &addition{name: d.name, secondary: d}, by); err != nil {
 		return err
 	}
 	if err := checkIndexes(d.indexes, map[any]bool{}); err != nil {
@@ -123,7 +129,11 @@ func (c *controller[P]) addSource(source eventsource.Source, by visitor) error {
 	if err != nil {
 		return fmt.Errorf("framework: controller %q: AddSource %T: %w", c.name, source, err)
 	}
-	_, err = c.added.add(&addition{name: g.name, guest: g}, by)
+	given := &addition{name: g.name, guest: g}
+	if err := c.workflow.reserves(c.name, given, by); err != nil {
+		return err
+	}
+	_, err = c.added.add(given, by)
 	return err
 }
 

@@ -136,6 +136,13 @@ func namedHolders[V any, P Object](c *Context[P], names []string) ([]holder[V], 
 	}
 	var none V
 	all := holdersOf[V](c)
+	err := c.controller.inactive(func(d *dormant) bool {
+		_, holds := d.source.(holder[V])
+		return holds && (len(all) == 0 && len(names) == 0 || slices.Contains(names, d.name) && !slices.Contains(namesOf(all), d.name))
+	})
+	if err != nil {
+		return nil, err
+	}
 	if len(all) == 0 {
 		return nil, fmt.Errorf("framework: no source of controller %q holds values of type %T", c.controller.name, none)
 	}

@@ -124,7 +124,11 @@ func (c *controller[P]) validateIndexes() error {
 		return fmt.Errorf("framework: controller %q: %s%w", c.name, of, err)
 	}
 	errs := []error{fail("", checkIndexes(c.indexes, known))}
-	for _, d := range slices.Concat(c.secondaries, c.added.secondaries()) { // those that may be late, too
+	all := slices.Concat(c.secondaries, c.added.secondaries()) // those that may be late, too
+	for _, d := range c.workflow.dormant {
+		all = append(all, d.description)
+	}
+	for _, d := range all {
 		errs = append(errs, fail(fmt.Sprintf("secondary %q: ", d.name), checkIndexes(d.indexes, known)))
 	}
 	return errors.Join(errs...)
@@ -192,5 +196,5 @@ func (c *Context[P]) index(of any) (openIndex, error) {
 			find: func(value string) ([]trc.Object, error) { return source.ByIndex(d.name, value) },
 		}, nil
 	}
-	return openIndex{}, nil
+	return openIndex{}, c.controller.inactive(func(d *dormant) bool { return slices.ContainsFunc(d.description.indexes, is) })
 }

@@ -148,6 +148,24 @@ func difference(from, to map[string]any) map[string]any {
 	return patch
 }
 
+// Difference returns the JSON merge patch (RFC 7386) that makes of before what after is, for [MergePatch], or nil if they are alike.
+// Lists are replaced as a whole, and all numbers stay exactly what they are. The objects are not changed.
+func Difference(before, after Object) ([]byte, error) {
+	from, err := contentOf(before)
+	if err != nil {
+		return nil, err
+	}
+	to, err := contentOf(after)
+	if err != nil {
+		return nil, err
+	}
+	patch := difference(from, to)
+	if patch == nil {
+		return nil, nil
+	}
+	return json.Marshal(patch)
+}
+
 // additions is the merge patch that brings intent into current without removing anything.
 func additions(current Object, intent map[string]any) (map[string]any, error) {
 	content, err := contentOf(current)

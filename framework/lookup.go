@@ -193,6 +193,9 @@ func isNewer(o, than trc.Object) bool {
 func checkSources[S Object](c Lookup, names []string) error {
 	var none S
 	known := sourcesOf[S](c)
+	if err := checkActive[S](c, known, names); err != nil {
+		return err
+	}
 	if len(known) == 0 {
 		return fmt.Errorf("framework: no source of the controller has secondaries of type %T", none)
 	}
@@ -203,6 +206,19 @@ func checkSources[S Object](c Lookup, names []string) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkActive says that what is asked for is there only while a node of the workflow is active.
+func checkActive[S Object](c Lookup, known, names []string) error {
+	for _, d := range c.dormantSecondaries() {
+		if _, is := d.source.(*Secondary[S]); !is || slices.Contains(known, d.name) {
+			continue
+		}
+		if len(known) == 0 && len(names) == 0 || slices.Contains(names, d.name) {
+			return fmt.Errorf("framework: source %q: %w", d.name, ErrInactive)
+		}
+	}
+	return nil
 }
 
 func quoted(names []string) string { return fmt.Sprintf("%q", names) }

@@ -45,8 +45,8 @@ type memory struct {
 	live   Object // at which it was confirmed last; the cache's own as long as that shows it, and never changed
 }
 
-// confirms reports whether the intent is known to change nothing about live, which is not changed any more.
-func (m *memo) confirms(said memoKey, intent []byte, live Object) bool {
+// confirms reports whether the intent, given in both its forms, is known to change nothing about live, which is not changed any more.
+func (m *memo) confirms(said memoKey, intent []byte, decoded map[string]any, live Object) bool {
 	known, ok := m.recall(said)
 	if !ok || known.live.GetUID() != live.GetUID() || known.intent != digestOf(intent) {
 		return false
@@ -54,8 +54,8 @@ func (m *memo) confirms(said memoKey, intent []byte, live Object) bool {
 	if known.live.GetResourceVersion() == live.GetResourceVersion() {
 		return true
 	}
-	withStatus := said.by.subresource != ""
-	if !reflect.DeepEqual(bare(known.live, withStatus), bare(live, withStatus)) {
+	could := reachOf(decoded, said.by)
+	if !reflect.DeepEqual(could.bare(known.live), could.bare(live)) {
 		return false
 	}
 	m.renew(said, known, live)
@@ -143,30 +143,61 @@ func digestOf(content []byte) digest {
 	return digest(sum[:16])
 }
 
-// bare returns a shallow copy of what an apply could change: no version, no managedFields, and the status only if that
-// is what is applied.
-func bare(o Object, withStatus bool) any {
+// reach is what of an object an apply of an intent could change: the status only if that is what is applied, and never the version,
+// managedFields and the generation, which follows from the rest, and grows with annotations, too, in some kinds. Of labels and annotations it is those that the intent names: each is a field of its own, in every kind, so that what
+// others do with theirs makes no difference. Nothing else is left out, as other maps and lists may be one field as a whole.
+type reach struct {
+	status              bool
+	labels, annotations map[string]any
+}
+
+func reachOf(intent map[string]any, by applier) reach {
+	metadata, _ := intent["metadata"].(map[string]any)
+	labels, _ := metadata["labels"].(map[string]any)
+	annotations, _ := metadata["annotations"].(map[string]any)
+	return reach{by.subresource != "", labels, annotations}
+}
+
+// bare returns a shallow copy of that.
+func (r reach) bare(o Object) any {
+	labels, annotations := entriesOf(o.GetLabels(), r.labels), entriesOf(o.GetAnnotations(), r.annotations)
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		content := maps.Clone(u.Object)
 		if metadata, ok := content["metadata"].(map[string]any); ok {
 			metadata = maps.Clone(metadata)
 			delete(metadata, "resourceVersion")
 			delete(metadata, "managedFields")
+			delete(metadata, "generation")
+			metadata["labels"], metadata["annotations"] = labels, annotations
 			content["metadata"] = metadata
 		}
-		if !withStatus {
+		if !r.status {
 			delete(content, "status")
 		}
 		return content
 	}
 	shallow := reflect.New(reflect.TypeOf(o).Elem())
 	shallow.Elem().Set(reflect.ValueOf(o).Elem())
-	if status := shallow.Elem().FieldByName("Status"); status.IsValid() && !withStatus {
+	if status := shallow.Elem().FieldByName("Status"); status.IsValid() && !r.status {
 		status.SetZero()
 	}
 	stripped := shallow.Interface().(Object)
 	stripped.SetResourceVersion("")
 	stripped.SetManagedFields(nil)
+	stripped.SetGeneration(0)
+	stripped.SetLabels(labels)
+	stripped.SetAnnotations(annotations)
 	stripped.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	return stripped
+}
+
+// entriesOf are those that are named.
+func entriesOf(entries map[string]string, named map[string]any) map[string]string {
+	found := map[string]string{}
+	for key := range named {
+		if value, any := entries[key]; any {
+			found[key] = value
+		}
+	}
+	return found
 }

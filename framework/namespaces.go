@@ -219,7 +219,7 @@ func (c *controller[P]) leaveNamespaces(removed []string, leaving []trc.Object) 
 				continue
 			}
 			c.unresolved.Delete(key)
-			c.added.letGo(key)
+			c.letGo(key)
 			c.histories.Forget(recordKey(key))
 		}
 		if c.store.key.follows == nil && len(removed) > 0 {

@@ -25,7 +25,7 @@ type CacheState struct {
 	Err error
 }
 
-// Occupancy is what an operator holds in memory. At rest, all but Objects, Confirmed, Keys, Histories and Added are 0, and
+// Occupancy is what an operator holds in memory. At rest, all but Objects, Confirmed, Keys, Histories, WorkflowResults and Added are 0, and
 // once all objects are gone these are, too.
 type Occupancy struct {
 	// Caches are in a stable order.
@@ -40,6 +40,8 @@ type Occupancy struct {
 	Keys int
 	// Histories are the primaries that [Operator.History] knows runs of.
 	Histories int
+	// WorkflowResults are the primaries that [Operator.WorkflowResult] knows a pass of.
+	WorkflowResults int
 	// Unresolved are the writes of unknown fate that the next run of their primary begins with.
 	Unresolved int
 	// Added are the sources that were added beside those of the options, with those that are being removed.
@@ -76,6 +78,7 @@ func (c *controller[P]) occupies(o *Occupancy) {
 	o.Histories += c.histories.Len()
 	o.Departures += c.departures.len()
 	o.Added += c.added.len()
+	c.workflow.newest.Range(func(any, any) bool { o.WorkflowResults++; return true })
 	c.unresolved.Range(func(_, left any) bool { o.Unresolved += len(left.(leftover).writes); return true })
 }
 

@@ -126,6 +126,7 @@ type runner interface {
 	overdue() []string
 	records() []timeline.Record
 	history(primary types.NamespacedName) []timeline.Record
+	managing
 	queued() int
 	occupies(o *Occupancy)
 	cachesHealth() []SourceHealth

@@ -37,6 +37,9 @@ type ControllerOptions[P Object] struct {
 	// be those of Secondaries.
 	Sources []eventsource.Source
 
+	// Workflow is what primaries need, and in which order. Default: none.
+	Workflow Workflow[P]
+
 	// Namespaces to watch. Default: those of the operator. For all, give [AllNamespaces].
 	// [Operator.SetControllerNamespaces] changes them; so no other controller shares the caches.
 	Namespaces []string
@@ -75,7 +78,7 @@ type ControllerOptions[P Object] struct {
 	// matches the selectors, and never for one that goes while the operator is down, nor in another instance than
 	// the leader of that time unless it follows soon: only a finalizer does not miss that.
 	AllEvents bool
-	// Finalizer is put on primaries if the reconciler is a [Cleaner]. Default:
+	// Finalizer is put on primaries if the reconciler is a [Cleaner], or the [Workflow] has something to delete. Default:
 	// GROUP/NAME-finalizer with the primary's group and the controller's name.
 	Finalizer string
 	// FieldManager owns the fields the controller writes. Default: the controller's name. Too long
@@ -105,8 +108,8 @@ type ControllerOptions[P Object] struct {
 }
 
 // validate reports everything that can be said without the API server. cleans says that the reconciler is
-// a Cleaner.
-func (o *ControllerOptions[P]) validate(cleans bool) error {
+// a Cleaner, deletes that a cleanup of the workflow has something to do.
+func (o *ControllerOptions[P]) validate(cleans, deletes bool) error {
 	var errs []error
 	bad := func(field string, value any, why string) {
 		errs = append(errs, fmt.Errorf("framework: controller %q: %s %q: %s", o.Name, field, fmt.Sprint(value), why))
@@ -114,7 +117,7 @@ func (o *ControllerOptions[P]) validate(cleans bool) error {
 	if problems := validation.IsDNS1123Label(o.Name); len(problems) > 0 {
 		bad("Name", o.Name, strings.Join(problems, "; "))
 	}
-	o.validateEvents(cleans, bad)
+	o.validateEvents(cleans, deletes, bad)
 	if len(o.FieldManager) > 128 {
 		bad("FieldManager", o.FieldManager, "must not be longer than 128 bytes")
 	}
@@ -147,7 +150,7 @@ func (o *ControllerOptions[P]) validate(cleans bool) error {
 }
 
 // validateEvents reports what is wrong with what triggers, and with the finalizer.
-func (o *ControllerOptions[P]) validateEvents(cleans bool, bad func(field string, value any, why string)) {
+func (o *ControllerOptions[P]) validateEvents(cleans, deletes bool, bad func(field string, value any, why string)) {
 	switch problems := validation.IsQualifiedName(o.Finalizer); {
 	case o.AllEvents && o.Finalizer != "":
 		bad("Finalizer", o.Finalizer, "must be empty with AllEvents, which puts no finalizer on")
@@ -159,6 +162,9 @@ func (o *ControllerOptions[P]) validateEvents(cleans bool, bad func(field string
 	}
 	if o.AllEvents && cleans {
 		bad("AllEvents", o.AllEvents, "the reconciler is a Cleaner, which waits for deletions by a finalizer; it can be one or the other")
+	}
+	if o.AllEvents && deletes && !o.Workflow.Explicit {
+		bad("AllEvents", o.AllEvents, "the workflow has nodes to delete, which takes a finalizer; leave them to garbage collection, or set Workflow.Explicit and call CleanupWorkflow")
 	}
 	if o.AllGenerations && o.GenerationFilter != nil {
 		bad("AllGenerations", o.AllGenerations, "must not be set together with GenerationFilter")

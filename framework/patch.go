@@ -159,11 +159,14 @@ func (w *writer) applyByPatch(ctx context.Context, r *resource, key trc.Key, des
 	if err != nil {
 		return nil, err
 	}
-	current, err := w.currentFor(ctx, r, key, desired, options)
-	if err != nil {
-		return nil, err
+	var current Object
+	if !options.ifAbsent {
+		if current, err = w.currentFor(ctx, r, key, desired, options); err != nil {
+			return nil, err
+		}
 	}
 	if current == nil {
+		options.ifAbsent, options.matches = false, nil // a create only makes what is not there
 		created, err := w.create(ctx, desired, options)
 		if apierrors.IsAlreadyExists(err) {
 			err = &conflict{error: err, live: w.cluster.shown(r, key)} // the cache did not show it yet, but does now

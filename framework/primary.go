@@ -145,7 +145,7 @@ func (c *controller[P]) carryOutByPatch(ctx context.Context, rc *Context[P], rea
 // patchOf is the merge patch from the primary as it was read to what the author returned.
 func (c *controller[P]) patchOf(read trc.Object, returned Object, control UpdateControl[P]) (map[string]any, error) {
 	isCopy, finalizer := returned.GetUID() != "", ""
-	if control.resource && c.cleaner != nil {
+	if control.resource && c.cleans() {
 		finalizer = finalizerOn(read, c.options.Finalizer)
 	}
 	if isCopy && !control.resource {

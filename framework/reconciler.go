@@ -27,7 +27,7 @@ type Reconciler[P Object] interface {
 
 // Cleaner is implemented by a [Reconciler] that must do something before its primary goes. The
 // framework then puts a finalizer on every primary before the first Reconcile, and takes it off
-// after Cleanup.
+// after Cleanup. What a [Workflow] deletes needs no Cleaner.
 //
 // Secondaries with an owner reference to the primary need no Cleaner: the garbage collector of
 // Kubernetes deletes them.
@@ -40,8 +40,8 @@ type Cleaner[P Object] interface {
 // ErrorStatusHandler is implemented by a [Reconciler] that shows failures in the primary's status.
 type ErrorStatusHandler[P Object] interface {
 	// ErrorStatus is called after every Reconcile that returned an error or panicked, or of whose [UpdateControl]
-	// something could not be written, also the last one that the retry policy grants; [Context.Retry] tells which
-	// attempt it was. A conflict of the framework's own writes is no failure, nor is the end of a run that lost the
+	// something could not be written, and in its place if a pass through the [Workflow] failed; also the last time that
+	// the retry policy grants: [Context.Retry] tells which attempt it was. A conflict of the framework's own writes is no failure, nor is the end of a run that lost the
 	// lease or its namespace. primary is the copy that Reconcile was given, with what it changed.
 	ErrorStatus(ctx context.Context, primary P, c *Context[P], failure error) ErrorStatusControl[P]
 }

@@ -208,6 +208,9 @@ func (c *Context[P]) writerOf(secondary SecondarySource) *writer {
 }
 
 func (c *controller[P]) unknownSecondary(secondary SecondarySource) error {
+	if err := c.inactive(func(d *dormant) bool { return d.given != nil && d.description.source == secondary }); err != nil {
+		return err
+	}
 	return fmt.Errorf("framework: controller %q does not read this %T: it is not among ControllerOptions.Secondaries, and was not added, or was removed", c.name, secondary)
 }
 

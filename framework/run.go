@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -45,6 +46,7 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 	defer func() {
 		rc.ended.Store(true)
 		result.Requests, result.ReadsAhead = rc.write.end(), int(rc.write.readsAhead.Load())
+		result.Nodes = rc.passes.notes()
 		c.leave(key, rc.write)
 		c.added.leave(rc)
 		if gone && returns && !awaits {
@@ -182,7 +184,7 @@ func (c *controller[P]) lifecycle(ctx context.Context, rc *Context[P], shared tr
 	}
 	rc.write.owner = shared
 	if shared.GetDeletionTimestamp() != nil && !c.options.AllEvents {
-		if c.cleaner == nil || !c.hasFinalizer(shared) {
+		if !c.cleans() || !c.hasFinalizer(shared) {
 			return scheduler.Result{}, nil
 		}
 		rc.primary = copyOf[P](shared)
@@ -205,15 +207,21 @@ func (c *controller[P]) lifecycle(ctx context.Context, rc *Context[P], shared tr
 }
 
 func (c *controller[P]) cleanup(ctx context.Context, rc *Context[P]) (scheduler.Result, error) {
-	control, err := c.callCleanup(ctx, rc)
-	if err != nil {
+	if err := c.cleanupWorkflow(ctx, rc); err != nil {
 		return scheduler.Result{}, err
 	}
-	if err := control.validate(); err != nil {
+	control, err := DeleteControl{}, error(nil)
+	if c.cleaner != nil {
+		control, err = c.callCleanup(ctx, rc)
+	}
+	if err := cmp.Or(err, control.validate(), rc.cutShort(ctx)); err != nil {
 		return scheduler.Result{}, err
 	}
 	if control.keep {
-		return scheduler.Result{RescheduleAfter: control.rescheduleIn}, nil
+		return scheduler.Result{RescheduleAfter: control.rescheduleIn, Superseded: c.hasMet(rc)}, nil
+	}
+	if remains, err := c.notGone(rc); remains {
+		return scheduler.Result{}, err
 	}
 	return scheduler.Result{}, c.removeFinalizer(ctx, rc.write, rc.write.owner)
 }
@@ -221,17 +229,17 @@ func (c *controller[P]) cleanup(ctx context.Context, rc *Context[P]) (scheduler.
 // reconcileAuthor calls the author and carries out the result. read is the primary as the author got
 // it, against which changes are computed.
 func (c *controller[P]) reconcileAuthor(ctx context.Context, rc *Context[P], read trc.Object) (scheduler.Result, error) {
-	control, err := c.callReconcile(ctx, rc)
-	if err == nil {
-		err = control.validate()
+	if err := c.reconcileWorkflow(ctx, rc); err != nil {
+		return c.failed(ctx, rc, read, err)
 	}
-	if err != nil {
+	control, err := c.callReconcile(ctx, rc)
+	if err := cmp.Or(err, control.validate(), rc.cutShort(ctx)); err != nil {
 		return c.failed(ctx, rc, read, err)
 	}
 	if err := c.carryOut(ctx, rc, read, control); err != nil {
 		return c.failed(ctx, rc, read, err)
 	}
-	return scheduler.Result{RescheduleAfter: control.rescheduleIn, RescheduleNow: control.reschedule}, nil
+	return scheduler.Result{RescheduleAfter: control.rescheduleIn, RescheduleNow: control.reschedule, Superseded: c.hasMet(rc)}, nil
 }
 
 // caught turns a panic of the author's into an error here already: an ErrorStatusHandler waits for it,
@@ -244,12 +252,14 @@ func caught(err *error) {
 
 func (c *controller[P]) callReconcile(ctx context.Context, rc *Context[P]) (control UpdateControl[P], err error) {
 	defer caught(&err)
-	return c.reconciler.Reconcile(ctx, rc.primary, rc)
+	control, err = c.reconciler.Reconcile(ctx, rc.primary, rc)
+	return control, passError(err)
 }
 
 func (c *controller[P]) callCleanup(ctx context.Context, rc *Context[P]) (control DeleteControl, err error) {
 	defer caught(&err)
-	return c.cleaner.Cleanup(ctx, rc.primary, rc)
+	control, err = c.cleaner.Cleanup(ctx, rc.primary, rc)
+	return control, passError(err)
 }
 
 func (c *controller[P]) callErrorStatus(ctx context.Context, rc *Context[P], failure error) (control ErrorStatusControl[P], err error) {

@@ -102,6 +102,8 @@ type Lookup interface {
 	references(secondary SecondarySource) (keys []trc.Key, known bool)
 	// registered are the secondaries of the controller, index one of its indexes, by its address.
 	registered() []secondaryDescription
+	// dormantSecondaries are those of nodes that may be inactive; registered has them only while one is active.
+	dormantSecondaries() []secondaryDescription
 	index(of any) (openIndex, error)
 	// fetch reads the objects of a secondary whole.
 	fetch(secondary SecondarySource) trc.Fetch

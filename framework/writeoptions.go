@@ -49,6 +49,7 @@ type writeOptions struct {
 	unfiltered    bool
 	unconditional bool
 	ifUnchanged   bool
+	ifAbsent      bool
 	dryRun        bool
 	matches       func(live, desired Object) bool
 	propagation   *metav1.DeletionPropagation
@@ -100,6 +101,10 @@ func Unconditional() WriteOption { return func(o *writeOptions) { o.unconditiona
 // one that apierrors.IsConflict recognises.
 func IfUnchanged() WriteOption { return func(o *writeOptions) { o.ifUnchanged = true } }
 
+// IfAbsent makes an [Apply] create the object, or fail where there is one of that name, whoever's it is, with an error that
+// apierrors.IsConflict or IsAlreadyExists recognises: reads show that one then, unless no cache covers it. Nothing of it is changed.
+func IfAbsent() WriteOption { return func(o *writeOptions) { o.ifAbsent = true } }
+
 // DryRun makes the server check and answer the write without storing it. Reads do not show it.
 func DryRun() WriteOption { return func(o *writeOptions) { o.dryRun = true } }
 
@@ -138,6 +143,8 @@ const (
 	canAddress
 	canLeave
 	canHold
+	canInsist
+	canMatch
 )
 
 // check refuses options that ask for what the way of writing cannot do: left out in silence, it would do
@@ -153,6 +160,10 @@ func (o *writeOptions) check(doing string, can ability) error {
 		{"Subresource", len(o.subresource) > 0, canAddress},
 		{"LeaveToOthers", o.leaveToOthers, canLeave},
 		{"IfUnchanged", o.ifUnchanged, canHold},
+		{"Propagation", o.propagation != nil, canHold},
+		{"GracePeriodSeconds", o.gracePeriod != nil, canHold},
+		{"MatchedBy", o.matches != nil, canMatch},
+		{"IfAbsent", o.ifAbsent, canInsist},
 	} {
 		if asked.given && can&asked.needs == 0 {
 			return fmt.Errorf("framework: %s: the option %s does not apply", doing, asked.option)
