@@ -2,6 +2,7 @@ package framework_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -50,22 +51,34 @@ func TestConditionsAreWhatKstatusUnderstands(t *testing.T) {
 func TestMarkFailureStallsOnWhatWillBeRefusedAgain(t *testing.T) {
 	kind := schema.GroupKind{Kind: "ConfigMap"}
 	resource := schema.GroupResource{Resource: "configmaps"}
-	for want, failure := range map[string]error{
-		"Stalled True Refused":     apierrors.NewInvalid(kind, "a", nil),
-		"Reconciling True Failing": errors.New("connection refused"),
+	later, forbidden := apierrors.NewTooManyRequests("later", 1), apierrors.NewForbidden(resource, "a", errors.New("no"))
+	for _, c := range []struct {
+		failure error
+		want    string
+	}{
+		{apierrors.NewInvalid(kind, "a", nil), "Stalled True Refused"},
+		{forbidden, "Stalled True Refused"},
+		{fmt.Errorf("%w: %w", framework.ErrTooLarge, errors.New("etcdserver: request is too large")), "Stalled True Refused"},
+		{errors.New("connection refused"), "Reconciling True Failing"},
+		{later, "Reconciling True Failing"},
+		{errors.Join(forbidden, later), "Stalled True Refused"},
+		{fmt.Errorf("several: %w", errors.Join(later, forbidden)), "Stalled True Refused"},
+		{errors.Join(saysStalled(false), saysStalled(true)), "Stalled True Refused"},
+		{errors.Join(saysStalled(false), later), "Reconciling True Failing"},
 	} {
 		var conditions []metav1.Condition
-		framework.MarkFailure(&conditions, 1, failure)
-		if got := describe(conditions); !slices.Contains(got, want) {
-			t.Errorf("%v: conditions are %v, want %q among them", failure, got, want)
+		framework.MarkFailure(&conditions, 1, c.failure)
+		if got := describe(conditions); !slices.Contains(got, c.want) {
+			t.Errorf("%v: conditions are %v, want %q among them", c.failure, got, c.want)
 		}
 	}
-	var conditions []metav1.Condition
-	framework.MarkFailure(&conditions, 1, apierrors.NewForbidden(resource, "a", errors.New("no")))
-	if got := describe(conditions); !slices.Contains(got, "Stalled True Refused") {
-		t.Errorf("forbidden: conditions are %v", got)
-	}
 }
+
+// saysStalled is an error that says whether it stalls.
+type saysStalled bool
+
+func (s saysStalled) Error() string { return fmt.Sprint("it stalls: ", bool(s)) }
+func (s saysStalled) Stalls() bool  { return bool(s) }
 
 func TestMarkRolloutFollowsTheDeployment(t *testing.T) {
 	three := int32(3)

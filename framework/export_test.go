@@ -2,6 +2,7 @@ package framework
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"hash/maphash"
 	"reflect"
@@ -61,10 +62,23 @@ func LeftOfConfirmed(known, newer Object, gone func(drop func())) int {
 	var m memo
 	gvk := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 	said := memoKey{gvk: gvk, key: trc.KeyOf(known)}
-	m.remember(said, nil, known)
+	m.remember(said, []byte("{}"), known)
 	gone(func() { m.drop(gvk, said.key) })
-	m.confirms(said, nil, newer)
+	m.confirms(said, []byte("{}"), nil, newer)
 	return m.len()
+}
+
+// Confirms tells whether an apply of an intent is known to change nothing about an object, after the server confirmed it of a former
+// state of that.
+func Confirms(intent map[string]any, confirmed, now Object) bool {
+	body, err := json.Marshal(intent)
+	if err != nil {
+		panic(err)
+	}
+	var m memo
+	said := memoKey{gvk: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, key: trc.KeyOf(confirmed)}
+	m.remember(said, body, confirmed)
+	return m.confirms(said, body, intent, now)
 }
 
 // Directly is the serializer for JSON of one typed kind.

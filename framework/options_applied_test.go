@@ -89,10 +89,16 @@ func TestOptionsThatDoNotApplyAreRefused(t *testing.T) {
 				return err
 			}
 			for name, write := range map[string]func() error{
-				"Apply: Subresource":   func() error { return apply(desired, framework.Subresource("status")) },
-				"Apply: IfUnchanged":   func() error { return apply(desired, framework.IfUnchanged()) },
-				"Apply: Unconditional": func() error { return apply(versioned, framework.Unconditional()) },
-				"Apply: LeaveToOthers": func() error { return apply(desired, framework.LeaveToOthers(), framework.By(framework.ByPatch)) },
+				"Apply: Subresource":                    func() error { return apply(desired, framework.Subresource("status")) },
+				"Apply: IfUnchanged":                    func() error { return apply(desired, framework.IfUnchanged()) },
+				"Apply: Unconditional":                  func() error { return apply(versioned, framework.Unconditional()) },
+				"Apply: LeaveToOthers":                  func() error { return apply(desired, framework.LeaveToOthers(), framework.By(framework.ByPatch)) },
+				"IfAbsent: IfAbsent, and Unconditional": func() error { return apply(desired, framework.IfAbsent(), framework.Unconditional()) },
+				"with a version: IfAbsent":              func() error { return apply(versioned, framework.IfAbsent()) },
+				"Create: IfAbsent": func() error {
+					_, err := framework.Create(ctx, c, desired, framework.IfAbsent())
+					return err
+				},
 				"ApplyStatus: OwnedByPrimary": func() error {
 					_, err := framework.ApplyStatus(ctx, c, status, framework.OwnedByPrimary())
 					return err
