@@ -1,0 +1,311 @@
+package dependent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/workflow"
+)
+
+// SetKey is the label by which the objects of a [Bulk] are told from others of the primary.
+const SetKey = "evenkeel.dev/set"
+
+// Bulk is a set of objects of type S that each primary of type P needs, as many as it says: what is missing is created, what differs is
+// changed, and what is not desired any more is deleted. Only Desired is required. All other fields mean what they mean for [Kubernetes], for each object.
+type Bulk[P, S framework.Object] struct {
+	// Name of the node. Default: the kind in lower case.
+	Name string
+	// DependsOn names the nodes that must be ready before this one, and are deleted after it.
+	DependsOn []string
+
+	// Desired returns the objects as they should be, in any order; none is all right. One that was read, by List for instance, may be among
+	// them to keep it as it is. Required, unless the set is ReadOnly. It must be pure,
+	// as [Kubernetes.Desired] must; it is called when the set is reconciled, and not for reads and deletions.
+	Desired func(ctx context.Context, primary P, c *framework.Context[P]) ([]S, error)
+	// Set is the value of the label [SetKey] that is put on all objects: what bears it, is the primary's, and is not desired is deleted. It must
+	// be unique among the sets of one kind that a primary has, and stay the same: objects of a former name would be left behind.
+	// Default: the name of the node. A ReadOnly set is all that its Secondary maps to the primary.
+	Set string
+
+	// Secondary and From are how the objects are watched.
+	Secondary framework.Secondary[S]
+	From      *framework.Secondary[S]
+
+	// Access, Tie, Marks, Adopt, Immutable, Replace, Options and DeleteOptions are how they are written.
+	Access        Access
+	Tie           Tie
+	Marks         eventsource.Marks
+	Adopt         bool
+	Immutable     []string
+	Replace       bool
+	Options       []framework.WriteOption
+	DeleteOptions []framework.WriteOption
+
+	// The conditions are those of [Kubernetes], about all objects at once.
+	ActivationCondition   workflow.Condition[*framework.Context[P]]
+	ReconcilePrecondition workflow.Condition[*framework.Context[P]]
+	DeletePostcondition   workflow.Condition[*framework.Context[P]]
+	DeleteInactive        bool
+	// Ready tells whether the set is ready, which is given sorted by name: [Every] asks about each object. It is asked once all that is desired is
+	// there. Default: that is enough.
+	Ready func(all []S) workflow.Verdict
+
+	prepared      sync.Once
+	objects[P, S] // once prepared
+}
+
+var _ framework.Dependent[framework.Object] = (*Bulk[framework.Object, framework.Object])(nil)
+
+// Describe makes it a node of a workflow. An error names what of its fields cannot be.
+func (b *Bulk[P, S]) Describe() (framework.Node[P], error) {
+	secondaries := b.Secondaries()
+	if err := b.check(); err != nil {
+		return framework.Node[P]{}, err
+	}
+	return framework.Node[P]{Node: b.deletedWith(workflow.Node[*framework.Context[P]]{
+		Name: b.node, DependsOn: b.DependsOn, Reconcile: b.bringAbout, Delete: b.Delete,
+		ActivationCondition: b.ActivationCondition, ReconcilePrecondition: b.ReconcilePrecondition,
+		ReadyPostcondition: b.isReady, DeletePostcondition: b.DeletePostcondition, DeleteInactive: b.DeleteInactive,
+	}, b.isGone), Secondaries: secondaries}, nil
+}
+
+// Secondaries are what it reads, for [framework.ControllerOptions.Secondaries], where it is not part of a workflow.
+func (b *Bulk[P, S]) Secondaries() []framework.SecondarySource {
+	b.prepared.Do(b.prepare)
+	return framework.Secondaries(b.source)
+}
+
+func (b *Bulk[P, S]) prepare() {
+	var errs []error
+	if (b.Desired == nil) != (b.Access == ReadOnly) {
+		errs = append(errs, misfit("Desired", "must be set unless Access is ReadOnly, and then it must not: Access is %v", b.Access))
+	}
+	b.objects = objects[P, S]{
+		node: b.Name, access: b.Access, tie: b.Tie, marks: b.Marks, adopt: b.Adopt, replace: b.Replace,
+		options: b.Options, deleteOptions: b.DeleteOptions,
+	}
+	if b.Access == ReadOnly && b.Set != "" {
+		errs = append(errs, misfit("Set", "%q: must be empty if Access is ReadOnly: nothing is labelled then", b.Set))
+	}
+	b.prepareWith(&b.Secondary, b.From, b.Immutable, errs)
+	if problems := validation.IsValidLabelValue(b.set()); b.wrong == nil && len(problems) > 0 {
+		b.wrong = b.describeAll([]error{misfit("Set", "%q: %s", b.set(), strings.Join(problems, "; "))})
+	}
+}
+
+func (b *Bulk[P, S]) set() string {
+	if b.Set != "" {
+		return b.Set
+	}
+	return b.node
+}
+
+// check tells why it cannot be used.
+func (b *Bulk[P, S]) check() error {
+	if b.From != nil {
+		b.prepared.Do(b.prepare)
+	}
+	return b.usable()
+}
+
+// List returns the primary's objects of the set as reads show them, sorted by namespace and name: also those that are being deleted.
+func (b *Bulk[P, S]) List(c *framework.Context[P]) ([]S, error) {
+	if err := b.check(); err != nil {
+		return nil, err
+	}
+	var all []S
+	var err error
+	if b.access == ReadOnly {
+		all, err = b.source.List(c)
+		err = orInactive(err)
+	} else {
+		all, err = b.allOwn(c)
+		all = slices.DeleteFunc(all, func(o S) bool { return o.GetLabels()[SetKey] != b.set() })
+	}
+	slices.SortFunc(all, func(x, y S) int { return strings.Compare(keyOf(x).String(), keyOf(y).String()) })
+	return all, err
+}
+
+// Reconcile makes the set as it is desired, and returns it as [Bulk.List] does. What is as it should be takes no request. First
+// everything that is desired is brought about, then the rest is deleted. What fails with one object holds up no other; the error joins all,
+// among them [ErrGoing] and [ErrForeign]. If Desired fails, nothing is changed.
+func (b *Bulk[P, S]) Reconcile(ctx context.Context, c *framework.Context[P]) ([]S, error) {
+	if err := b.check(); err != nil || b.access == ReadOnly {
+		var all []S
+		if err == nil {
+			all, err = b.List(c)
+		}
+		return all, err
+	}
+	desired, err := b.desired(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for _, o := range desired {
+		if o.GetUID() != "" {
+			continue // it is to be kept
+		}
+		_, err := b.put(ctx, c, o)
+		errs = append(errs, err)
+	}
+	errs = append(errs, b.removeOthers(ctx, c, desired))
+	all, err := b.List(c)
+	return all, errors.Join(append(errs, err)...)
+}
+
+// wanted are the names of what a run found to be desired, without what is only to be kept.
+type wanted struct {
+	mu   sync.Mutex // guards keys; a leaf
+	keys map[types.NamespacedName]bool
+}
+
+func (b *Bulk[P, S]) wanted(c *framework.Context[P]) *wanted {
+	return c.PerRun(b, func() any { return &wanted{} }).(*wanted)
+}
+
+// desired asks the author, and labels what it gets.
+func (b *Bulk[P, S]) desired(ctx context.Context, c *framework.Context[P]) ([]S, error) {
+	given, err := b.Desired(ctx, c.Primary(), c)
+	if err != nil {
+		return nil, fmt.Errorf("dependent %s: desired: %w", b.node, err)
+	}
+	keys, all := map[types.NamespacedName]bool{}, make([]S, len(given))
+	for i, o := range given {
+		switch {
+		case isNil(o):
+			return nil, fmt.Errorf("dependent %s: Desired returned nil as object %d", b.node, i)
+		case o.GetName() == "":
+			return nil, fmt.Errorf("dependent %s: Desired returned an object without a name as object %d", b.node, i)
+		case has(keys, keyOf(o)):
+			return nil, fmt.Errorf("dependent %s: Desired returned %s twice", b.node, kindName(o))
+		}
+		keys[keyOf(o)] = o.GetUID() == ""
+		if all[i], err = copyOf(o); err != nil {
+			return nil, err
+		}
+		labels := maps.Clone(o.GetLabels())
+		if labels == nil {
+			labels = map[string]string{}
+		}
+		labels[SetKey] = b.set()
+		all[i].SetLabels(labels)
+	}
+	w := b.wanted(c)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	maps.DeleteFunc(keys, func(_ types.NamespacedName, toMake bool) bool { return !toMake })
+	w.keys = keys
+	return all, nil
+}
+
+func has(keys map[types.NamespacedName]bool, key types.NamespacedName) bool {
+	_, known := keys[key]
+	return known
+}
+
+func (b *Bulk[P, S]) removeOthers(ctx context.Context, c *framework.Context[P], desired []S) error {
+	all, err := b.List(c)
+	if err != nil {
+		return err
+	}
+	return b.removeAll(ctx, c, slices.DeleteFunc(all, func(o S) bool {
+		return slices.ContainsFunc(desired, func(d S) bool { return keyOf(d) == keyOf(o) })
+	}))
+}
+
+// bringAbout is Reconcile for a workflow: what has to go first makes the node wait, and hides no other failure.
+func (b *Bulk[P, S]) bringAbout(ctx context.Context, c *framework.Context[P]) error {
+	_, err := b.Reconcile(ctx, c)
+	return withoutGoing(err)
+}
+
+// withoutGoing is an error without those parts that only say that something is going.
+func withoutGoing(err error) error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok || !errors.Is(err, ErrGoing) {
+		if errors.Is(err, ErrGoing) {
+			return nil
+		}
+		return err
+	}
+	return errors.Join(slices.DeleteFunc(slices.Clone(joined.Unwrap()), func(err error) bool { return errors.Is(err, ErrGoing) })...)
+}
+
+// Delete deletes all objects of the set, each by its UID; what is gone, or being deleted already, costs no request. What fails
+// with one holds up no other.
+func (b *Bulk[P, S]) Delete(ctx context.Context, c *framework.Context[P]) error {
+	if err := b.check(); err != nil || b.access == ReadOnly {
+		return err
+	}
+	all, err := b.List(c)
+	if err != nil {
+		return err
+	}
+	return b.removeAll(ctx, c, all)
+}
+
+func (b *Bulk[P, S]) isReady(_ context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
+	all, err := b.List(c)
+	if err != nil {
+		return workflow.Verdict{}, err
+	}
+	if b.access != ReadOnly {
+		if all, err = b.living(c, all); err != nil {
+			return workflow.NotMet("%v", err), nil
+		}
+	}
+	if b.Ready == nil {
+		return workflow.Met(), nil
+	}
+	return b.Ready(all), nil
+}
+
+// living returns the objects that are desired; the error says for people how many there are if any is missing.
+func (b *Bulk[P, S]) living(c *framework.Context[P], all []S) ([]S, error) {
+	w := b.wanted(c)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	all = slices.DeleteFunc(all, func(o S) bool { return !w.keys[keyOf(o)] || o.GetDeletionTimestamp() != nil })
+	if len(all) < len(w.keys) {
+		return nil, fmt.Errorf("%d of %d are there", len(all), len(w.keys))
+	}
+	return all, nil
+}
+
+func (b *Bulk[P, S]) isGone(ctx context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
+	left, err := b.List(c)
+	return goneOr(ctx, c, left, err, b.DeletePostcondition)
+}
+
+// Every makes of a question about an object one about a set, for [Bulk.Ready]: met if it is of each object. The reason names the first that
+// stalls, or else the first of which it is not met.
+func Every[S framework.Object](ready func(live S) workflow.Verdict) func(all []S) workflow.Verdict {
+	return func(all []S) workflow.Verdict {
+		met := 0
+		var worst workflow.Verdict
+		for _, o := range all {
+			v := ready(o)
+			if v.Met {
+				met++
+			} else if worst.Reason == "" || v.Stalled && !worst.Stalled {
+				worst = workflow.Verdict{Stalled: v.Stalled, Reason: o.GetName() + ": " + v.Reason}
+			}
+		}
+		if met == len(all) {
+			return workflow.Met()
+		}
+		worst.Reason = fmt.Sprintf("%d of %d are ready; %s", met, len(all), worst.Reason)
+		return worst
+	}
+}

@@ -1,0 +1,286 @@
+package dependent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/workflow"
+)
+
+// Kubernetes is an object of type S that each primary of type P needs: a node of a workflow, or to be used from Reconcile. Only Desired
+// is required. Its fields are set before it is registered, and not changed after that.
+//
+// S may be *unstructured.Unstructured and *metav1.PartialObjectMetadata, too, if Secondary says of which kind.
+type Kubernetes[P, S framework.Object] struct {
+	// Name of the node. Default: the kind in lower case. Dependents of one kind need names.
+	Name string
+	// DependsOn names the nodes that must be ready before this one, and are deleted after it.
+	DependsOn []string
+
+	// Desired returns the object as it should be: a fresh one with its name, its namespace, and the fields that the controller wants to
+	// own. Required, unless it is ReadOnly. It must be pure: it may read through c, also other dependents, writes nothing, and answers the
+	// same if nothing has changed. It is called once in a run, but for two cases: in a run that asks for the object before its turn, it is
+	// called again then; and several that ask at the very same time may each call it. It is called in cleanups, too, to know what
+	// to delete, when other dependents may be gone.
+	Desired func(ctx context.Context, primary P, c *framework.Context[P]) (S, error)
+	// Key names the object without computing the rest, for reads and deletions. It is required where Desired reads its own object, and
+	// should be set where Desired may fail: without it, nobody knows what to delete then. With it, Desired may leave name and
+	// namespace empty. The key of a primary must not change: the object of the former name would be left behind. Default: what Desired says.
+	//
+	// Of a ReadOnly dependent, it tells which object the primary refers to; an empty name is none, and one without a namespace is in the primary's.
+	Key func(primary P) types.NamespacedName
+
+	// Secondary is how the objects are watched, which follows from the type mostly. Its Name is the node's by default, and its By the Marks
+	// where Tie is Marked. If it has a LabelSelector, Desired must set such labels.
+	Secondary framework.Secondary[S]
+	// From is a Secondary that this dependent shares with others, instead of one of its own.
+	From *framework.Secondary[S]
+
+	// Access is what may be done to the object. Default: Applied.
+	Access Access
+	// Tie is how the object is the primary's. Default: Owned. ReadOnly dependents have none but what Secondary, From or Key say.
+	Tie Tie
+	// Marks are those of Tie Marked. Default: annotations, as documented there.
+	Marks eventsource.Marks
+	// Adopt takes over an object of the desired name that is nobody's: that no other primary is marked on, and no other controller owns. Default:
+	// reconciling fails with [ErrForeign], as deleting the primary would delete it.
+	Adopt bool
+	// Immutable names fields that keep the value they were created with, as JSON pointers: "/spec/storageClassName", or
+	// "/data/password". What Desired says of them counts only where the object has none. Lists are kept whole.
+	Immutable []string
+	// Replace deletes the object and creates it anew where the server refuses a change that it would accept of a new object, as of the
+	// template of a Job. What the object holds is lost with it. Default: that is a failure.
+	Replace bool
+	// Options are further options of its writes: framework.MatchedBy, framework.LeaveToOthers.
+	Options []framework.WriteOption
+	// DeleteOptions are options of its deletion. Default: what it owns is deleted with it, in the background, also of kinds that keep it otherwise.
+	DeleteOptions []framework.WriteOption
+
+	// ActivationCondition, ReconcilePrecondition, DeletePostcondition and DeleteInactive are those of [workflow.Node]. An object that the
+	// workflow deletes (see Tie) is gone only once the cache does not show it any more; DeletePostcondition is asked after that.
+	ActivationCondition   workflow.Condition[*framework.Context[P]]
+	ReconcilePrecondition workflow.Condition[*framework.Context[P]]
+	DeletePostcondition   workflow.Condition[*framework.Context[P]]
+	DeleteInactive        bool
+	// Ready tells whether the object is ready, so that what depends on it may start. It is not asked about one that does not exist or is
+	// being deleted, which is not ready. Default: it is ready once it is written, or, if ReadOnly, there.
+	Ready func(live S) workflow.Verdict
+
+	prepared      sync.Once
+	objects[P, S] // once prepared
+}
+
+var _ framework.Dependent[framework.Object] = (*Kubernetes[framework.Object, framework.Object])(nil)
+
+// Access is what may be done to an object.
+type Access int
+
+const (
+	// Applied objects have the fields that Desired sets: [framework.Apply], by server-side apply unless the controller's SecondaryWrites
+	// says otherwise.
+	Applied Access = iota
+	// Patched objects are created, and merge-patched where they lack something that Desired sets, for kinds that server-side apply does not suit. A
+	// field that Desired does not set any more stays.
+	Patched
+	// CreatedOnly objects are created, and never changed.
+	CreatedOnly
+	// ReadOnly objects are others': they are only read.
+	ReadOnly
+)
+
+// String returns the name of the constant.
+func (a Access) String() string {
+	return nameOf(int(a), "Applied", "Patched", "CreatedOnly", "ReadOnly")
+}
+
+// Tie is how an object is its primary's, and who deletes it with the primary.
+type Tie int
+
+const (
+	// Owned objects have an owner reference to the primary as their controller, and the cluster deletes them after it. They are in the
+	// primary's namespace, or the primary is cluster-scoped.
+	Owned Tie = iota
+	// OwnedAndDeleted objects are deleted by the workflow, and the primary goes only after they are gone. The cluster would delete them, too.
+	OwnedAndDeleted
+	// Marked objects name the primary in annotations or labels, for where it cannot own them: in other namespaces and clusters, and
+	// cluster-scoped ones of namespaced primaries. The workflow deletes them, and the primary goes after they are gone.
+	Marked
+)
+
+// String returns the name of the constant.
+func (t Tie) String() string { return nameOf(int(t), "Owned", "OwnedAndDeleted", "Marked") }
+
+func nameOf(i int, names ...string) string {
+	if i < 0 || i >= len(names) {
+		return fmt.Sprint(i)
+	}
+	return names[i]
+}
+
+// Describe makes it a node of a workflow. An error names what of its fields cannot be.
+func (k *Kubernetes[P, S]) Describe() (framework.Node[P], error) {
+	secondaries := k.Secondaries()
+	if err := k.check(); err != nil {
+		return framework.Node[P]{}, err
+	}
+	return framework.Node[P]{Node: k.deletedWith(workflow.Node[*framework.Context[P]]{
+		Name: k.node, DependsOn: k.DependsOn, Reconcile: k.bringAbout, Delete: k.Delete,
+		ActivationCondition: k.ActivationCondition, ReconcilePrecondition: k.ReconcilePrecondition,
+		ReadyPostcondition: k.isReady, DeletePostcondition: k.DeletePostcondition, DeleteInactive: k.DeleteInactive,
+	}, k.isGone), Secondaries: secondaries}, nil
+}
+
+// Secondaries are what it reads, for [framework.ControllerOptions.Secondaries], where it is not part of a workflow.
+func (k *Kubernetes[P, S]) Secondaries() []framework.SecondarySource {
+	k.prepared.Do(k.prepare)
+	if k.From == nil && k.Access == ReadOnly && k.Key != nil && k.Secondary.By == nil && k.Secondary.Map == nil {
+		return framework.Secondaries(framework.Referred(k.source, func(primary P) []types.NamespacedName {
+			if key := k.Key(primary); key.Name != "" {
+				return []types.NamespacedName{key}
+			}
+			return nil
+		}))
+	}
+	return framework.Secondaries(k.source)
+}
+
+// prepare validates it and fills in defaults.
+func (k *Kubernetes[P, S]) prepare() {
+	errs := []error{}
+	if (k.Desired == nil) != (k.Access == ReadOnly) {
+		errs = append(errs, misfit("Desired", "must be set unless Access is ReadOnly, and then it must not: Access is %v", k.Access))
+	}
+	k.objects = objects[P, S]{
+		node: k.Name, access: k.Access, tie: k.Tie, marks: k.Marks, adopt: k.Adopt, replace: k.Replace,
+		options: k.Options, deleteOptions: k.DeleteOptions,
+	}
+	k.prepareWith(&k.Secondary, k.From, k.Immutable, errs)
+}
+
+// check tells why it cannot be used.
+func (k *Kubernetes[P, S]) check() error {
+	if k.From != nil {
+		k.prepared.Do(k.prepare)
+	}
+	return k.usable()
+}
+
+// Get returns the primary's object as reads show it, or nil if there is none: not yet, not any more, or as the node is inactive. An
+// object of the same name that is not the primary's is not returned.
+func (k *Kubernetes[P, S]) Get(c *framework.Context[P]) (S, error) {
+	var none S
+	if err := k.check(); err != nil {
+		return none, err
+	}
+	if k.access == ReadOnly {
+		return k.readOnly(c)
+	}
+	key, err := k.key(c)
+	if err != nil {
+		return none, err
+	}
+	return k.own(c, key)
+}
+
+// readOnly returns the one object that the source maps to the primary, or the one of them that Key names.
+func (k *Kubernetes[P, S]) readOnly(c *framework.Context[P]) (S, error) {
+	var none S
+	if k.Key == nil {
+		o, err := k.source.Get(c)
+		return o, orInactive(err)
+	}
+	key := k.Key(c.Primary())
+	for o, err := range k.source.Each(c) {
+		if err != nil {
+			return none, orInactive(err)
+		}
+		if o.GetName() == key.Name && (key.Namespace == "" || o.GetNamespace() == key.Namespace) {
+			return o, nil
+		}
+	}
+	return none, nil
+}
+
+// Reconcile brings the object about and returns it as the server stored it. What is as it should be takes no request. If it is ReadOnly,
+// it returns what there is, which may be none.
+//
+// [ErrGoing] says that the object must be gone before it can be made anew, which will bring another run; in a workflow,
+// the node is not ready until then. [ErrForeign] says that the name is taken.
+func (k *Kubernetes[P, S]) Reconcile(ctx context.Context, c *framework.Context[P]) (S, error) {
+	if err := k.check(); err != nil || k.access == ReadOnly {
+		var none S
+		if err == nil {
+			none, err = k.Get(c)
+		}
+		return none, err
+	}
+	desired, err := k.desired(ctx, c)
+	if err != nil {
+		return desired, err
+	}
+	return k.put(ctx, c, desired)
+}
+
+// bringAbout is Reconcile for a workflow: what has to go first makes the node wait.
+func (k *Kubernetes[P, S]) bringAbout(ctx context.Context, c *framework.Context[P]) error {
+	_, err := k.Reconcile(ctx, c)
+	if errors.Is(err, ErrGoing) {
+		return nil
+	}
+	return err
+}
+
+// Delete deletes the primary's object; what is gone, or being deleted already, costs no request. It deletes that very object only, not another of its
+// name. If Desired fails, and there is no Key, all objects are deleted that the source maps to the primary and that are tied to it, if the primary is
+// being deleted; otherwise that is a failure.
+func (k *Kubernetes[P, S]) Delete(ctx context.Context, c *framework.Context[P]) error {
+	if err := k.check(); err != nil || k.access == ReadOnly {
+		return err
+	}
+	found, err := k.toDelete(c)
+	if err != nil {
+		return err
+	}
+	return k.removeAll(ctx, c, found)
+}
+
+func (k *Kubernetes[P, S]) toDelete(c *framework.Context[P]) ([]S, error) {
+	key, failure := k.keyInCleanup(c)
+	if failure == nil {
+		o, err := k.own(c, key)
+		if err != nil || isNil(o) {
+			return nil, err
+		}
+		return []S{o}, nil
+	}
+	if c.Primary().GetDeletionTimestamp() == nil {
+		return nil, fmt.Errorf("%w; without its name nobody knows what to delete: set Key", failure)
+	}
+	return k.allOwn(c)
+}
+
+func (k *Kubernetes[P, S]) isReady(_ context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
+	live, err := k.Get(c)
+	switch {
+	case err != nil:
+		return workflow.Verdict{}, err
+	case isNil(live):
+		return workflow.NotMet("it is not there"), nil
+	case live.GetDeletionTimestamp() != nil:
+		return workflow.NotMet("it is being deleted"), nil
+	case k.Ready == nil:
+		return workflow.Met(), nil
+	}
+	return k.Ready(live), nil
+}
+
+func (k *Kubernetes[P, S]) isGone(ctx context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
+	left, err := k.toDelete(c)
+	return goneOr(ctx, c, left, err, k.DeletePostcondition)
+}

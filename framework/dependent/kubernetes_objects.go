@@ -1,0 +1,282 @@
+package dependent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/workflow"
+)
+
+// objects are how objects of a type are tied to primaries, read, written and deleted: one of each primary, or a set. It is prepared once, and
+// read-only from then on.
+type objects[P, S framework.Object] struct {
+	node          string
+	source        *framework.Secondary[S] // nil until prepared
+	access        Access
+	tie           Tie
+	marks         eventsource.Marks
+	adopt         bool
+	replace       bool
+	immutable     []pointer
+	selector      labels.Selector // of the source
+	options       []framework.WriteOption
+	deleteOptions []framework.WriteOption
+	wrong         error // why it cannot be used
+}
+
+// prepareWith completes the objects with their source, and notes all that is wrong.
+func (o *objects[P, S]) prepareWith(own, shared *framework.Secondary[S], immutable []string, errs []error) {
+	o.source = own
+	if shared != nil {
+		o.source = shared
+		if !reflect.ValueOf(own).Elem().IsZero() {
+			errs = append(errs, misfit("From", "must not be set together with Secondary"))
+		}
+	}
+	if o.node == "" {
+		o.node = kindOf(o.source)
+	}
+	if o.node == "" {
+		errs = append(errs, misfit("Name", "must be set, or Secondary.GroupVersionKind"))
+	}
+	errs = append(errs, o.contradictions()...)
+	for _, text := range immutable {
+		field, err := parsePointer(text)
+		errs = append(errs, err)
+		o.immutable = append(o.immutable, field)
+	}
+	var err error
+	if o.selector, err = labels.Parse(o.source.LabelSelector); err != nil {
+		errs = append(errs, misfit("Secondary.LabelSelector", "%q: %v", o.source.LabelSelector, err))
+	}
+	if shared == nil {
+		if own.Name == "" {
+			own.Name = o.node
+		}
+		if o.tie == Marked && own.By == nil && own.Map == nil {
+			own.By = o.marks
+		}
+	}
+	if o.tie == Marked && o.source.By == nil && o.source.Map == nil {
+		errs = append(errs, misfit("From", "must map by the same marks as Tie Marked puts on: set its By"))
+	}
+	o.wrong = o.describeAll(errs)
+}
+
+// contradictions reports which fields do not go together.
+func (o *objects[P, S]) contradictions() []error {
+	var errs []error
+	bad := func(wrong bool, format string, arguments ...any) {
+		if wrong {
+			errs = append(errs, fmt.Errorf(format, arguments...))
+		}
+	}
+	bad(o.access < Applied || o.access > ReadOnly, "Access %v: must be Applied, Patched, CreatedOnly or ReadOnly", o.access)
+	bad(o.tie < Owned || o.tie > Marked, "Tie %v: must be Owned, OwnedAndDeleted or Marked", o.tie)
+	bad(o.tie != Marked && o.marks != eventsource.Marks{}, "Marks %+v: must be empty unless Tie is Marked: it is %v", o.marks, o.tie)
+	bad(o.access == ReadOnly && o.tie != Owned, "Tie %v: must not be set with Access ReadOnly", o.tie)
+	changes := o.access == Applied || o.access == Patched
+	bad(!changes && o.adopt, "Adopt: must not be set with Access %v, which changes nothing", o.access)
+	bad(!changes && o.replace, "Replace: must not be set with Access %v, which changes nothing", o.access)
+	bad(o.source.Cluster != nil && o.access != ReadOnly && o.tie != Marked,
+		"Tie %v: must be Marked in another cluster, into which owner references do not reach", o.tie)
+	return errs
+}
+
+// misfit is what is wrong with a field.
+func misfit(field, format string, arguments ...any) error {
+	return fmt.Errorf("%s: %s", field, fmt.Sprintf(format, arguments...))
+}
+
+func (o *objects[P, S]) describeAll(errs []error) error {
+	err := errors.Join(errs...)
+	if err == nil {
+		return nil
+	}
+	var all []string
+	for _, err := range errs {
+		if err != nil {
+			all = append(all, err.Error())
+		}
+	}
+	return fmt.Errorf("dependent %q: %s", o.node, strings.Join(all, "; "))
+}
+
+// usable tells why it cannot be used.
+func (o *objects[P, S]) usable() error {
+	if o.source == nil {
+		return errors.New("dependent: it is neither part of a workflow nor is what its method Secondaries returns registered")
+	}
+	return o.wrong
+}
+
+// kindOf is the kind of a source in lower case, as far as it is known without a scheme.
+func kindOf[S framework.Object](source *framework.Secondary[S]) string {
+	if source.GroupVersionKind.Kind != "" {
+		return strings.ToLower(source.GroupVersionKind.Kind)
+	}
+	switch any(newObject[S]()).(type) {
+	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
+		return ""
+	}
+	return strings.ToLower(reflect.TypeFor[S]().Elem().Name())
+}
+
+// at returns what reads show under a name, whosever it is, or nil.
+func (o *objects[P, S]) at(c *framework.Context[P], key types.NamespacedName) (S, error) {
+	shown, err := o.source.GetNamed(c, key.Namespace, key.Name)
+	return shown, orInactive(err)
+}
+
+// own returns the object of that name if it is the primary's, or nil.
+func (o *objects[P, S]) own(c *framework.Context[P], key types.NamespacedName) (S, error) {
+	var none S
+	shown, err := o.at(c, key)
+	if err != nil || isNil(shown) || !o.isTied(c, shown) {
+		return none, err
+	}
+	return shown, nil
+}
+
+// allOwn returns all objects that the source maps to the primary and that are tied to it.
+func (o *objects[P, S]) allOwn(c *framework.Context[P]) ([]S, error) {
+	var all []S
+	for shown, err := range o.source.Each(c) {
+		if err != nil {
+			return nil, orInactive(err)
+		}
+		if o.isTied(c, shown) {
+			all = append(all, shown)
+		}
+	}
+	return all, nil
+}
+
+// isTied tells whether an object says that it is the primary's.
+func (o *objects[P, S]) isTied(c *framework.Context[P], object S) bool {
+	primary := c.Primary()
+	if o.tie != Marked {
+		for _, owner := range object.GetOwnerReferences() {
+			if owner.UID == primary.GetUID() {
+				return true
+			}
+		}
+		return false
+	}
+	key, marked := o.markedFor(c, object)
+	return marked && key == c.Key()
+}
+
+// markedFor tells which primary of the kind the marks on an object name.
+func (o *objects[P, S]) markedFor(c *framework.Context[P], object S) (types.NamespacedName, bool) {
+	mapper, err := o.marks.MapperFor(c.PrimaryKind().GroupKind(), c.Primary().GetNamespace() == "")
+	if err != nil {
+		return types.NamespacedName{}, false
+	}
+	keys := mapper(object)
+	if len(keys) == 0 {
+		return types.NamespacedName{}, false
+	}
+	return types.NamespacedName(keys[0]), true
+}
+
+// writes is what the objects are written through.
+func (o *objects[P, S]) writes(c *framework.Context[P]) framework.Writes {
+	if o.source.Cluster == nil {
+		return c
+	}
+	return o.source.In(c)
+}
+
+// removeAll deletes objects, each by its UID.
+func (o *objects[P, S]) removeAll(ctx context.Context, c *framework.Context[P], all []S) error {
+	var errs []error
+	for _, object := range all {
+		errs = append(errs, o.remove(ctx, c, object))
+	}
+	return errors.Join(errs...)
+}
+
+func (o *objects[P, S]) remove(ctx context.Context, c *framework.Context[P], object S) error {
+	if object.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	options := append([]framework.WriteOption{framework.Propagation(metav1.DeletePropagationBackground)}, o.deleteOptions...)
+	if err := framework.Delete(ctx, o.writes(c), object, options...); err != nil {
+		return fmt.Errorf("dependent %s: %w", o.node, err)
+	}
+	return nil
+}
+
+// deletedWith completes a node with who deletes the objects, and when they are gone: the platform, the workflow, or nobody.
+func (o *objects[P, S]) deletedWith(n workflow.Node[*framework.Context[P]], isGone workflow.Condition[*framework.Context[P]]) workflow.Node[*framework.Context[P]] {
+	switch {
+	case o.access == ReadOnly:
+		n.Delete = nil
+	case o.tie == Owned:
+		n.GarbageCollected = true
+	default:
+		n.DeletePostcondition = isGone
+	}
+	return n
+}
+
+// goneOr is the verdict on what is left, or else the author's.
+func goneOr[P, S framework.Object](ctx context.Context, c *framework.Context[P], left []S, err error, then workflow.Condition[*framework.Context[P]]) (workflow.Verdict, error) {
+	switch {
+	case err != nil:
+		return workflow.Verdict{}, err
+	case len(left) == 1:
+		return workflow.NotMet("%s is being deleted", keyOf(left[0])), nil
+	case len(left) > 1:
+		return workflow.NotMet("%s and %d more are being deleted", keyOf(left[0]), len(left)-1), nil
+	case then != nil:
+		return then(ctx, c)
+	}
+	return workflow.Met(), nil
+}
+
+// orInactive takes a source that is not there, as all nodes that read from it are inactive, for one that shows nothing.
+func orInactive(err error) error {
+	if errors.Is(err, framework.ErrInactive) {
+		return nil
+	}
+	return err
+}
+
+func keyOf(o framework.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}
+}
+
+func newObject[S framework.Object]() S {
+	return reflect.New(reflect.TypeFor[S]().Elem()).Interface().(S)
+}
+
+// kindName names an object for people.
+func kindName(o framework.Object) string {
+	kind := o.GetObjectKind().GroupVersionKind().Kind
+	if kind == "" {
+		kind = reflect.TypeOf(o).Elem().Name()
+	}
+	if o.GetNamespace() == "" {
+		return kind + " " + o.GetName()
+	}
+	return kind + " " + o.GetNamespace() + "/" + o.GetName()
+}
+
+// sameKind tells whether an owner reference names a primary's kind.
+func sameKind(owner *metav1.OwnerReference, kind schema.GroupVersionKind) bool {
+	gv, err := schema.ParseGroupVersion(owner.APIVersion)
+	return err == nil && gv.Group == kind.Group && owner.Kind == kind.Kind
+}
