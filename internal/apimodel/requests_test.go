@@ -61,6 +61,10 @@ var rare = []struct{ what, accept, method, path, contentType, body string }{
 	{"apply an unknown field", "", "PATCH", configMaps + "/a?fieldManager=m", "apply", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"x":1}`},
 	{"apply another version", "", "PATCH", configMaps + "/a?fieldManager=m", "apply", `{"apiVersion":"v2","kind":"ConfigMap","metadata":{"name":"a"}}`},
 	{"apply managers", "", "PATCH", configMaps + "/a?fieldManager=m", "apply", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","managedFields":[{"manager":"x"}]}}`},
+	{"apply a version where there is nothing", "", "PATCH", configMaps + "/anew?fieldManager=m", "apply", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"anew","resourceVersion":"1"},"data":{"x":"1"}}`},
+	{"apply a version that is none where there is something", "", "PATCH", configMaps + "/anew?fieldManager=m", "apply", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"anew","resourceVersion":"1"},"data":{"x":"2"}}`},
+	{"apply a version where there is no page", "", "PATCH", webPages + "/anew?fieldManager=m", "apply", `{"apiVersion":"samples.evenkeel.dev/v1","kind":"WebPage","metadata":{"name":"anew","resourceVersion":"1"},"spec":{"html":"x"}}`},
+	{"apply a version that is none where there is a page", "", "PATCH", webPages + "/anew?fieldManager=m", "apply", `{"apiVersion":"samples.evenkeel.dev/v1","kind":"WebPage","metadata":{"name":"anew","resourceVersion":"1"},"spec":{"html":"y"}}`},
 	{"apply a status to nothing", "", "PATCH", webPages + "/c/status?fieldManager=m", "apply", `{"apiVersion":"samples.evenkeel.dev/v1","kind":"WebPage","metadata":{"name":"c"},"status":{"url":"x"}}`},
 	// The server looks at the UID of a custom resource's status only in a PUT.
 	{"apply a status for another UID", "", "PATCH", webPages + "/a/status?fieldManager=m", "apply", `{"apiVersion":"samples.evenkeel.dev/v1","kind":"WebPage","metadata":{"name":"a","uid":"x"},"status":{"url":"x"}}`},

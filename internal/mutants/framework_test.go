@@ -207,8 +207,8 @@ var ofFramework = []mutant{
 		name:   "an apply is left out whatever others did to the object",
 		breaks: "G12: what another undid is done again",
 		file:   "framework/memo.go",
-		old:    "	if !reflect.DeepEqual(bare(known.live, withStatus), bare(live, withStatus)) {\n",
-		new:    "	if withStatus && known.live == live {\n",
+		old:    "	if !reflect.DeepEqual(could.bare(known.live), could.bare(live)) {\n",
+		new:    "	if could.status && known.live == live {\n",
 		kills:  specs("proven of a write G12"),
 	},
 	{
