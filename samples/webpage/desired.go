@@ -11,7 +11,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"github.com/evenkeel/evenkeel/framework"
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
@@ -23,15 +22,7 @@ const (
 	htmlHash = "samples.evenkeel.dev/html-sha256"
 )
 
-// desired is what a page needs. All objects have the page's name.
-func desired(page *v1.WebPage) []framework.Object {
-	objects := []framework.Object{configMap(page), deployment(page), service(page)}
-	if page.Spec.Exposed {
-		objects = append(objects, ingress(page))
-	}
-	return objects
-}
-
+// All objects have the page's name.
 func meta(page *v1.WebPage) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: page.Namespace, Name: page.Name, Labels: labels(page)}
 }

@@ -15,10 +15,15 @@ import (
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/testenv"
+	"github.com/evenkeel/evenkeel/samples/webpage"
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
-var _ = Describe("The WebPage operator on an API server", Ordered, ContinueOnFailure, func() {
+var _ = Describe("The WebPage operator on an API server", Ordered, ContinueOnFailure, func() { onAnAPIServer(webpage.Register) })
+
+var _ = Describe("The WebPage operator without a workflow, on an API server", Ordered, ContinueOnFailure, func() { onAnAPIServer(webpage.RegisterLowLevel) })
+
+func onAnAPIServer(register func(*framework.Operator) error) {
 	var (
 		c   *cluster
 		ctx context.Context
@@ -29,6 +34,7 @@ var _ = Describe("The WebPage operator on an API server", Ordered, ContinueOnFai
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(env.Stop)
 		c = newCluster(env.Config)
+		c.register = register
 		c.install(setup, "rbac")
 	})
 	BeforeEach(func(spec SpecContext) {
@@ -280,6 +286,6 @@ var _ = Describe("The WebPage operator on an API server", Ordered, ContinueOnFai
 			}
 		}
 	})
-})
+}
 
 func html(html string) func(*v1.WebPage) { return func(p *v1.WebPage) { p.Spec.HTML = html } }

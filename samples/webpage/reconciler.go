@@ -8,6 +8,8 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/dependent"
+	"github.com/evenkeel/evenkeel/framework/workflow"
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
@@ -20,12 +22,9 @@ import (
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
 
-// Reconciler serves WebPages.
+// Reconciler serves WebPages. The workflow brings about what a page needs; the rest is to report.
 type Reconciler struct {
-	configMaps  framework.Secondary[*corev1.ConfigMap]
-	deployments framework.Secondary[*appsv1.Deployment]
-	services    framework.Secondary[*corev1.Service]
-	ingresses   framework.Secondary[*networkingv1.Ingress]
+	deployment dependent.Kubernetes[*v1.WebPage, *appsv1.Deployment]
 }
 
 type (
@@ -37,47 +36,47 @@ type (
 // Register adds the controller to an operator.
 func Register(op *framework.Operator) error {
 	r := &Reconciler{}
+	r.deployment.Desired, r.deployment.DependsOn = dependent.Pure(deployment), []string{"configmap"}
+	r.deployment.Ready = framework.Rollout
 	return framework.Register(op, r, framework.ControllerOptions[*v1.WebPage]{
 		KeepRecords: 1000,
-		Secondaries: framework.Secondaries(&r.configMaps, &r.deployments, &r.services, &r.ingresses),
+		Workflow: framework.Workflow[*v1.WebPage]{Dependents: []framework.Dependent[*v1.WebPage]{
+			&dependent.Kubernetes[*v1.WebPage, *corev1.ConfigMap]{Desired: dependent.Pure(configMap)},
+			&r.deployment,
+			&dependent.Kubernetes[*v1.WebPage, *corev1.Service]{Desired: dependent.Pure(service)},
+			&dependent.Kubernetes[*v1.WebPage, *networkingv1.Ingress]{
+				Desired: dependent.Pure(ingress), DependsOn: []string{"service"}, ReconcilePrecondition: exposed,
+			},
+		}},
 	})
 }
 
-// Reconcile applies what the page needs, takes away what it does not, and reports.
-func (r *Reconciler) Reconcile(ctx context.Context, page *v1.WebPage, c *pageContext) (update, error) {
-	before, err := r.deployments.Get(c)
+// exposed has only pages with an Ingress that ask for it.
+func exposed(_ context.Context, c *pageContext) (workflow.Verdict, error) {
+	if !c.Primary().Spec.Exposed {
+		return workflow.NotMet("the page is not exposed"), nil
+	}
+	return workflow.Met(), nil
+}
+
+// Reconcile reports what the workflow came to.
+func (r *Reconciler) Reconcile(_ context.Context, page *v1.WebPage, c *pageContext) (update, error) {
+	deployment, err := r.deployment.Get(c)
 	if err != nil {
 		return update{}, err
 	}
-	for _, object := range desired(page) {
-		if _, err := framework.Apply(ctx, c, object, framework.OwnedByPrimary()); err != nil {
-			return update{}, err
-		}
-	}
-	if before == nil {
+	return report(page, c, deployment), nil
+}
+
+func report(page *v1.WebPage, c *pageContext, deployment *appsv1.Deployment) update {
+	status := &page.Status
+	if status.URL == "" {
 		c.Event(framework.Normal, "Create", "Created", "created what serves the page")
 	}
-	if err := r.unexpose(ctx, page, c); err != nil {
-		return update{}, err
-	}
-	deployment, err := r.deployments.Get(c)
-	if err != nil {
-		return update{}, err
-	}
-	status := &page.Status
 	status.ObservedGeneration, status.URL = page.Generation, url(page)
 	status.SetDocument(page.Spec.IsDocument(), page.Generation)
 	framework.MarkRollout(&status.Conditions, page.Generation, deployment)
-	return framework.PatchStatus(page), nil
-}
-
-// unexpose deletes the Ingress of a page that is not exposed any more.
-func (r *Reconciler) unexpose(ctx context.Context, page *v1.WebPage, c *pageContext) error {
-	ingress, err := r.ingresses.Get(c)
-	if err != nil || ingress == nil || page.Spec.Exposed {
-		return err
-	}
-	return framework.Delete(ctx, c, ingress)
+	return framework.PatchStatus(page)
 }
 
 // ErrorStatus shows a failure in the status and as an event.

@@ -41,7 +41,8 @@ func TestWebPage(t *testing.T) {
 // cluster is an API server that a spec works against, as an administrator.
 type cluster struct {
 	client.Client
-	config *rest.Config
+	config   *rest.Config
+	register func(*framework.Operator) error
 }
 
 func newCluster(config *rest.Config) *cluster {
@@ -52,7 +53,7 @@ func newCluster(config *rest.Config) *cluster {
 	config.QPS = -1
 	c, err := client.New(config, client.Options{Scheme: scheme})
 	Expect(err).NotTo(HaveOccurred())
-	return &cluster{Client: c, config: config}
+	return &cluster{Client: c, config: config, register: webpage.Register}
 }
 
 // install applies the manifests of a folder of the sample, as make install would.
@@ -94,7 +95,7 @@ func (c *cluster) operator(namespace string, change ...func(*rest.Config)) (op *
 		Logger: funcr.New(func(prefix, args string) { GinkgoWriter.Println(prefix, args) }, funcr.Options{Verbosity: 2}),
 	})
 	Expect(err).NotTo(HaveOccurred())
-	Expect(webpage.Register(op)).To(Succeed())
+	Expect(c.register(op)).To(Succeed())
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- op.Run(ctx) }()

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 
+	"github.com/evenkeel/evenkeel/framework/workflow"
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 	"github.com/evenkeel/evenkeel/samples/webpage/config"
 )
@@ -153,6 +154,8 @@ type view struct {
 	objects  map[string]int // by resource
 	counts   map[string]count
 	requests int
+	// workflows are the newest passes, by page.
+	workflows map[string]*workflow.Result
 }
 
 func (c *cluster) view(ctx context.Context) (view, error) {

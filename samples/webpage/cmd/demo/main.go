@@ -128,6 +128,9 @@ func (d *demo) show(ctx, background context.Context, once bool) (figures, error)
 	if err := d.awaitOperator(ctx); err != nil {
 		return figures{}, err
 	}
+	d.say("what a page needs, as a workflow:")
+	graph, _ := d.operator.WorkflowGraph("webpage")
+	fmt.Fprint(d.out, graph.Mermaid())
 	d.say("applying the sample pages")
 	started := time.Now()
 	pages, err := d.cluster.applyPages(background)
@@ -182,6 +185,7 @@ func (d *demo) watch(ctx context.Context, limit time.Duration, done func(view) b
 		}
 		v.counts = runsPerPage(d.operator)
 		v.requests = d.requests.count()
+		v.workflows = workflows(d.operator, v.pages)
 		d.screen.show(v)
 		if done(v) {
 			return nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -12,8 +13,11 @@ import (
 
 	"golang.org/x/term"
 	apimeta "k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/workflow"
+	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
 // counter counts the operator's requests for single objects, reads and writes alike; lists, watches
@@ -95,9 +99,9 @@ func (s *screen) leave() { s.lines, s.last = 0, "" }
 func table(v view, withAge bool) string {
 	var b bytes.Buffer
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	header := "  WEBPAGE\tREADY\tREASON\tURL\tRUNS\tWRITES"
+	header := "  WEBPAGE\tREADY\tREASON\tURL\tRUNS\tWRITES\tWORKFLOW"
 	if withAge {
-		header += "\tAGE"
+		header = strings.Replace(header, "WORKFLOW", "AGE\tWORKFLOW", 1)
 	}
 	fmt.Fprintln(w, header)
 	for i := range v.pages {
@@ -111,7 +115,7 @@ func table(v view, withAge bool) string {
 		if withAge {
 			fmt.Fprintf(w, "\t%v", age(p))
 		}
-		fmt.Fprintln(w)
+		fmt.Fprintf(w, "\t%s\n", drawn(v.workflows[p.Namespace+"/"+p.Name]))
 	}
 	_ = w.Flush()
 	var objects []string
@@ -119,5 +123,38 @@ func table(v view, withAge bool) string {
 		objects = append(objects, fmt.Sprintf("%d %s", v.objects[kind.Resource], kind.Resource))
 	}
 	fmt.Fprintf(&b, "  %s; %d requests of the operator\n", strings.Join(objects, ", "), v.requests)
+	fmt.Fprintf(&b, "  %s\n", legend)
 	return b.String()
+}
+
+// marks show what a pass left a node in.
+var marks = map[workflow.State]string{
+	workflow.Ready: "●", workflow.NotReady: "◐", workflow.Deleting: "◐", workflow.Failed: "✗",
+	workflow.Deleted: "○", workflow.Inactive: "○", workflow.Left: "○",
+}
+
+const legend = "● ready   ◐ under way   ○ not wanted   · waiting   ✗ failed"
+
+// drawn is the newest pass for a page, in a line.
+func drawn(result *workflow.Result) string {
+	if result == nil {
+		return ""
+	}
+	var nodes []string
+	for _, n := range result.Nodes {
+		nodes = append(nodes, cmp.Or(marks[n.State], "·")+" "+n.Name)
+	}
+	return strings.Join(nodes, "  ")
+}
+
+// workflows are the newest passes, by page.
+func workflows(op *framework.Operator, pages []v1.WebPage) map[string]*workflow.Result {
+	found := map[string]*workflow.Result{}
+	for i := range pages {
+		key := types.NamespacedName{Namespace: pages[i].Namespace, Name: pages[i].Name}
+		if result, any := op.WorkflowResult("webpage", key); any {
+			found[key.String()] = result
+		}
+	}
+	return found
 }
