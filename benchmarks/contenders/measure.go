@@ -36,6 +36,8 @@ type Result struct {
 	// Peak is the most memory the process had resident since it began, Live what the garbage collector
 	// left after the settling, with caches still alive; in bytes.
 	Peak, Live uint64
+	// Allocated is what was allocated meanwhile, in bytes, and Allocations how often: unlike CPU, they bear a noisy machine.
+	Allocated, Allocations uint64
 	// LongestRead is of a single read of the author's code.
 	LongestRead time.Duration
 }
@@ -55,6 +57,7 @@ func Measure(ctx context.Context, contender Contender, config *rest.Config, task
 	if err != nil {
 		return Result{}, err
 	}
+	allocations := memory()
 	ended := make(chan error, 1)
 	go func() { ended <- contender.run(running, config, task, tally) }()
 	if err := await(ctx, counter, tally, conditions, ended); err != nil {
@@ -66,6 +69,8 @@ func Measure(ctx context.Context, contender Contender, config *rest.Config, task
 		return Result{}, err
 	}
 	result := Result{Objects: task.Objects, Counts: counter.Counts(), CPU: after - before}
+	now := memory()
+	result.Allocated, result.Allocations = now.TotalAlloc-allocations.TotalAlloc, now.Mallocs-allocations.Mallocs
 	tally.report(&result, counter)
 	if err := resident(&result); err != nil {
 		return Result{}, err
@@ -118,6 +123,11 @@ func (t *Tally) report(result *Result, counter *wire.Counter) {
 	}
 }
 
+func memory() (stats runtime.MemStats) {
+	runtime.ReadMemStats(&stats)
+	return stats
+}
+
 // resident reads memory; the peak first, as the collection that shows what lives may add to it.
 func resident(result *Result) error {
 	var err error
@@ -126,8 +136,6 @@ func resident(result *Result) error {
 	}
 	runtime.GC()
 	runtime.GC() // what the first one only finalized
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	result.Live = stats.HeapAlloc
+	result.Live = memory().HeapAlloc
 	return nil
 }

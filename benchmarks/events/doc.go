@@ -14,6 +14,11 @@
 // reflector's call into the store and the offer. The offer itself is counted, and nothing more. With decoding, the events come as
 // protobuf from a response of HTTP, through client-go's typed client, and nothing is subtracted.
 //
+// The peer is controller-runtime; the limits are for it. The SharedInformer by itself, without the index by owner and the causes, is
+// there for reference: with decoding, ours takes 1.05 to 1.11 times its CPU on two processors and 0.81 to 0.88 on one (GOMAXPROCS=1). What
+// is between these is handing over: client-go's decoding goroutine and the reflector's meet at each event, over an unbuffered channel, and
+// wait for each other more often when both have about as much to do.
+//
 // # What it does not do
 //
 // The contenders are no equals in what they have in the end. Ours keeps an index of secondaries by primary, remembers who changed an object

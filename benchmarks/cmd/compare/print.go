@@ -68,6 +68,8 @@ func columns(m *measurements) []column {
 		{"tail s", "%.2f", func(_ string, r contenders.Result) float64 { return r.Tail.Seconds() }, median},
 		{"longest read ms", "%.1f", func(_ string, r contenders.Result) float64 { return r.LongestRead.Seconds() * 1000 }, median},
 		{"CPU ms", "%.2f", func(_ string, r contenders.Result) float64 { return perObject(r.CPU.Seconds()*1000, r) }, median},
+		{"allocated KiB", "%.1f", func(_ string, r contenders.Result) float64 { return perObject(float64(r.Allocated), r) / 1024 }, median},
+		{"allocations", "%.0f", func(_ string, r contenders.Result) float64 { return perObject(float64(r.Allocations), r) }, median},
 		{"peak KiB", "%.1f", func(name string, r contenders.Result) float64 { return m.peak(name, r) / 1024 }, median},
 		{"live KiB", "%.1f", func(name string, r contenders.Result) float64 { return m.live(name, r) / 1024 }, median},
 	}
@@ -75,7 +77,7 @@ func columns(m *measurements) []column {
 
 func printScenario(out io.Writer, s scenario, m *measurements) {
 	rounds := m.rounds[s.suffix]
-	fmt.Fprintf(out, "\n%s, rounds: %d; runs to failures, CPU, peak and live per object\n", s, len(rounds))
+	fmt.Fprintf(out, "\n%s, rounds: %d; runs to failures, CPU, memory per object\n", s, len(rounds))
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
 	all := columns(m)
 	fmt.Fprint(w, "\t")
