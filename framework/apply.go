@@ -206,7 +206,10 @@ func (w *writer) optimistically(ctx context.Context, q write, intent map[string]
 	}
 	delete(metadata, "resourceVersion")
 	q.base, q.optimistic = nil, false
-	return w.sendIntent(ctx, q, intent)
+	if stored, err = w.sendIntent(ctx, q, intent); err != nil && !is[*conflict](err) {
+		w.leave(q) // the caches are behind what the first was refused for, and no answer has told by how much
+	}
+	return stored, err
 }
 
 // liveTries bounds onLiveVersion: each that fails means that somebody else wrote, so a hundred in a row mean
@@ -220,6 +223,7 @@ func (w *writer) onLiveVersion(ctx context.Context, q write, intent map[string]a
 	for try := 1; ; try++ {
 		live, err := w.readBack(ctx, q)
 		if err != nil {
+			w.leave(q)
 			return nil, unread(refusal, err)
 		}
 		if live.Object == nil || live.GetUID() != uid || try > liveTries {

@@ -174,6 +174,68 @@ func TestG01ARunDoesNotBeginWithoutTheReadThatTheOneBeforeLacked(t *testing.T) {
 	}
 }
 
+// TestG01ARunDoesNotBeginWithoutTheReadThatARefusedApplyLacked: an apply is carried out and its answer lost, so its
+// repetition is refused for its version; nobody answers what follows, and the watch does not tell.
+func TestG01ARunDoesNotBeginWithoutTheReadThatARefusedApplyLacked(t *testing.T) {
+	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "p", nil).Status()
+	for resource, unanswered := range map[string][]apimodel.Fault{
+		"configmaps": {{}, {Lose: true}, {}, {Answer: &forbidden}}, // the first makes the object
+		"webpages":   {{Lose: true}, {}},                           // its status, which is not repeated without a version
+	} {
+		t.Run(resource, func(t *testing.T) {
+			r, applies := &pages{}, 0
+			var v *virtual
+			r.reconcile = func(ctx context.Context, p *Page, c *pageContext) (pageUpdate, error) {
+				found, err := r.configMaps.GetNamed(c, p.Namespace, p.Name)
+				if err != nil {
+					return pageUpdate{}, err
+				}
+				stored := v.model.Objects("configmaps")
+				if len(stored) > 0 && (found == nil || found.ResourceVersion != stored[0].GetResourceVersion()) {
+					t.Errorf("a run reads %v, stored is %s", found, stored[0].GetResourceVersion())
+				}
+				if v.page("p").ResourceVersion != p.ResourceVersion {
+					t.Errorf("a run reads its primary at %s, stored is %s", p.ResourceVersion, v.page("p").ResourceVersion)
+				}
+				if _, err := framework.Apply(ctx, c, configMapOf(p, "x")); err != nil {
+					return pageUpdate{}, err
+				}
+				desired := &Page{TypeMeta: p.TypeMeta, ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}
+				desired.Status.URL = p.Spec.HTML
+				if _, err := framework.ApplyStatus(ctx, c, desired); err != nil {
+					return pageUpdate{}, err
+				}
+				_, err = framework.Apply(ctx, c, configMapOf(p, p.Spec.HTML))
+				return pageUpdate{}, err
+			}
+			inVirtualTime(t, r, withConfigMaps(r, shortRuns), func(virtual *virtual) {
+				v = virtual
+				v.model.Lag("configmaps", 15*time.Minute)
+				v.model.Lag("webpages", 15*time.Minute)
+				v.disturb(func(r apimodel.Request) apimodel.Fault {
+					switch {
+					case r.Resource == resource && r.Verb == "get":
+						return apimodel.Fault{Drop: true}
+					case r.Resource == resource && r.Verb == "apply":
+						if applies++; applies <= len(unanswered) {
+							return unanswered[applies-1]
+						}
+					}
+					return apimodel.Fault{}
+				})
+				v.create(newPage("default", "p"))
+				v.pass(25 * time.Minute)
+				v.disturb(nil)
+				v.pass(20 * time.Minute)
+				if applies < len(unanswered) {
+					t.Errorf("%d applies came, want at least %d", applies, len(unanswered))
+				}
+				v.atRest()
+			})
+		})
+	}
+}
+
 // TestG14ADeletionOfUnknownFateHitsOnlyWhatWasRead: while nobody answers, somebody makes another object of that name.
 func TestG14ADeletionOfUnknownFateHitsOnlyWhatWasRead(t *testing.T) {
 	for name, fate := range fates {
