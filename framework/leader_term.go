@@ -74,6 +74,7 @@ func (w *writer) deposed() bool {
 type term struct {
 	flying flight // the writes of the term
 	over   func() // called at the deadline
+	kept   perTerm
 
 	mu      sync.Mutex // guards below; a leaf
 	until   time.Time  // zero before the lease is held

@@ -78,6 +78,8 @@ type Operator struct {
 	life     *life      // while it runs; guarded by changing
 	scope    *scope     // the namespaces of OperatorOptions
 
+	always perTerm // without an election
+
 	mu          sync.Mutex // guards everything below; a leaf
 	controllers []runner
 	started     bool

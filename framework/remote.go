@@ -151,35 +151,6 @@ func (op *Operator) catchUp(ctx context.Context) {
 // references do not reach beyond a cluster: set [Secondary.Map], and delete in Cleanup what is written there.
 func (s *Secondary[S]) In(c Lookup) Writes { return c.writerOf(s) }
 
-// Live reads one of the secondaries from the API server of its cluster, consistently, past all caches: one request. As with
-// the function [Live], one that does not exist is an error that apierrors.IsNotFound recognises.
-func (s *Secondary[S]) Live(ctx context.Context, c Lookup, namespace, name string) (S, error) {
-	var none S
-	if _, err := c.informer(s); err != nil {
-		return none, err
-	}
-	in, sample, key := c.writerOf(s).cluster, newObject[S](), trc.Key{Namespace: namespace, Name: name}
-	if formOf(sample) != typedForm {
-		sample.GetObjectKind().SetGroupVersionKind(s.GroupVersionKind)
-	}
-	gvk, err := gvkOf(in.scheme, sample)
-	if err != nil {
-		return none, err
-	}
-	r, err := in.resourceOf(ctx, sample, gvk)
-	if err == nil {
-		err = r.checkScope(key)
-	}
-	if err != nil {
-		return none, err
-	}
-	o, err := r.get(ctx, key)
-	if err != nil {
-		return none, fmt.Errorf("framework: get %s: %w", r.describe(key), err)
-	}
-	return o.(S), nil
-}
-
 // errClusterLeft refuses what no cache would show.
 var errClusterLeft = errors.New("framework: no secondary is in that cluster any more; if one was added since, ask for a new writer")
 

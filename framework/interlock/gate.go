@@ -1,0 +1,216 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/framework"
+)
+
+// Gate is the side of the dependents: nothing of a dependent of type D is implemented on a provider of type P before the gate has granted
+// that. It belongs to the one controller that implements the dependents, which must be a [framework.Cleaner] or have a [Gate.Node] in its
+// workflow: a dependent has to stay until its implementation has gone.
+type Gate[P, D framework.Object] struct {
+	// Relation is that of the dependents. Required.
+	Relation Relation[D]
+	// Providers is how providers are watched, which follows from the type mostly: their changes make those that refer to them due. By and Map
+	// must not be set.
+	Providers framework.Secondary[P]
+	// Finalizer is what a provider must carry to be granted, if its side is not a [Guard] of the relation. Default: [Relation.Finalizer].
+	Finalizer string
+}
+
+// Secondaries are what it reads, for [framework.ControllerOptions.Secondaries]. Its nodes bring them along.
+func (g *Gate[P, D]) Secondaries() []framework.SecondarySource {
+	return framework.Secondaries(framework.Referred(&g.Providers, func(dependent D) []types.NamespacedName {
+		return sorted(append(g.Relation.refers(dependent), g.Relation.claims(dependent)...))
+	}))
+}
+
+// Grant is what [Gate.Acquire] has come to.
+type Grant struct {
+	// Denials are the providers that were not granted, sorted.
+	Denials []Denial
+}
+
+// Granted tells whether everything may be implemented.
+func (g Grant) Granted() bool { return len(g.Denials) == 0 }
+
+// Acquire claims the providers that the run's primary refers to, and finds out whether it may be implemented on them. An implementation on what was
+// granted before may stay whatever the answer, until it is released.
+//
+// The first time it takes one request for the claims, and one for each provider that no other dependent holds already; after that
+// none, as long as nothing changes. It returns an error for a primary in deletion, and for one without a finalizer.
+func (g *Gate[P, D]) Acquire(ctx context.Context, c *framework.Context[D]) (Grant, error) {
+	primary := c.Primary()
+	fail := func(err error) (Grant, error) {
+		return Grant{}, fmt.Errorf("interlock: relation %q: acquire: %w", g.Relation.Name, err)
+	}
+	switch {
+	case primary.GetDeletionTimestamp() != nil:
+		return fail(errors.New("the dependent is in deletion: nothing is to be implemented any more"))
+	case len(primary.GetFinalizers()) == 0:
+		return fail(errors.New("the dependent has no finalizer, so it would not stay until its implementation has gone: the reconciler must be a Cleaner, or its workflow must have a node of the gate"))
+	}
+	denials, err := g.holders(c).acquire(ctx, idOf(primary), g.Relation.refers(primary), gateSide[P, D]{g, c})
+	if err != nil {
+		return fail(err)
+	}
+	return Grant{denials}, nil
+}
+
+// Release lets go of the providers that the run's primary does not refer to any more, and of all of them if it is in deletion: it is for
+// when the implementation uses them no more. It takes a request if there are any, and the primary stays.
+func (g *Gate[P, D]) Release(ctx context.Context, c *framework.Context[D]) error {
+	primary := c.Primary()
+	if primary.GetDeletionTimestamp() != nil {
+		return g.releaseAllBut(ctx, c, nil)
+	}
+	return g.releaseAllBut(ctx, c, g.Relation.refers(primary))
+}
+
+func (g *Gate[P, D]) releaseAllBut(ctx context.Context, c *framework.Context[D], kept []types.NamespacedName) error {
+	primary, claims := c.Primary(), g.claimed(c)
+	rest := slices.DeleteFunc(slices.Clone(claims), func(key types.NamespacedName) bool { return !slices.Contains(kept, key) })
+	if len(kept) == 0 {
+		g.holders(c).leaveAll(idOf(primary))
+	} else {
+		gone := slices.DeleteFunc(slices.Clone(claims), func(key types.NamespacedName) bool { return slices.Contains(kept, key) })
+		g.holders(c).leave(idOf(primary), gone...)
+	}
+	goes := primary.GetDeletionTimestamp() != nil && len(primary.GetFinalizers()) <= 1
+	if goes || g.Relation.Unclaimed || len(rest) == len(claims) {
+		return nil
+	}
+	if _, err := g.applyClaims(ctx, c, rest); err != nil && !apierrors.IsNotFound(err) {
+		return fmt.Errorf("interlock: relation %q: release: %w", g.Relation.Name, err)
+	}
+	return nil
+}
+
+// applyClaims writes the claims of the primary as they are to be.
+func (g *Gate[P, D]) applyClaims(ctx context.Context, c *framework.Context[D], claims []types.NamespacedName) (metav1.Object, error) {
+	primary := c.Primary()
+	intent := &unstructured.Unstructured{}
+	intent.SetGroupVersionKind(c.PrimaryKind())
+	intent.SetNamespace(primary.GetNamespace())
+	intent.SetName(primary.GetName())
+	if len(claims) > 0 {
+		names, labels := []string{}, map[string]string{}
+		for _, key := range claims {
+			names = append(names, text(key))
+			labels[g.Relation.Label(key)] = labelValue(key.Name)
+		}
+		intent.SetAnnotations(map[string]string{g.Relation.Annotation(): strings.Join(names, ",")})
+		intent.SetLabels(labels)
+	}
+	stored, err := framework.Apply(ctx, c, intent, framework.FieldManager(g.Relation.Name), framework.By(framework.ByApply))
+	if err == nil {
+		now := g.claims(c)
+		now.mu.Lock()
+		defer now.mu.Unlock()
+		now.all = g.Relation.Claims(stored)
+	}
+	return stored, err
+}
+
+// claims are those of a run's primary, which its own writes change.
+type claims struct {
+	mu  sync.Mutex // guards below; a leaf
+	all []types.NamespacedName
+}
+
+func (g *Gate[P, D]) claims(c *framework.Context[D]) *claims {
+	return c.PerRun(g, func() any { return &claims{all: g.Relation.claims(c.Primary())} }).(*claims)
+}
+
+// claimed are the claims that the primary has by now.
+func (g *Gate[P, D]) claimed(c *framework.Context[D]) []types.NamespacedName {
+	now := g.claims(c)
+	now.mu.Lock()
+	defer now.mu.Unlock()
+	return slices.Clone(now.all)
+}
+
+// labelValue is the beginning of a name that a label may hold.
+func labelValue(name string) string {
+	return strings.TrimRight(name[:min(len(name), 63)], "-_.")
+}
+
+func (g *Gate[P, D]) holders(c *framework.Context[D]) *holders {
+	return c.PerTerm(g, func() any { return newHolders() }).(*holders)
+}
+
+func idOf(o metav1.Object) dependentID {
+	return dependentID{types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}, o.GetUID()}
+}
+
+// gateSide is what the framework answers for a dependent.
+type gateSide[P, D framework.Object] struct {
+	*Gate[P, D]
+	c *framework.Context[D]
+}
+
+func (s gateSide[P, D]) claim(ctx context.Context, providers []types.NamespacedName) ([]types.NamespacedName, error) {
+	known := s.claimed(s.c)
+	wanted := sorted(slices.Concat(known, providers))
+	if len(wanted) > len(known) {
+		stored, err := s.applyClaims(ctx, s.c, wanted)
+		if err != nil {
+			return nil, err
+		}
+		return s.Relation.Claims(stored), nil
+	}
+	// The cache may be behind: an instance that led before may have released them.
+	live, err := s.c.LivePrimary(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.Relation.claims(live), nil
+}
+
+func (s gateSide[P, D]) provider(ctx context.Context, key types.NamespacedName) (types.UID, Reason, error) {
+	live, err := s.Providers.Live(ctx, s.c, key.Namespace, key.Name)
+	switch {
+	case apierrors.IsNotFound(err):
+		return "", Absent, nil
+	case err != nil:
+		return "", 0, err
+	case live.GetDeletionTimestamp() != nil:
+		return "", InDeletion, nil
+	case !s.protects(live):
+		return "", Unprotected, nil
+	}
+	return live.GetUID(), 0, nil
+}
+
+func (s gateSide[P, D]) vouches(dependent dependentID, provider types.NamespacedName, uid types.UID) bool {
+	kept, err := s.Providers.GetNamed(s.c, provider.Namespace, provider.Name)
+	if err != nil || isNil(kept) || kept.GetUID() != uid || !s.protects(kept) {
+		return false
+	}
+	holder, err := s.c.Primaries().Get(dependent.key.Namespace, dependent.key.Name)
+	return err == nil && !isNil(holder) && holder.GetUID() == dependent.uid && slices.Contains(s.Relation.claims(holder), provider)
+}
+
+func isNil[T framework.Object](o T) bool {
+	var none T
+	return any(o) == any(none)
+}
+
+func (g *Gate[P, D]) protects(provider P) bool {
+	finalizer := g.Finalizer
+	if finalizer == "" {
+		finalizer = g.Relation.Finalizer()
+	}
+	return slices.Contains(provider.GetFinalizers(), finalizer)
+}

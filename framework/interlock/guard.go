@@ -1,0 +1,123 @@
+package interlock
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/framework"
+)
+
+// Guard is the side of the providers: it keeps each provider of type P from vanishing while dependents of type D may be using it. It
+// is a controller of its own, as [Guard.Register] makes it, beside whatever else reconciles the providers.
+//
+// It puts the finalizer on providers that lack it, but at birth an admission policy does better: see [Policy]. Of a provider in deletion it
+// takes the finalizer off when no dependent may be using it any more, which it is told by their events, and which a consistent list has to
+// confirm: one or two lists for a provider, however many dependents it has had.
+type Guard[P, D framework.Object] struct {
+	// Relation is that of the dependents. Required.
+	Relation Relation[D]
+	// Dependents is how they are watched, which follows from the type mostly. Its namespaces are all by default, and must be all where
+	// dependents may be; By and Map must not be set.
+	Dependents framework.Secondary[D]
+	// Options are those of the controller. Name is "NAME-interlock" by default, with the first part of the relation's name; Finalizer, Secondaries and
+	// Workflow must not be set.
+	Options framework.ControllerOptions[P]
+}
+
+// Register makes it a controller of the operator.
+func (g *Guard[P, D]) Register(op *framework.Operator) error {
+	if err := g.validate(); err != nil {
+		return err
+	}
+	options, r := g.Options, &g.Relation
+	if options.Name == "" {
+		first, _, _ := strings.Cut(r.Name, ".")
+		options.Name = first + "-interlock"
+	}
+	options.Finalizer = r.Finalizer()
+	if g.Dependents.Namespaces == nil {
+		g.Dependents.Namespaces = []string{framework.AllNamespaces}
+	}
+	g.Dependents.Map = r.mayUse
+	options.Secondaries = framework.Secondaries(&g.Dependents)
+	return framework.Register(op, guarding[P, D]{g}, options)
+}
+
+func (g *Guard[P, D]) validate() error {
+	errs := []error{g.Relation.validate()}
+	bad := func(field string, set bool, why string) {
+		if set {
+			errs = append(errs, fmt.Errorf("interlock: guard of relation %q: %s: %s", g.Relation.Name, field, why))
+		}
+	}
+	bad("Dependents.Map", g.Dependents.Map != nil, "must be nil: the relation maps them")
+	bad("Dependents.By", g.Dependents.By != nil, "must be nil: the relation maps them")
+	bad("Dependents.LabelSelector", g.Dependents.LabelSelector != "", "must be empty: what is not watched would keep a provider for ever")
+	bad("Dependents.FieldSelector", g.Dependents.FieldSelector != "", "must be empty: what is not watched would keep a provider for ever")
+	bad("Options.Finalizer", g.Options.Finalizer != "", "must be empty: the relation names it")
+	bad("Options.Secondaries", g.Options.Secondaries != nil, "must be nil: it reads the dependents alone")
+	bad("Options.Workflow", g.Options.Workflow.Dependents != nil, "must be empty: register another controller for what providers need")
+	bad("Options.AllEvents", g.Options.AllEvents, "must be false: the guard works by a finalizer")
+	return errors.Join(errs...)
+}
+
+// guarding is the controller.
+type guarding[P, D framework.Object] struct{ *Guard[P, D] }
+
+var _ framework.Cleaner[framework.Object] = guarding[framework.Object, framework.Object]{}
+
+// Reconcile has nothing to do: the framework has put the finalizer on.
+func (g guarding[P, D]) Reconcile(context.Context, P, *framework.Context[P]) (framework.UpdateControl[P], error) {
+	return framework.NoUpdate[P](), nil
+}
+
+// Cleanup is called for a provider whose deletion was requested, as its cache shows.
+func (g guarding[P, D]) Cleanup(ctx context.Context, provider P, c *framework.Context[P]) (framework.DeleteControl, error) {
+	user, err := mayGo(ctx, guardSide[P, D]{g.Guard, c})
+	switch {
+	case err != nil:
+		return framework.DeleteControl{}, fmt.Errorf("interlock: relation %q: look for dependents: %w", g.Relation.Name, err)
+	case user == "":
+		return framework.RemoveFinalizer(), nil
+	}
+	c.Logger().V(1).Info("the provider is kept: a dependent may be using it", "dependent", user, "relation", g.Relation.Name)
+	c.Event(framework.Normal, "Keep", "InUse", "%s may be using it (%s)", user, g.Relation.Name)
+	return framework.KeepFinalizer(), nil
+}
+
+// guardSide is what the framework answers for a provider.
+type guardSide[P, D framework.Object] struct {
+	*Guard[P, D]
+	c *framework.Context[P]
+}
+
+func (s guardSide[P, D]) shown() (string, error) {
+	for dependent, err := range s.Dependents.Each(s.c) {
+		if err != nil {
+			return "", err
+		}
+		return nameOf(dependent), nil // Map has filed those alone that may be using it
+	}
+	return "", nil
+}
+
+func (s guardSide[P, D]) live(ctx context.Context) (string, error) {
+	provider := s.c.Key()
+	for dependent, err := range s.Dependents.LiveList(ctx, s.c, s.Relation.selection(provider)) {
+		if err != nil {
+			return "", err
+		}
+		if s.Relation.uses(dependent, provider) {
+			return nameOf(dependent), nil
+		}
+	}
+	return "", nil
+}
+
+func nameOf(o framework.Object) string {
+	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}.String()
+}

@@ -1,0 +1,236 @@
+package interlock
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Reason is why a provider was not granted.
+type Reason int
+
+// The reasons. Only what comes of [InDeletion] is for good: the dependent's claim keeps the provider from going, so that no other of its name can
+// come, until the dependent is gone or refers to another one.
+const (
+	// Absent providers do not exist.
+	Absent Reason = iota + 1
+	// InDeletion ones are being deleted.
+	InDeletion
+	// Unprotected ones do not carry the finalizer yet, so nothing would keep them.
+	Unprotected
+	// Unclaimable ones are those whose claim the dependent does not carry after it was put on, as an admission policy may have it.
+	Unclaimable
+)
+
+// String returns the reason in one CamelCase word, as conditions have it.
+func (r Reason) String() string {
+	switch r {
+	case Absent:
+		return "ProviderAbsent"
+	case InDeletion:
+		return "ProviderInDeletion"
+	case Unprotected:
+		return "ProviderUnprotected"
+	case Unclaimable:
+		return "ProviderUnclaimable"
+	}
+	return "Unknown"
+}
+
+// Denial is a provider that was not granted.
+type Denial struct {
+	Provider types.NamespacedName
+	Reason   Reason
+}
+
+// dependentID tells dependents apart: another one of the same name holds nothing.
+type dependentID struct {
+	key types.NamespacedName
+	uid types.UID
+}
+
+// dependentSide is what a dependent's side asks and does, each at most once for a provider.
+type dependentSide interface {
+	// claim sees to it that the dependent carries claims of the providers, beside those it has, and returns those that it carries, as an answer of
+	// the server has shown since the call.
+	claim(ctx context.Context, providers []types.NamespacedName) (carried []types.NamespacedName, err error)
+	// provider reads one consistently. The UID is empty if it is not to be granted, for the reason.
+	provider(ctx context.Context, key types.NamespacedName) (types.UID, Reason, error)
+	// vouches tells from the caches, which may be behind, whether a dependent still claims a provider, and that is still the one of the UID. It is
+	// no proof, but shows what was done by force.
+	vouches(dependent dependentID, provider types.NamespacedName, uid types.UID) bool
+}
+
+// holders knows which dependents hold which providers: those that this instance has granted in this term, and that have not let go.
+//
+// Its invariant is that a dependent in it carries its claim in the store, and did so without a break since before the provider was found fit
+// to be granted: so the provider's finalizer cannot have gone. A dependent is entered after the answers that prove it, and taken out
+// before anything is sent that ends the claim (see leave), or that takes the finalizer off the dependent. The lock makes joining
+// another holder and that one's leaving follow one another: a dependent joins while the other's claim is there, with its own there as well.
+// So, of the list that lets a provider go, either it was served before both claims, and then the first read has shown the deletion, or it shows one of them.
+type holders struct {
+	mu   sync.Mutex // guards below; a leaf
+	held map[types.NamespacedName]*hold
+}
+
+// hold is a provider that is held.
+type hold struct {
+	uid types.UID
+	by  map[dependentID]bool // not empty
+}
+
+func newHolders() *holders { return &holders{held: map[types.NamespacedName]*hold{}} }
+
+// acquire grants a dependent the providers, or tells why not. Those it holds already take no request.
+func (h *holders) acquire(ctx context.Context, me dependentID, providers []types.NamespacedName, side dependentSide) ([]Denial, error) {
+	var missing []types.NamespacedName
+	for _, key := range providers {
+		if !h.holds(me, key, side) {
+			missing = append(missing, key)
+		}
+	}
+	if len(missing) == 0 {
+		return nil, nil
+	}
+	carried, err := side.claim(ctx, missing)
+	if err != nil {
+		return nil, err
+	}
+	var denials []Denial
+	for _, key := range missing {
+		if !slices.Contains(carried, key) {
+			denials = append(denials, Denial{key, Unclaimable})
+			continue
+		}
+		if h.join(me, key, side) {
+			continue
+		}
+		uid, reason, err := side.provider(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		if uid == "" {
+			denials = append(denials, Denial{key, reason})
+			continue
+		}
+		h.enter(me, key, uid)
+	}
+	return denials, nil
+}
+
+// holds tells whether a dependent holds a provider. One that the caches do not vouch for holds it no more.
+func (h *holders) holds(me dependentID, key types.NamespacedName, side dependentSide) bool {
+	uid, candidates := h.candidates(key, func(id dependentID) bool { return id == me })
+	for range candidates {
+		if side.vouches(me, key, uid) {
+			return true
+		}
+		h.leave(me, key)
+	}
+	return false
+}
+
+// join enters a dependent beside another one that holds the provider, if there is one that the caches vouch for.
+func (h *holders) join(me dependentID, key types.NamespacedName, side dependentSide) bool {
+	uid, candidates := h.candidates(key, func(id dependentID) bool { return id != me })
+	for _, other := range candidates {
+		if !side.vouches(other, key, uid) {
+			h.leave(other, key)
+			continue
+		}
+		if h.enterBeside(me, other, key, uid) {
+			return true
+		}
+	}
+	return false
+}
+
+// candidates are those who hold a provider and are asked for.
+func (h *holders) candidates(key types.NamespacedName, asked func(dependentID) bool) (uid types.UID, ids []dependentID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	held := h.held[key]
+	if held == nil {
+		return "", nil
+	}
+	for id := range held.by {
+		if asked(id) {
+			ids = append(ids, id)
+		}
+	}
+	return held.uid, ids
+}
+
+// enterBeside enters a dependent if the other still holds the provider.
+func (h *holders) enterBeside(me, other dependentID, key types.NamespacedName, uid types.UID) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	held := h.held[key]
+	if held == nil || held.uid != uid || !held.by[other] {
+		return false
+	}
+	held.by[me] = true
+	return true
+}
+
+// enter enters a dependent that has found the provider fit to be granted. Who held another one of its name, does not any more.
+func (h *holders) enter(me dependentID, key types.NamespacedName, uid types.UID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	held := h.held[key]
+	if held == nil || held.uid != uid {
+		held = &hold{uid: uid, by: map[dependentID]bool{}}
+		h.held[key] = held
+	}
+	held.by[me] = true
+}
+
+// leave takes a dependent out: before anything is sent that ends its claims.
+func (h *holders) leave(me dependentID, providers ...types.NamespacedName) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, key := range providers {
+		if held := h.held[key]; held != nil {
+			delete(held.by, me)
+			if len(held.by) == 0 {
+				delete(h.held, key)
+			}
+		}
+	}
+}
+
+// leaveAll takes a dependent out wherever it is, and others of its name.
+func (h *holders) leaveAll(me dependentID) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for key, held := range h.held {
+		for id := range held.by {
+			if id.key == me.key {
+				delete(held.by, id)
+			}
+		}
+		if len(held.by) == 0 {
+			delete(h.held, key)
+		}
+	}
+}
+
+// providerSide is what a provider's side asks.
+type providerSide interface {
+	// shown returns a dependent that the cache shows and that may be using the provider, empty for none.
+	shown() (user string, err error)
+	// live returns one from a consistent list, sent after the call, of all that claim the provider; empty for none. The cache shows it from then on, until it leaves.
+	live(ctx context.Context) (user string, err error)
+}
+
+// mayGo tells whether a provider in deletion may lose its finalizer: no dependent may be using it. If not, one is named, and its leaving is an event.
+//
+// The cache may only say no. That it shows none says nothing, as it may be behind.
+func mayGo(ctx context.Context, side providerSide) (user string, err error) {
+	if user, err = side.shown(); user != "" || err != nil {
+		return user, err
+	}
+	return side.live(ctx)
+}

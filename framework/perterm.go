@@ -1,0 +1,25 @@
+package framework
+
+import "sync"
+
+// perTerm is what is kept for a time in office. The zero value is ready for use.
+type perTerm struct{ kept sync.Map }
+
+// PerTerm returns what is kept, under a key, for as long as this instance leads without a break, or for as long as the operator runs if it has no
+// leader election: what create returned when the key was asked for first. It is for what is true only while nobody else works on the primaries. Keys
+// are compared with ==; the address of what asks is a good one. create must be quick and read nothing, and may be called once more than needed.
+// What is kept must be safe for concurrent use.
+func (c *Context[P]) PerTerm(key any, create func() any) any {
+	kept := &c.controller.operator.always
+	switch t := c.write.term; {
+	case t != nil:
+		kept = &t.kept
+	case c.write.cluster.office.contested: // the lease was lost before the run began
+		return create()
+	}
+	if known, ok := kept.kept.Load(key); ok {
+		return known
+	}
+	made, _ := kept.kept.LoadOrStore(key, create())
+	return made
+}
