@@ -199,7 +199,7 @@ func (s gateSide[P, D]) vouches(dependent dependentID, provider types.Namespaced
 		return false
 	}
 	holder, err := s.c.Primaries().Get(dependent.key.Namespace, dependent.key.Name)
-	return err == nil && !isNil(holder) && holder.GetUID() == dependent.uid && slices.Contains(s.Relation.claims(holder), provider)
+	return err == nil && !isNil(holder) && holder.GetUID() == dependent.uid && holder.GetDeletionTimestamp() == nil && slices.Contains(s.Relation.claims(holder), provider)
 }
 
 func isNil[T framework.Object](o T) bool {

@@ -58,18 +58,18 @@ type dependentSide interface {
 	claim(ctx context.Context, providers []types.NamespacedName) (carried []types.NamespacedName, err error)
 	// provider reads one consistently. The UID is empty if it is not to be granted, for the reason.
 	provider(ctx context.Context, key types.NamespacedName) (types.UID, Reason, error)
-	// vouches tells from the caches, which may be behind, whether a dependent still claims a provider, and that is still the one of the UID. It is
-	// no proof, but shows what was done by force.
+	// vouches tells from the caches whether a dependent claims a provider, which is still the one of the UID, and is not in deletion. Before
+	// its finalizer is taken off, the caches show its deletion; for the rest they may be behind, and show what was done by force.
 	vouches(dependent dependentID, provider types.NamespacedName, uid types.UID) bool
 }
 
 // holders knows which dependents hold which providers: those that this instance has granted in this term, and that have not let go.
 //
 // Its invariant is that a dependent in it carries its claim in the store, and did so without a break since before the provider was found fit
-// to be granted: so the provider's finalizer cannot have gone. A dependent is entered after the answers that prove it, and taken out
-// before anything is sent that ends the claim (see leave), or that takes the finalizer off the dependent. The lock makes joining
-// another holder and that one's leaving follow one another: a dependent joins while the other's claim is there, with its own there as well.
-// So, of the list that lets a provider go, either it was served before both claims, and then the first read has shown the deletion, or it shows one of them.
+// to be granted, unless it is in deletion: so the provider's finalizer cannot have gone. A dependent is entered after the answers that prove it, and taken
+// out before anything is sent that ends the claim (see leave). The lock makes joining another holder and that one's leaving follow one another,
+// and one in deletion is not joined: so there is a time at which both claims are there. Of the list that lets a
+// provider go, either it was served before both, and then the read that the first was granted by has shown the deletion, or it shows one of them.
 type holders struct {
 	mu   sync.Mutex // guards below; a leaf
 	held map[types.NamespacedName]*hold
