@@ -166,7 +166,7 @@ func TestWhoLetsGoVouchesForNobody(t *testing.T) {
 				s.disturb(func(r apimodel.Request) apimodel.Fault {
 					switch {
 					case r.Resource == "apps" && r.Name == "second" && r.Verb == "apply":
-						return apimodel.Fault{Delay: 30 * time.Second}
+						return apimodel.Fault{Delay: 20 * time.Second}
 					case r.Resource == "apps" && r.Name == "first" && r.Subresource == "" && r.Verb != "get":
 						return apimodel.Fault{Delay: 2 * time.Second, Linger: 20 * time.Minute}
 					}
