@@ -39,6 +39,7 @@ type App struct {
 
 	Spec struct {
 		Databases []string `json:"databases,omitempty"`
+		Apps      []string `json:"apps,omitempty"` // apps may use apps
 	} `json:"spec"`
 	Status struct {
 		Conditions []metav1.Condition `json:"conditions,omitempty"`
@@ -65,7 +66,7 @@ func (d *Database) DeepCopyObject() runtime.Object {
 func (a *App) DeepCopyObject() runtime.Object {
 	into := *a
 	into.ObjectMeta = *a.ObjectMeta.DeepCopy()
-	into.Spec.Databases = slices.Clone(a.Spec.Databases)
+	into.Spec.Databases, into.Spec.Apps = slices.Clone(a.Spec.Databases), slices.Clone(a.Spec.Apps)
 	into.Status.Conditions = slices.Clone(a.Status.Conditions)
 	return &into
 }
