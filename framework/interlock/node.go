@@ -23,11 +23,11 @@ func (g *Gate[P, D]) Node(name string, dependsOn ...string) framework.Dependent[
 			Name: name, DependsOn: dependsOn,
 			Reconcile: func(ctx context.Context, c *framework.Context[D]) error {
 				grant, err := g.Acquire(ctx, c)
-				*g.granted(c) = grant
+				*g.asked(c) = answer{grant, err == nil}
 				return err
 			},
 			ReadyPostcondition: func(_ context.Context, c *framework.Context[D]) (workflow.Verdict, error) {
-				return g.granted(c).Verdict(), nil
+				return g.asked(c).grant.Verdict(), nil
 			},
 			Delete: func(ctx context.Context, c *framework.Context[D]) error { return g.releaseAllBut(ctx, c, nil) },
 		},
@@ -51,12 +51,24 @@ type node[D framework.Object] struct {
 
 func (n node[D]) Describe() (framework.Node[D], error) { return n.described, n.validate() }
 
-// grantOf is the key of a run's grant.
-type grantOf struct{ gate any }
+// Grant returns what [Gate.Node] has come to in the run, and false if it has come to nothing: it was not its turn, or it failed.
+func (g *Gate[P, D]) Grant(c *framework.Context[D]) (Grant, bool) {
+	asked := g.asked(c)
+	return asked.grant, asked.known
+}
 
-// granted is the grant of a run, which the node's functions, called one after the other, share.
-func (g *Gate[P, D]) granted(c *framework.Context[D]) *Grant {
-	return c.PerRun(grantOf{g}, func() any { return new(Grant) }).(*Grant)
+// answer is what a run's node has come to.
+type answer struct {
+	grant Grant
+	known bool
+}
+
+// answerOf is the key of a run's answer.
+type answerOf struct{ gate any }
+
+// asked is the answer of a run, which the node's functions, called one after the other, share.
+func (g *Gate[P, D]) asked(c *framework.Context[D]) *answer {
+	return c.PerRun(answerOf{g}, func() any { return new(answer) }).(*answer)
 }
 
 // Verdict is the grant as a condition of a workflow. It is stalled if a provider is in deletion, as that will never be granted; its detail is the grant.

@@ -32,6 +32,12 @@ type Database struct {
 	metav1.ObjectMeta `json:"metadata"`
 }
 
+// Region is a cluster-scoped provider.
+type Region struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+}
+
 // App is a dependent.
 type App struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -52,6 +58,11 @@ type (
 		metav1.ListMeta `json:"metadata"`
 		Items           []Database `json:"items"`
 	}
+	RegionList struct {
+		metav1.TypeMeta `json:",inline"`
+		metav1.ListMeta `json:"metadata"`
+		Items           []Region `json:"items"`
+	}
 	AppList struct {
 		metav1.TypeMeta `json:",inline"`
 		metav1.ListMeta `json:"metadata"`
@@ -63,6 +74,10 @@ func (d *Database) DeepCopyObject() runtime.Object {
 	return &Database{d.TypeMeta, *d.ObjectMeta.DeepCopy()}
 }
 
+func (r *Region) DeepCopyObject() runtime.Object {
+	return &Region{r.TypeMeta, *r.ObjectMeta.DeepCopy()}
+}
+
 func (a *App) DeepCopyObject() runtime.Object {
 	into := *a
 	into.ObjectMeta = *a.ObjectMeta.DeepCopy()
@@ -72,6 +87,7 @@ func (a *App) DeepCopyObject() runtime.Object {
 }
 
 func (l *DatabaseList) DeepCopyObject() runtime.Object { return copyList(l, l.Items) }
+func (l *RegionList) DeepCopyObject() runtime.Object   { return copyList(l, l.Items) }
 func (l *AppList) DeepCopyObject() runtime.Object      { return copyList(l, l.Items) }
 
 // copyList copies a list as the tests need it: they change no items of lists.
@@ -79,13 +95,14 @@ func copyList[L, I any](l *L, _ []I) *L { into := *l; return &into }
 
 var scheme = func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	scheme.AddKnownTypes(shopVersion, &Database{}, &DatabaseList{}, &App{}, &AppList{})
+	scheme.AddKnownTypes(shopVersion, &Database{}, &DatabaseList{}, &Region{}, &RegionList{}, &App{}, &AppList{})
 	metav1.AddToGroupVersion(scheme, shopVersion)
 	return scheme
 }()
 
 var shopKinds = []apimodel.Kind{
 	{GroupVersionKind: shopVersion.WithKind("Database"), Plural: "databases", Generation: true},
+	{GroupVersionKind: shopVersion.WithKind("Region"), Plural: "regions", Generation: true, ClusterScoped: true},
 	{GroupVersionKind: shopVersion.WithKind("App"), Plural: "apps", Status: true, Generation: true},
 }
 
@@ -289,7 +306,7 @@ func (s *shop) delete(o client.Object) {
 
 // exists tells whether an object is there: the very one.
 func (s *shop) exists(o client.Object) bool {
-	for _, plural := range []string{"apps", "databases"} {
+	for _, plural := range []string{"apps", "databases", "regions"} {
 		for _, live := range s.model.Objects(plural) {
 			if live.GetUID() == o.GetUID() {
 				return true
