@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/evenkeel/evenkeel/framework"
 )
 
@@ -77,47 +75,49 @@ func (g guarding[P, D]) Reconcile(context.Context, P, *framework.Context[P]) (fr
 
 // Cleanup is called for a provider whose deletion was requested, as its cache shows.
 func (g guarding[P, D]) Cleanup(ctx context.Context, provider P, c *framework.Context[P]) (framework.DeleteControl, error) {
-	user, err := mayGo(ctx, guardSide[P, D]{g.Guard, c})
+	side := &guardSide[P, D]{Guard: g.Guard, c: c}
+	user, err := mayGo(ctx, side)
 	switch {
 	case err != nil:
 		return framework.DeleteControl{}, fmt.Errorf("interlock: relation %q: look for dependents: %w", g.Relation.Name, err)
 	case user == "":
+		g.waits(c).done(objectOf(provider))
 		return framework.RemoveFinalizer(), nil
 	}
-	c.Logger().V(1).Info("the provider is kept: a dependent may be using it", "dependent", user, "relation", g.Relation.Name)
-	c.Event(framework.Normal, "Keep", "InUse", "%s may be using it (%s)", user, g.Relation.Name)
-	return framework.KeepFinalizer(), nil
+	return g.keep(provider, side.user, c), nil
 }
 
 // guardSide is what the framework answers for a provider.
 type guardSide[P, D framework.Object] struct {
 	*Guard[P, D]
-	c *framework.Context[P]
+	c    *framework.Context[P]
+	user object // that was named
 }
 
-func (s guardSide[P, D]) shown() (string, error) {
+func (s *guardSide[P, D]) shown() (string, error) {
 	for dependent, err := range s.Dependents.Each(s.c) {
 		if err != nil {
 			return "", err
 		}
-		return nameOf(dependent), nil // Map has filed those alone that may be using it
+		return s.name(dependent), nil // Map has filed those alone that may be using it
 	}
 	return "", nil
 }
 
-func (s guardSide[P, D]) live(ctx context.Context) (string, error) {
+func (s *guardSide[P, D]) live(ctx context.Context) (string, error) {
 	provider := s.c.Key()
 	for dependent, err := range s.Dependents.LiveList(ctx, s.c, s.Relation.selection(provider)) {
 		if err != nil {
 			return "", err
 		}
 		if s.Relation.uses(dependent, provider) {
-			return nameOf(dependent), nil
+			return s.name(dependent), nil
 		}
 	}
 	return "", nil
 }
 
-func nameOf(o framework.Object) string {
-	return types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}.String()
+func (s *guardSide[P, D]) name(user D) string {
+	s.user = objectOf(user)
+	return s.user.key.String()
 }

@@ -66,6 +66,13 @@ func (r *Relation[D]) Claims(dependent metav1.Object) []types.NamespacedName {
 	return sorted(all)
 }
 
+// Keeps tells whether a provider carries the finalizer. A dependent that is a provider, too, and in deletion, may still be used as long as it does: its
+// implementation should stay until then. Who waits for that in Cleanup needs [framework.ControllerOptions.AllGenerations], as the end of another's finalizer is no new
+// generation.
+func (r *Relation[D]) Keeps(provider metav1.Object) bool {
+	return slices.Contains(provider.GetFinalizers(), r.Finalizer())
+}
+
 // validate reports what cannot be.
 func (r *Relation[D]) validate() error {
 	var errs []error

@@ -1,0 +1,45 @@
+package interlock
+
+import (
+	"context"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// stripped is a dependent of which an admission policy takes claims off.
+type stripped struct{ reads int }
+
+func (s *stripped) claim(context.Context, []types.NamespacedName) ([]types.NamespacedName, error) {
+	return nil, nil
+}
+
+func (s *stripped) provider(context.Context, types.NamespacedName) (types.UID, Reason, error) {
+	s.reads++
+	return "uid", 0, nil
+}
+
+func (s *stripped) vouches(dependentID, types.NamespacedName, types.UID) bool { return true }
+
+func TestAClaimThatIsNotCarriedGrantsNothing(t *testing.T) {
+	h, key := newHolders(), types.NamespacedName{Name: "p"}
+	h.enter(dependentID{uid: "other"}, key, "uid")
+	side := &stripped{}
+	denials, err := h.acquire(t.Context(), dependentID{uid: "me"}, []types.NamespacedName{key}, side)
+	if err != nil || len(denials) != 1 || denials[0] != (Denial{key, Unclaimable}) || side.reads != 0 {
+		t.Errorf("denials %v, error %v, %d reads", denials, err, side.reads)
+	}
+}
+
+func TestNothingIsLeftOfWhoHasLetGo(t *testing.T) {
+	h, a, b := newHolders(), types.NamespacedName{Name: "a"}, types.NamespacedName{Name: "b"}
+	first, second := dependentID{a, "1"}, dependentID{b, "2"}
+	h.enter(first, a, "uid")
+	h.enter(first, b, "uid")
+	h.enter(second, b, "uid")
+	h.leave(second, a, b)
+	h.leaveAll(dependentID{a, "another"}) // of the same name: the first is gone
+	if len(h.held) != 0 {
+		t.Errorf("left: %v", h.held)
+	}
+}

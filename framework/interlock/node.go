@@ -1,0 +1,117 @@
+package interlock
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/workflow"
+)
+
+// Node is the gate in a workflow: what implements the dependent depends on it, and waits until everything that the primary refers to is granted. In a
+// cleanup, and where it is not wanted any more, the claims go after all that depends on it has gone. name is the node's; it depends on others as
+// dependsOn says.
+//
+// A primary that refers to something new keeps what is implemented on the old as it is until the new is granted; what then lets
+// go of the old is [Gate.Settled].
+func (g *Gate[P, D]) Node(name string, dependsOn ...string) framework.Dependent[D] {
+	return node[D]{g.Relation.validate, framework.Node[D]{
+		Node: workflow.Node[*framework.Context[D]]{
+			Name: name, DependsOn: dependsOn,
+			Reconcile: func(ctx context.Context, c *framework.Context[D]) error {
+				grant, err := g.Acquire(ctx, c)
+				*g.asked(c) = answer{grant, err == nil}
+				return err
+			},
+			ReadyPostcondition: func(_ context.Context, c *framework.Context[D]) (workflow.Verdict, error) {
+				return g.asked(c).grant.Verdict(), nil
+			},
+			Delete: func(ctx context.Context, c *framework.Context[D]) error { return g.releaseAllBut(ctx, c, nil) },
+		},
+		Secondaries: g.Secondaries(),
+	}}
+}
+
+// Settled is a node that lets go of what the primary does not refer to any more, once the implementing nodes are ready: those that
+// dependsOn names, which must be all that [Gate.Node] stands before. Where references do not change it is not needed.
+func (g *Gate[P, D]) Settled(name string, dependsOn ...string) framework.Dependent[D] {
+	return node[D]{g.Relation.validate, framework.Node[D]{Node: workflow.Node[*framework.Context[D]]{
+		Name: name, DependsOn: dependsOn, Reconcile: g.Release,
+	}}}
+}
+
+// node is a node whose declaration may be wrong.
+type node[D framework.Object] struct {
+	validate  func() error
+	described framework.Node[D]
+}
+
+func (n node[D]) Describe() (framework.Node[D], error) { return n.described, n.validate() }
+
+// Grant returns what [Gate.Node] has come to in the run, and false if it has come to nothing: it was not its turn, or it failed.
+func (g *Gate[P, D]) Grant(c *framework.Context[D]) (Grant, bool) {
+	asked := g.asked(c)
+	return asked.grant, asked.known
+}
+
+// answer is what a run's node has come to.
+type answer struct {
+	grant Grant
+	known bool
+}
+
+// answerOf is the key of a run's answer.
+type answerOf struct{ gate any }
+
+// asked is the answer of a run, which the node's functions, called one after the other, share.
+func (g *Gate[P, D]) asked(c *framework.Context[D]) *answer {
+	return c.PerRun(answerOf{g}, func() any { return new(answer) }).(*answer)
+}
+
+// Verdict is the grant as a condition of a workflow. It is stalled if a provider is in deletion, as that will never be granted; its detail is the grant.
+func (g Grant) Verdict() workflow.Verdict {
+	switch {
+	case g.Granted():
+		return workflow.Met().With(g)
+	case g.broken():
+		return workflow.Stalled("%s", g).With(g)
+	}
+	return workflow.NotMet("%s", g).With(g)
+}
+
+// String says what was denied, and why.
+func (g Grant) String() string {
+	if g.Granted() {
+		return "granted"
+	}
+	texts := make([]string, len(g.Denials))
+	for i, denial := range g.Denials {
+		texts[i] = fmt.Sprintf("%s: %s", text(denial.Provider), denial.Reason)
+	}
+	return strings.Join(texts, ", ")
+}
+
+// broken tells whether it can never be granted as things are.
+func (g Grant) broken() bool {
+	for _, denial := range g.Denials {
+		if denial.Reason == InDeletion {
+			return true
+		}
+	}
+	return false
+}
+
+// Mark writes what was denied into conditions as package framework has them: Stalled with the reason ProviderInDeletion for what can never be implemented, so that
+// clients can find and remove it, and Reconciling with the first denial's reason for what waits. generation is the primary's. It changes nothing if all is granted.
+func (g Grant) Mark(conditions *[]metav1.Condition, generation int64) {
+	switch {
+	case g.Granted():
+	case g.broken():
+		framework.MarkStalled(conditions, generation, InDeletion.String(), g.String())
+	default:
+		framework.MarkReconciling(conditions, generation, g.Denials[0].Reason.String(), g.String())
+	}
+}
