@@ -35,7 +35,8 @@ func TestFigures(t *testing.T) {
 		}
 	})
 	t.Run("lives", func(t *testing.T) {
-		found := newServer(t).measureLives(manyProviders, manyDependents)
+		s := newServer(t)
+		found := s.measureLives(manyProviders, manyDependents)
 		t.Logf("per dependent, to be implemented: %s", found.implemented.per(manyDependents))
 		t.Logf("per dependent, after a restart: %s", found.restarted.per(manyDependents))
 		t.Logf("per dependent, to be deleted: %s", found.deleted.per(manyDependents))
@@ -52,6 +53,7 @@ func TestFigures(t *testing.T) {
 		figure("gets_per_dependent_after_restart", found.restarted["get configmaps"], manyDependents)
 		figure("writes_per_dependent_after_restart", found.restarted.writes(), manyDependents)
 		figure("writes_per_provider", found.guarded.writes()+found.guardMeanwhile.writes()+found.guardWhileDeleted.writes()+found.released.writes(), manyProviders)
+		figure("writes_per_provider_until_kept_with_policy", s.measureBorn(manyProviders).writes(), manyProviders)
 		figure("live_lists_per_provider_without_dependents", found.released["list webpages"], manyProviders)
 	})
 	t.Run("start", func(t *testing.T) {

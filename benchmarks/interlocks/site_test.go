@@ -104,9 +104,16 @@ type site struct {
 // newSite has so many providers.
 func (s *server) newSite(providers int) *site {
 	s.t.Helper()
+	return s.newSiteAfter(func(*site) {}, providers)
+}
+
+// newSiteAfter lets something be done in the namespace before there are providers.
+func (s *server) newSiteAfter(do func(*site), providers int) *site {
+	s.t.Helper()
 	s.namespaces++
 	at := &site{server: s, namespace: fmt.Sprint("site-", s.namespaces), providers: providers}
 	noError(s.t, s.admin.Create(s.t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: at.namespace}}))
+	do(at)
 	at.each(providers, func(ctx context.Context, i int) error { return s.admin.Create(ctx, at.provider(i)) })
 	return at
 }
