@@ -39,7 +39,9 @@ func (s *site) installPolicy() {
 	}
 	s.await("the policy is in force", func() error {
 		o := s.provider(0)
-		noError(s.t, s.admin.Create(s.t.Context(), o, client.DryRunAll))
+		if err := s.admin.Create(s.t.Context(), o, client.DryRunAll); err != nil {
+			return err
+		}
 		return reached(len(o.Finalizers), 1)
 	})
 }

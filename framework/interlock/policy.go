@@ -34,7 +34,9 @@ type PolicyOptions struct {
 //
 // It saves the guard a request for each provider, and closes the time from a provider's creation to that request, during which a
 // provider that is deleted is gone at once and none is granted. Nothing is safer by it: who grants looks for the finalizer, wherever it comes from.
-// Therefore its failurePolicy is Ignore: where the API server fails to carry it out, the provider is created without, and the guard puts it on.
+// Therefore its failurePolicy is Ignore: where the API server fails to carry it out, the provider is created without, and the guard puts it on. One
+// failure is none to it: for some seconds after a CustomResourceDefinition was installed, until the API server has looked for new schemas, providers of
+// that kind are refused with 503 (seen in 1.37, with any policy that changes them).
 //
 // It holds for the namespaces and labels that the guard watches, as a finalizer on what no guard watches stays for ever. An
 // error says where that cannot be expressed. When the guard goes for good, delete the policy first.
@@ -142,7 +144,7 @@ type finalizerPolicy struct {
 	NamespaceSelector, ObjectSelector  *metav1.LabelSelector // nil for all
 }
 
-// finalizerManifest appends by JSON patch, which keeps the order, and knows custom resources from the moment they are served.
+// finalizerManifest appends by JSON patch, which keeps the order.
 const finalizerManifest = `# Relation {{.Relation}}: {{.Resource.Resource}} are created with the finalizer of the interlock.
 # If its guard goes for good, delete this first: nobody else takes the finalizer off.
 apiVersion: admissionregistration.k8s.io/{{.Version}}
