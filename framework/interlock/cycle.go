@@ -2,7 +2,6 @@ package interlock
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -38,11 +37,11 @@ func (o object) String() string {
 	return o.kind[strings.LastIndex(o.kind, ".")+1:] + " " + o.key.String()
 }
 
-// waits knows for which dependent each provider in deletion waits: one of those that may be using it. All that are not in a cycle go by and by,
-// so in the end it is one that is.
+// waits knows for which dependent each provider in deletion waits, of each relation: one of those that may be using it. All that are not in a cycle go by
+// and by, so in the end it is one that is.
 type waits struct {
-	mu   sync.Mutex // guards below; a leaf
-	user map[object]object
+	mu   sync.Mutex                   // guards below; a leaf
+	user map[object]map[string]object // by the provider and the relation's name; not empty
 	// since is when a provider was first seen in a cycle, as long as it is.
 	since map[object]time.Time
 }
@@ -50,42 +49,67 @@ type waits struct {
 // waitsKey is what the guards of an operator share theirs by.
 type waitsKey struct{}
 
-func newWaits() any { return &waits{user: map[object]object{}, since: map[object]time.Time{}} }
+func newWaits() any { return &waits{user: map[object]map[string]object{}, since: map[object]time.Time{}} }
 
 // wait notes for whom a provider waits. If they wait for each other in a circle it returns that, from the provider to itself, and how long it has been so.
-func (w *waits) wait(provider, user object) (cycle []object, lasted time.Duration) {
+func (w *waits) wait(provider object, relation string, user object) (cycle []object, lasted time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.user[provider] = user
-	cycle = []object{provider}
-	for at, waiting := user, true; waiting; at, waiting = w.user[at] {
-		cycle = append(cycle, at)
-		if at == provider {
-			if _, known := w.since[provider]; !known {
-				w.since[provider] = time.Now()
-			}
-			return cycle, time.Since(w.since[provider])
+	if w.user[provider] == nil {
+		w.user[provider] = map[string]object{}
+	}
+	w.user[provider][relation] = user
+	way := w.wayLocked(user, provider, map[object]bool{})
+	if way == nil {
+		delete(w.since, provider)
+		return nil, 0
+	}
+	if _, known := w.since[provider]; !known {
+		w.since[provider] = time.Now()
+	}
+	return append([]object{provider}, way...), time.Since(w.since[provider])
+}
+
+// wayLocked is how one waits for the other, with both ends; nil if it does not. It leaves out those that were visited.
+func (w *waits) wayLocked(from, to object, visited map[object]bool) []object {
+	if from == to {
+		return []object{to}
+	}
+	visited[from] = true
+	for _, next := range w.user[from] {
+		if visited[next] {
+			continue
 		}
-		if slices.Contains(cycle[:len(cycle)-1], at) {
-			break // it waits for those in a cycle, and is none of them
+		if way := w.wayLocked(next, to, visited); way != nil {
+			return append([]object{from}, way...)
 		}
 	}
-	delete(w.since, provider)
-	return nil, 0
+	return nil
+}
+
+// userOf is for whom a provider was last seen to wait.
+func (w *waits) userOf(provider object, relation string) (user object, known bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	user, known = w.user[provider][relation]
+	return user, known
 }
 
 // done forgets a provider that waits no more.
-func (w *waits) done(provider object) {
+func (w *waits) done(provider object, relation string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	delete(w.user, provider)
-	delete(w.since, provider)
+	if delete(w.user[provider], relation); len(w.user[provider]) == 0 {
+		delete(w.user, provider)
+		delete(w.since, provider)
+	}
 }
 
 // keep keeps a provider for a dependent, and tells if that can only end by somebody's help.
-func (g guarding[P, D]) keep(provider P, user object, c *framework.Context[P]) framework.DeleteControl {
+func (g guarding[P, D]) keep(side *guardSide[P, D], c *framework.Context[P]) framework.DeleteControl {
+	user := side.user
 	c.Logger().V(1).Info("the provider is kept: a dependent may be using it", "dependent", user.String(), "relation", g.Relation.Name)
-	cycle, lasted := g.waits(c).wait(objectOf(provider), user)
+	cycle, lasted := side.waits.wait(side.provider, g.Relation.Name, user)
 	switch {
 	case cycle == nil:
 		c.Event(framework.Normal, "Keep", "InUse", "%s may be using it (%s)", user, g.Relation.Name)
@@ -96,8 +120,4 @@ func (g guarding[P, D]) keep(provider P, user object, c *framework.Context[P]) f
 		return framework.KeepFinalizerFor(time.Minute)
 	}
 	return framework.KeepFinalizerFor(cycleGrace)
-}
-
-func (g guarding[P, D]) waits(c *framework.Context[P]) *waits {
-	return c.PerTerm(waitsKey{}, newWaits).(*waits)
 }

@@ -75,26 +75,35 @@ func (g guarding[P, D]) Reconcile(context.Context, P, *framework.Context[P]) (fr
 
 // Cleanup is called for a provider whose deletion was requested, as its cache shows.
 func (g guarding[P, D]) Cleanup(ctx context.Context, provider P, c *framework.Context[P]) (framework.DeleteControl, error) {
-	side := &guardSide[P, D]{Guard: g.Guard, c: c}
+	waits := c.PerTerm(waitsKey{}, newWaits).(*waits)
+	side := &guardSide[P, D]{Guard: g.Guard, c: c, provider: objectOf(provider), waits: waits}
 	user, err := mayGo(ctx, side)
 	switch {
 	case err != nil:
 		return framework.DeleteControl{}, fmt.Errorf("interlock: relation %q: look for dependents: %w", g.Relation.Name, err)
 	case user == "":
-		g.waits(c).done(objectOf(provider))
+		waits.done(side.provider, g.Relation.Name)
 		return framework.RemoveFinalizer(), nil
 	}
-	return g.keep(provider, side.user, c), nil
+	return g.keep(side, c), nil
 }
 
 // guardSide is what the framework answers for a provider.
 type guardSide[P, D framework.Object] struct {
 	*Guard[P, D]
-	c    *framework.Context[P]
-	user object // that was named
+	c        *framework.Context[P]
+	provider object
+	waits    *waits
+	user     object // that was named
 }
 
 func (s *guardSide[P, D]) shown() (string, error) {
+	if last, known := s.waits.userOf(s.provider, s.Relation.Name); known { // or each run would go through all of them
+		user, err := s.Dependents.GetNamed(s.c, last.key.Namespace, last.key.Name)
+		if err == nil && !isNil(user) && user.GetUID() == last.uid && s.Relation.uses(user, s.provider.key) {
+			return s.name(user), nil
+		}
+	}
 	for dependent, err := range s.Dependents.Each(s.c) {
 		if err != nil {
 			return "", err

@@ -56,3 +56,23 @@ func TestWhoHeldAnotherProviderOfTheNameHoldsNothing(t *testing.T) {
 		t.Errorf("left: %v %v", h.held, h.names)
 	}
 }
+
+// TestAProviderOfTwoRelationsMayBeInACycleByEither: what one guard says is not what the other has said.
+func TestAProviderOfTwoRelationsMayBeInACycleByEither(t *testing.T) {
+	w := newWaits().(*waits)
+	a, b, c := object{kind: "a"}, object{kind: "b"}, object{kind: "c"}
+	w.wait(b, "one", a)
+	w.wait(b, "two", c)
+	if cycle, _ := w.wait(a, "one", b); len(cycle) != 3 || cycle[0] != a || cycle[1] != b || cycle[2] != a {
+		t.Errorf("%v", cycle)
+	}
+	w.done(b, "one")
+	if cycle, _ := w.wait(a, "one", b); cycle != nil {
+		t.Errorf("it is none any more: %v", cycle)
+	}
+	w.done(b, "two")
+	w.done(a, "one")
+	if len(w.user)+len(w.since) != 0 {
+		t.Errorf("left: %v, %v", w.user, w.since)
+	}
+}

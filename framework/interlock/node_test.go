@@ -20,9 +20,8 @@ type planned struct {
 	gate interlock.Gate[*Database, *App]
 	shop *shop
 
-	mu    sync.Mutex // guards below
+	mu    sync.Mutex // guards ready
 	ready bool       // the implementation is
-	steps []string
 }
 
 func (r *planned) workflow() framework.Workflow[*App] {

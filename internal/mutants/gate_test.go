@@ -88,8 +88,8 @@ var ofGate = []mutant{
 		name:   "a cycle of deletions is not looked for",
 		breaks: "G10: what does not drain is reported",
 		file:   "framework/interlock/cycle.go",
-		old:    "		if at == provider {\n",
-		new:    "		if at == provider && at.uid == \"\" {\n",
+		old:    "	if from == to {\n",
+		new:    "	if from == to && to.uid == \"\" {\n",
 		kills:  interlocked("TestACycleIsReported"),
 	},
 }
