@@ -49,7 +49,9 @@ type waits struct {
 // waitsKey is what the guards of an operator share theirs by.
 type waitsKey struct{}
 
-func newWaits() any { return &waits{user: map[object]map[string]object{}, since: map[object]time.Time{}} }
+func newWaits() any {
+	return &waits{user: map[object]map[string]object{}, since: map[object]time.Time{}}
+}
 
 // wait notes for whom a provider waits. If they wait for each other in a circle it returns that, from the provider to itself, and how long it has been so.
 func (w *waits) wait(provider object, relation string, user object) (cycle []object, lasted time.Duration) {
