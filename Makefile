@@ -91,7 +91,7 @@ mutants: sandbox ## Break the library in known ways: every one must be noticed b
 .PHONY: bench-compare
 bench-compare: sandbox ## Compare with controller-runtime and client-go; COMPARE="-quick" for flags.
 	cd benchmarks && go run ./cmd/compare $(COMPARE)
-	cd benchmarks && EVENKEEL_FIGURES=1 go test -count=1 -timeout 15m -run '^TestFigures$$' -v ./workflows
+	cd benchmarks && EVENKEEL_FIGURES=1 go test -count=1 -timeout 25m -p 1 -run '^TestFigures$$' -v ./workflows ./interlocks
 
 .PHONY: sandbox
 sandbox: ## Build bin/sandbox: etcd, Kubernetes and simulated nodes in one program.

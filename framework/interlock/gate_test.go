@@ -3,6 +3,7 @@ package interlock_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"time"
 
@@ -227,10 +228,13 @@ func (h *history) live() {
 	for _, plural := range []string{"apps", "databases"} {
 		h.model.Lag(plural, time.Duration(h.random.IntN(3))*7*time.Second)
 	}
+	faults, mu := rand.New(rand.NewPCG(h.random.Uint64(), 0)), sync.Mutex{} // all who send requests ask it
 	h.disturb(func(apimodel.Request) apimodel.Fault {
+		mu.Lock()
+		defer mu.Unlock()
 		return apimodel.Fault{
-			Delay: time.Duration(h.random.IntN(3)) * time.Second, Linger: time.Duration(h.random.IntN(3)) * time.Second,
-			Drop: h.random.IntN(20) == 0, Lose: h.random.IntN(20) == 0,
+			Delay: time.Duration(faults.IntN(3)) * time.Second, Linger: time.Duration(faults.IntN(3)) * time.Second,
+			Drop: faults.IntN(20) == 0, Lose: faults.IntN(20) == 0,
 		}
 	})
 	for range 40 {

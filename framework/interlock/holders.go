@@ -73,6 +73,8 @@ type dependentSide interface {
 type holders struct {
 	mu   sync.Mutex // guards below; a leaf
 	held map[types.NamespacedName]*hold
+	// names finds what dependents hold by their name, whichever UIDs they have or had.
+	names map[types.NamespacedName]map[holding]bool // not empty
 }
 
 // hold is a provider that is held.
@@ -81,7 +83,15 @@ type hold struct {
 	by  map[dependentID]bool // not empty
 }
 
-func newHolders() *holders { return &holders{held: map[types.NamespacedName]*hold{}} }
+// holding is that a dependent holds a provider.
+type holding struct {
+	dependent dependentID
+	provider  types.NamespacedName
+}
+
+func newHolders() *holders {
+	return &holders{held: map[types.NamespacedName]*hold{}, names: map[types.NamespacedName]map[holding]bool{}}
+}
 
 // acquire grants a dependent the providers, or tells why not. Those it holds already take no request.
 func (h *holders) acquire(ctx context.Context, me dependentID, providers []types.NamespacedName, side dependentSide) ([]Denial, error) {
@@ -122,45 +132,52 @@ func (h *holders) acquire(ctx context.Context, me dependentID, providers []types
 
 // holds tells whether a dependent holds a provider. One that the caches do not vouch for holds it no more.
 func (h *holders) holds(me dependentID, key types.NamespacedName, side dependentSide) bool {
-	uid, candidates := h.candidates(key, func(id dependentID) bool { return id == me })
-	for range candidates {
-		if side.vouches(me, key, uid) {
-			return true
-		}
-		h.leave(me, key)
+	uid, holds := h.uidOf(me, key)
+	if !holds || side.vouches(me, key, uid) {
+		return holds
 	}
+	h.leave(me, key)
 	return false
 }
 
-// join enters a dependent beside another one that holds the provider, if there is one that the caches vouch for.
+// join enters a dependent beside another one that holds the provider, if there is one that the caches vouch for. One that they do not vouch for
+// is taken out, and one that cannot be joined has gone meanwhile: so it comes to an end.
 func (h *holders) join(me dependentID, key types.NamespacedName, side dependentSide) bool {
-	uid, candidates := h.candidates(key, func(id dependentID) bool { return id != me })
-	for _, other := range candidates {
+	for {
+		uid, other, exists := h.another(me, key)
+		if !exists {
+			return false
+		}
 		if !side.vouches(other, key, uid) {
 			h.leave(other, key)
-			continue
-		}
-		if h.enterBeside(me, other, key, uid) {
+		} else if h.enterBeside(me, other, key, uid) {
 			return true
 		}
 	}
-	return false
 }
 
-// candidates are those who hold a provider and are asked for.
-func (h *holders) candidates(key types.NamespacedName, asked func(dependentID) bool) (uid types.UID, ids []dependentID) {
+// uidOf is that of the provider, if a dependent holds it.
+func (h *holders) uidOf(me dependentID, key types.NamespacedName) (uid types.UID, holds bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	held := h.held[key]
-	if held == nil {
-		return "", nil
+	if held := h.held[key]; held != nil && held.by[me] {
+		return held.uid, true
 	}
-	for id := range held.by {
-		if asked(id) {
-			ids = append(ids, id)
+	return "", false
+}
+
+// another is any other one that holds a provider.
+func (h *holders) another(me dependentID, key types.NamespacedName) (uid types.UID, other dependentID, exists bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if held := h.held[key]; held != nil {
+		for id := range held.by {
+			if id != me {
+				return held.uid, id, true
+			}
 		}
 	}
-	return held.uid, ids
+	return "", dependentID{}, false
 }
 
 // enterBeside enters a dependent if the other still holds the provider.
@@ -171,7 +188,7 @@ func (h *holders) enterBeside(me, other dependentID, key types.NamespacedName, u
 	if held == nil || held.uid != uid || !held.by[other] {
 		return false
 	}
-	held.by[me] = true
+	h.enterLocked(me, key, held)
 	return true
 }
 
@@ -180,11 +197,25 @@ func (h *holders) enter(me dependentID, key types.NamespacedName, uid types.UID)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	held := h.held[key]
-	if held == nil || held.uid != uid {
+	if held != nil && held.uid != uid {
+		for id := range held.by {
+			h.leaveLocked(holding{id, key})
+		}
+		held = nil
+	}
+	if held == nil {
 		held = &hold{uid: uid, by: map[dependentID]bool{}}
 		h.held[key] = held
 	}
+	h.enterLocked(me, key, held)
+}
+
+func (h *holders) enterLocked(me dependentID, key types.NamespacedName, held *hold) {
 	held.by[me] = true
+	if h.names[me.key] == nil {
+		h.names[me.key] = map[holding]bool{}
+	}
+	h.names[me.key][holding{me, key}] = true
 }
 
 // leave takes a dependent out: before anything is sent that ends its claims.
@@ -192,12 +223,7 @@ func (h *holders) leave(me dependentID, providers ...types.NamespacedName) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, key := range providers {
-		if held := h.held[key]; held != nil {
-			delete(held.by, me)
-			if len(held.by) == 0 {
-				delete(h.held, key)
-			}
-		}
+		h.leaveLocked(holding{me, key})
 	}
 }
 
@@ -205,15 +231,22 @@ func (h *holders) leave(me dependentID, providers ...types.NamespacedName) {
 func (h *holders) leaveAll(me dependentID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for key, held := range h.held {
-		for id := range held.by {
-			if id.key == me.key {
-				delete(held.by, id)
-			}
-		}
+	for each := range h.names[me.key] {
+		h.leaveLocked(each)
+	}
+}
+
+func (h *holders) leaveLocked(out holding) {
+	if held := h.held[out.provider]; held != nil {
+		delete(held.by, out.dependent)
 		if len(held.by) == 0 {
-			delete(h.held, key)
+			delete(h.held, out.provider)
 		}
+	}
+	name := out.dependent.key
+	delete(h.names[name], out)
+	if len(h.names[name]) == 0 {
+		delete(h.names, name)
 	}
 }
 

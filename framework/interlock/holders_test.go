@@ -39,7 +39,20 @@ func TestNothingIsLeftOfWhoHasLetGo(t *testing.T) {
 	h.enter(second, b, "uid")
 	h.leave(second, a, b)
 	h.leaveAll(dependentID{a, "another"}) // of the same name: the first is gone
-	if len(h.held) != 0 {
-		t.Errorf("left: %v", h.held)
+	if len(h.held) != 0 || len(h.names) != 0 {
+		t.Errorf("left: %v %v", h.held, h.names)
+	}
+}
+
+func TestWhoHeldAnotherProviderOfTheNameHoldsNothing(t *testing.T) {
+	h, key := newHolders(), types.NamespacedName{Name: "p"}
+	h.enter(dependentID{key, "first"}, key, "old")
+	h.enter(dependentID{key, "second"}, key, "new")
+	if uid, holds := h.uidOf(dependentID{key, "first"}, key); holds {
+		t.Errorf("the first holds %s", uid)
+	}
+	h.leaveAll(dependentID{key, "second"})
+	if len(h.held) != 0 || len(h.names) != 0 {
+		t.Errorf("left: %v %v", h.held, h.names)
 	}
 }
