@@ -32,11 +32,12 @@ test: sandbox vet ## Run all tests, with the race detector and that of changes t
 SOAK ?= 10m
 
 .PHONY: soak
-soak: sandbox ## Run the models longer, 10,000 objects, and for SOAK (default 10m) the freshness tests with fresh seeds.
+soak: sandbox ## Run the models longer, 10,000 objects and life cycles of providers, and for SOAK (default 10m) the freshness tests with fresh seeds.
 	go test -race -count=1 -timeout 0 -run "Model|Filter" ./trc -rapid.checks=2000 -filter.rounds=2000
 	SCHEDULER_ROUNDS=1000 go test -race -count=1 -timeout 0 -run Model ./scheduler
 	WEATHER_OBJECTS=10000 go test -race -count=1 -timeout 0 -v -run '^TestWeather$$' ./internal/weathertest -ginkgo.focus='Many objects'
 	SIMULATION_SEED=$$(date +%s) SIMULATION_SEEDS=5000 go test -count=1 -timeout 0 ./internal/simulation
+	INTERLOCK_LIFECYCLES=10000 go test -race -count=1 -timeout 0 -v -run '^TestInterlock$$' ./internal/interlocktest -ginkgo.timeout=24h
 	SOAK=$(SOAK) go test -race -count=1 -timeout 0 -v -run '^TestSoak$$' ./internal/freshnesstest
 
 .PHONY: vet

@@ -14,22 +14,35 @@ import (
 )
 
 // Live reads one of the secondaries from the API server of its cluster, consistently, past all caches: one request. As with
-// the function [Live], one that does not exist is an error that apierrors.IsNotFound recognises.
+// the function [Live], one that does not exist is an error that apierrors.IsNotFound recognises. What is returned is laid over the cache
+// before, so that no later read shows an older state of it, nor another one that had its name before; nor does one if there was none.
 func (s *Secondary[S]) Live(ctx context.Context, c Lookup, namespace, name string) (S, error) {
 	var none S
 	key := trc.Key{Namespace: namespace, Name: name}
-	r, _, err := s.liveResource(ctx, c)
+	r, store, err := s.liveResource(ctx, c)
 	if err == nil {
 		err = r.checkScope(key)
+	}
+	if err == nil {
+		err = store.Room(ctx)
 	}
 	if err != nil {
 		return none, err
 	}
+	shown := store.Get(key)
 	o, err := r.get(ctx, key)
+	if apierrors.IsNotFound(err) && shown != nil {
+		store.AcknowledgeGone(key, shown.GetUID(), shown.GetResourceVersion())
+	}
+	var read S
+	if err == nil {
+		read = copyOf[S](o)
+		err = store.Acknowledge(o, trc.Proof{})
+	}
 	if err != nil {
 		return none, fmt.Errorf("framework: get %s: %w", r.describe(key), err)
 	}
-	return o.(S), nil
+	return read, nil
 }
 
 // Selection restricts [Secondary.LiveList]. The zero value is everything.

@@ -49,7 +49,8 @@ func (g Grant) Granted() bool { return len(g.Denials) == 0 }
 // granted before may stay whatever the answer, until it is released.
 //
 // The first time it takes one request for the claims, and one for each provider that no other dependent holds already; after that
-// none, as long as nothing changes. It returns an error for a primary in deletion, and for one without a finalizer.
+// none, as long as nothing changes. What reads of a granted provider show from then on is that very one, and never another that had its name
+// before (internal/interlocktest). It returns an error for a primary in deletion, and for one without a finalizer.
 func (g *Gate[P, D]) Acquire(ctx context.Context, c *framework.Context[D]) (Grant, error) {
 	primary := c.Primary()
 	fail := func(err error) (Grant, error) {

@@ -108,6 +108,7 @@ var rules = []rule{
 	{"internal/dependenttest", nil, "it is tests"},
 	{"internal/externaltest", nil, "it is tests"},
 	{"internal/freshnesstest", nil, "it is tests"},
+	{"internal/interlocktest", nil, "it is tests"},
 	{"internal/weathertest", nil, "it is tests"},
 	{"internal/clusterstest", nil, "it is tests"},
 	{"internal/conditionstest", nil, "it is tests"},

@@ -28,6 +28,9 @@ type StaleServer struct {
 // StartStaleServer starts a second API server, which is up to date until it is paused. Stop it before
 // the Env.
 func (e *Env) StartStaleServer() (*StaleServer, error) {
+	if e.second != nil {
+		return nil, errors.New("testenv: start a second API server: it would not know of the second etcd")
+	}
 	way, err := openEtcdWay(e.environment.ControlPlane.Etcd.URL.Host)
 	if err != nil {
 		return nil, fmt.Errorf("testenv: open a way to etcd: %w", err)

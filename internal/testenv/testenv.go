@@ -11,6 +11,7 @@
 //	truth, err := env.Truth(ctx)                         // every write from now on, as etcd tells it
 //	err = truth.WaitNow(ctx)
 //	truth.Replay("/registry/pods/", func(revision int64, live map[string]testenv.Event) { ... })
+//	truth, err = env.SecondTruth(ctx)                    // of an Env that StartWithSecondEtcd has started
 //	err = env.Pause()                                    // a hanging machine; env.Crash and env.Backup: worse
 //	stale, err := env.StartStaleServer()                 // stale.Config, stale.Pause(), stale.Resume()
 //
@@ -94,6 +95,7 @@ type Env struct {
 	Config *rest.Config
 
 	environment *envtest.Environment
+	second      *envtest.Etcd // or nil
 	folder      string
 	again       []func() // end what was started anew
 }
@@ -103,17 +105,31 @@ func Start(crds ...string) (*Env, error) { return StartWithFlags(nil, crds...) }
 
 // StartWithFlags is Start with flags of the kube-apiserver, without their dashes.
 func StartWithFlags(flags map[string]string, crds ...string) (*Env, error) {
+	folder, err := assets()
+	if err != nil {
+		return nil, err
+	}
+	return startFrom(folder, flags, crds)
+}
+
+// assets makes a folder of the programs.
+func assets() (folder string, err error) {
 	binary, err := Binary()
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	folder, err := os.MkdirTemp("", "evenkeel-assets-")
+	folder, err = os.MkdirTemp("", "evenkeel-assets-")
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	if output, err := exec.Command(binary, "assets", folder).CombinedOutput(); err != nil {
-		return nil, errors.Join(fmt.Errorf("sandbox assets: %w\n%s", err, output), os.RemoveAll(folder))
+		return "", errors.Join(fmt.Errorf("sandbox assets: %w\n%s", err, output), os.RemoveAll(folder))
 	}
+	return folder, nil
+}
+
+// startFrom starts the programs of a folder, which it removes if that fails.
+func startFrom(folder string, flags map[string]string, crds []string) (*Env, error) {
 	environment := &envtest.Environment{
 		BinaryAssetsDirectory:    folder,
 		CRDDirectoryPaths:        crds,
@@ -131,12 +147,16 @@ func StartWithFlags(flags map[string]string, crds ...string) (*Env, error) {
 	return &Env{Config: config, environment: environment, folder: folder}, nil
 }
 
-// Stop stops both and removes what they left.
+// Stop stops everything and removes what it left.
 func (e *Env) Stop() error {
 	for _, end := range slices.Backward(e.again) {
 		end()
 	}
-	return errors.Join(e.environment.Stop(), os.RemoveAll(e.folder))
+	err := e.environment.Stop()
+	if e.second != nil {
+		err = errors.Join(err, e.second.Stop())
+	}
+	return errors.Join(err, os.RemoveAll(e.folder))
 }
 
 // Plane is a whole control plane with simulated nodes.

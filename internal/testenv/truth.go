@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
 // registry is where the API server keeps its objects.
@@ -78,17 +79,21 @@ func (e *Env) Truth(ctx context.Context) (*Truth, error) { return e.TruthFrom(ct
 // TruthFrom watches what was and is written from a revision on, which must not be compacted (the API server
 // compacts every five minutes); 1 is the first, 0 the next.
 func (e *Env) TruthFrom(ctx context.Context, revision int64) (*Truth, error) {
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{e.environment.ControlPlane.Etcd.URL.String()}})
+	return truthOf(ctx, e.environment.ControlPlane.Etcd, revision)
+}
+
+func truthOf(ctx context.Context, etcd *envtest.Etcd, revision int64) (*Truth, error) {
+	client, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd.URL.String()}})
 	if err != nil {
 		return nil, fmt.Errorf("testenv: connect to etcd: %w", err)
 	}
 	if revision == 0 {
-		now, err := client.Get(ctx, registry, clientv3.WithCountOnly())
+		now, err := revisionOf(ctx, client)
 		if err != nil {
 			_ = client.Close() // the error above says more
-			return nil, fmt.Errorf("testenv: read etcd's revision: %w", err)
+			return nil, err
 		}
-		revision = now.Header.Revision + 1
+		revision = now + 1
 	}
 	watching, cancel := context.WithCancel(context.Background())
 	t := &Truth{client: client, cancel: cancel, done: make(chan struct{}), passed: revision - 1, changed: make(chan struct{})}
@@ -147,11 +152,22 @@ func (t *Truth) Wait(ctx context.Context, revision int64) error {
 
 // WaitNow waits until all that was written before the call is in Events.
 func (t *Truth) WaitNow(ctx context.Context) error {
-	now, err := t.client.Get(ctx, registry, clientv3.WithCountOnly())
+	now, err := t.Now(ctx)
 	if err != nil {
-		return fmt.Errorf("testenv: read etcd's revision: %w", err)
+		return err
 	}
-	return t.Wait(ctx, now.Header.Revision)
+	return t.Wait(ctx, now)
+}
+
+// Now is the revision of the last write, at some time between the call and its return, as a quorum of etcd says.
+func (t *Truth) Now(ctx context.Context) (int64, error) { return revisionOf(ctx, t.client) }
+
+func revisionOf(ctx context.Context, client *clientv3.Client) (int64, error) {
+	now, err := client.Get(ctx, registry, clientv3.WithCountOnly())
+	if err != nil {
+		return 0, fmt.Errorf("testenv: read etcd's revision: %w", err)
+	}
+	return now.Header.Revision, nil
 }
 
 // Replay calls a function after every write of a key with the prefix, with the last events of all such

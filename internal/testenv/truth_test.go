@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/internal/testenv"
@@ -82,18 +83,23 @@ func TestTruthTellsEveryWriteInOrder(t *testing.T) {
 	}
 }
 
+func createPage(t *testing.T, config *rest.Config, ns, name string) *unstructured.Unstructured {
+	t.Helper()
+	client, err := dynamic.NewForConfig(config)
+	must(t, err)
+	pages := schema.GroupVersionResource{Group: "samples.evenkeel.dev", Version: "v1", Resource: "webpages"}
+	page, err := client.Resource(pages).Namespace(ns).Create(t.Context(), &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": pages.GroupVersion().String(), "kind": "WebPage",
+		"metadata": map[string]any{"name": name}, "spec": map[string]any{"html": "<html/>"},
+	}}, metav1.CreateOptions{})
+	must(t, err)
+	return page
+}
+
 func TestTruthDecodesCustomResources(t *testing.T) {
 	ctx, _, ns := start(t)
 	truth := truth(t, ctx, 0)
-	client, err := dynamic.NewForConfig(env.Config)
-	must(t, err)
-	pages := schema.GroupVersionResource{Group: "samples.evenkeel.dev", Version: "v1", Resource: "webpages"}
-	page := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": pages.GroupVersion().String(), "kind": "WebPage",
-		"metadata": map[string]any{"name": "a"}, "spec": map[string]any{"html": "<html/>"},
-	}}
-	page, err = client.Resource(pages).Namespace(ns).Create(ctx, page, metav1.CreateOptions{})
-	must(t, err)
+	page := createPage(t, env.Config, ns, "a")
 	must(t, truth.Wait(ctx, revision(t, page)))
 	events := eventsOf(truth, ns)
 	if len(events) != 1 {

@@ -1,0 +1,55 @@
+package mutants
+
+// twoStores are the specs of the interlock on real servers.
+var twoStores = []suite{{folder: "internal/interlocktest"}}
+
+var ofRealInterlock = []mutant{
+	{
+		name:   "the guard trusts its cache that nobody uses a provider",
+		breaks: "G10: no provider disappears while a dependent that may be using it exists",
+		file:   "framework/interlock/holders.go",
+		old:    "	return side.live(ctx)\n",
+		new:    "	return \"\", nil\n",
+		kills:  twoStores,
+	},
+	{
+		name:   "the gate does not ask whether a provider is in deletion",
+		breaks: "G10: no dependent is implemented on a provider in deletion",
+		file:   "framework/interlock/gate.go",
+		old:    "	case live.GetDeletionTimestamp() != nil:\n		return \"\", InDeletion, nil\n",
+		new:    "",
+		kills:  twoStores,
+	},
+	{
+		name:   "the gate trusts its cache that a provider is there",
+		breaks: "G10: no dependent is implemented on a provider that is gone or in deletion",
+		file:   "framework/interlock/gate.go",
+		old:    "	live, err := s.Providers.Live(ctx, s.c, key.Namespace, key.Name)\n",
+		new:    "	live, err := s.Providers.GetNamed(s.c, key.Namespace, key.Name)\n	if err == nil && isNil(live) {\n		return \"\", Absent, nil\n	}\n",
+		kills:  twoStores,
+	},
+	{
+		name:   "the gate grants providers that nothing keeps",
+		breaks: "G10: no provider disappears while a dependent that may be using it exists",
+		file:   "framework/interlock/gate.go",
+		old:    "	case !s.protects(live):\n		return \"\", Unprotected, nil\n",
+		new:    "",
+		kills:  twoStores,
+	},
+	{
+		name:   "the gate looks at a provider though the claim was not stored",
+		breaks: "G10: a dependent is granted a provider only after its claim is stored",
+		file:   "framework/interlock/gate.go",
+		old:    "		stored, err := s.applyClaims(ctx, s.c, wanted)\n		if err != nil {\n			return nil, err\n		}\n		return s.Relation.Claims(stored), nil\n",
+		new:    "		return wanted, nil\n",
+		kills:  twoStores,
+	},
+	{
+		name:   "reads show what had a provider's name before, after a live read of it",
+		breaks: "G02: no read is older than one before",
+		file:   "framework/live.go",
+		old:    "		err = store.Acknowledge(o, trc.Proof{})\n	}\n	if err != nil {\n		return none, fmt.Errorf(\"framework: get",
+		new:    "	}\n	if err != nil {\n		return none, fmt.Errorf(\"framework: get",
+		kills:  append(far("TestG02NoReadIsOlderThanOneOfTheServer"), twoStores...),
+	},
+}
