@@ -104,6 +104,7 @@ func (g *Gate[P, D]) applyClaims(ctx context.Context, c *framework.Context[D], c
 	intent.SetGroupVersionKind(c.PrimaryKind())
 	intent.SetNamespace(primary.GetNamespace())
 	intent.SetName(primary.GetName())
+	intent.SetResourceVersion(g.decidedOn(c))
 	if len(claims) > 0 {
 		names, labels := []string{}, map[string]string{}
 		for _, key := range claims {
@@ -121,6 +122,17 @@ func (g *Gate[P, D]) applyClaims(ctx context.Context, c *framework.Context[D], c
 		now.all = g.Relation.Claims(stored)
 	}
 	return stored, err
+}
+
+// decidedOn is the version of the primary that its claims are written for, and no other: the newest that is shown and refers to the same. So a write
+// that arrives when its sender has given it up takes off no claim that has been made, or relied upon, since what it refers to changed.
+func (g *Gate[P, D]) decidedOn(c *framework.Context[D]) string {
+	primary := c.Primary()
+	shown, err := c.Primaries().Get(primary.GetNamespace(), primary.GetName())
+	if err == nil && !isNil(shown) && shown.GetUID() == primary.GetUID() && slices.Equal(g.Relation.refers(shown), g.Relation.refers(primary)) {
+		return shown.GetResourceVersion()
+	}
+	return primary.GetResourceVersion()
 }
 
 // claims are those of a run's primary, which its own writes change.
