@@ -187,7 +187,17 @@ func (s gateSide[P, D]) claim(ctx context.Context, providers []types.NamespacedN
 	if err != nil {
 		return nil, err
 	}
-	return s.Relation.claims(live), nil
+	return s.reliable(live), nil
+}
+
+// reliable are the claims of a dependent that nobody has decided to take off, for as long as it is of this version: it refers to the providers, and is
+// not in deletion. What another instance has sent before that was decided is refused for its version.
+func (s gateSide[P, D]) reliable(live D) []types.NamespacedName {
+	if live.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	refers := s.Relation.refers(live)
+	return slices.DeleteFunc(s.Relation.claims(live), func(key types.NamespacedName) bool { return !slices.Contains(refers, key) })
 }
 
 func (s gateSide[P, D]) provider(ctx context.Context, key types.NamespacedName) (types.UID, Reason, error) {

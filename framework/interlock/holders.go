@@ -20,7 +20,8 @@ const (
 	InDeletion
 	// Unprotected ones do not carry the finalizer yet, so nothing would keep them.
 	Unprotected
-	// Unclaimable ones are those whose claim the dependent does not carry after it was put on, as an admission policy may have it.
+	// Unclaimable ones are those whose claim the dependent does not carry after it was put on, as an admission policy may have it, or which it turns out
+	// not to refer to any more.
 	Unclaimable
 )
 
@@ -54,7 +55,7 @@ type dependentID struct {
 // dependentSide is what a dependent's side asks and does, each at most once for a provider.
 type dependentSide interface {
 	// claim sees to it that the dependent carries claims of the providers, beside those it has, and returns those that it carries, as an answer of
-	// the server has shown since the call.
+	// the server has shown since the call, for a version of it that refers to them and is not in deletion.
 	claim(ctx context.Context, providers []types.NamespacedName) (carried []types.NamespacedName, err error)
 	// provider reads one consistently. The UID is empty if it is not to be granted, for the reason.
 	provider(ctx context.Context, key types.NamespacedName) (types.UID, Reason, error)

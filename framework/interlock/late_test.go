@@ -50,3 +50,34 @@ func TestAReleaseThatOutlastsItsSenderTakesNoClaimOff(t *testing.T) {
 		s.start(s.apps, "apps")
 	})
 }
+
+// TestAClaimIsReliedUponOnlyIfTheDependentIsStillToHaveIt: what an instance sees when it comes up may be over, and the one before it may have sent what follows from that.
+func TestAClaimIsReliedUponOnlyIfTheDependentIsStillToHaveIt(t *testing.T) {
+	for name, change := range map[string]func(s *shop, d *App){
+		"not if it is in deletion":                func(s *shop, d *App) { s.delete(d) },
+		"not if it does not refer to it any more": func(s *shop, d *App) { s.refer(d) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			openShop(t, func(s *shop) {
+				s.database("p")
+				d := s.app("d", "p")
+				s.pass(time.Second)
+				s.apps.stop()
+				s.requests()
+				s.model.Lag("apps", time.Minute)
+				s.disturb(func(r apimodel.Request) apimodel.Fault {
+					if r.Resource == "apps" && r.Verb == "get" {
+						change(s, d)
+						s.fault = nil // it is called under the lock
+					}
+					return apimodel.Fault{}
+				})
+				s.start(s.apps, "apps")
+				s.pass(10 * time.Second)
+				if sent := s.requests(); count(sent, "apps: get apps d") == 0 || count(sent, "apps: get databases") != 0 {
+					t.Errorf("requests: %q", sent)
+				}
+			})
+		})
+	}
+}
