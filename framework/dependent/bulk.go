@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
@@ -174,8 +175,26 @@ func (b *Bulk[P, S]) wanted(c *framework.Context[P]) *wanted {
 	return c.PerRun(b, func() any { return &wanted{} }).(*wanted)
 }
 
+// setID tells the sets of a primary apart.
+type setID struct {
+	cluster   *rest.Config
+	kind, set string
+}
+
+// claim sees to it that no two dependents make one set of a primary: each would delete what the other makes.
+func (b *Bulk[P, S]) claim(c *framework.Context[P]) error {
+	id := setID{b.source.Cluster, fmt.Sprintf("%T %v", *new(S), b.source.GroupVersionKind), b.set()}
+	if first := c.PerRun(id, func() any { return b }).(*Bulk[P, S]); first != b {
+		return fmt.Errorf("dependent %s: dependent %s makes the set %q of the same kind: give one of them another Name, or Set", b.node, first.node, b.set())
+	}
+	return nil
+}
+
 // desired asks the author, and labels what it gets.
 func (b *Bulk[P, S]) desired(ctx context.Context, c *framework.Context[P]) ([]S, error) {
+	if err := b.claim(c); err != nil {
+		return nil, err
+	}
 	given, err := b.Desired(ctx, c.Primary(), c)
 	if err != nil {
 		return nil, fmt.Errorf("dependent %s: desired: %w", b.node, err)

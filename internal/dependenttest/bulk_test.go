@@ -160,6 +160,27 @@ func TestASetThatCannotBeToldDeletesNothing(t *testing.T) {
 }
 
 // TestReadOnlyBulkDependentITWhatOthersMakeIsObserved, and not written.
+// TestTwoBulksDoNotMakeOneSet: each would delete what the other makes, for ever.
+func TestTwoBulksDoNotMakeOneSet(t *testing.T) {
+	one := &configMaps{Name: "one", Set: "shared", Desired: words}
+	two := &configMaps{Name: "two", Set: "shared", From: &one.Secondary, Desired: func(_ context.Context, page *Page, _ *pageContext) ([]*corev1.ConfigMap, error) {
+		return []*corev1.ConfigMap{dataOf(page.Namespace, "other", "x")}, nil
+	}}
+	r := &pages{reconcile: func(ctx context.Context, _ *Page, c *pageContext) error {
+		return errors.Join(reconcileAll(one)(ctx, c), reconcileAll(two)(ctx, c))
+	}}
+	inVirtualTime(t, r, pageOptions{Secondaries: one.Secondaries()}, func(v *virtual) {
+		v.create(newPage("p", "a=1"))
+		v.pass(time.Second)
+		v.expectWrites("apply configmaps p-a")
+		for _, err := range r.results() {
+			if err == nil || !strings.Contains(err.Error(), `dependent two: dependent one makes the set "shared" of the same kind`) {
+				t.Errorf("%v", err)
+			}
+		}
+	})
+}
+
 func TestReadOnlyBulkDependentITWhatOthersMakeIsObserved(t *testing.T) {
 	b := &configMaps{Access: dependent.ReadOnly}
 	b.Secondary.By = pageByPrefix()

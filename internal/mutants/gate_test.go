@@ -1,0 +1,95 @@
+package mutants
+
+// interlocked are the tests of the interlock over the model of the API server.
+func interlocked(run string) []suite { return []suite{{folder: "framework/interlock", run: run}} }
+
+var ofGate = []mutant{
+	{
+		name:   "a gate looks at no deletion",
+		breaks: "G10: no dependent is implemented on a provider in deletion",
+		file:   "framework/interlock/gate.go",
+		old:    "	case live.GetDeletionTimestamp() != nil:\n",
+		new:    "	case live.GetDeletionTimestamp() != nil && live.GetUID() == \"\":\n",
+		kills:  interlocked("TestFigure2"),
+	},
+	{
+		name:   "a gate reads providers from the cache",
+		breaks: "G10: no dependent is implemented on a provider in deletion",
+		file:   "framework/interlock/gate.go",
+		old:    "s.Providers.Live(ctx, s.c, key.Namespace, key.Name)",
+		new:    "s.Providers.GetNamed(s.c, key.Namespace, key.Name)\n	if isNil(live) {\n		return \"\", Absent, err\n	}",
+		kills:  interlocked("TestFigure3"),
+	},
+	{
+		name:   "a gate grants providers that nobody keeps",
+		breaks: "G10: no provider disappears while a dependent may be using it",
+		file:   "framework/interlock/gate.go",
+		old:    "	case !s.protects(live):\n",
+		new:    "	case live.GetUID() == \"\":\n",
+		kills:  interlocked("TestNothingIsGrantedBefore"),
+	},
+	{
+		name:   "a claim that the cache shows is taken as one that the server has",
+		breaks: "G10: no provider disappears while a dependent may be using it",
+		file:   "framework/interlock/gate.go",
+		old:    "	live, err := s.c.LivePrimary(ctx)\n	if err != nil {\n		return nil, err\n	}\n	return s.Relation.claims(live), nil\n",
+		new:    "	return known, nil\n",
+		kills:  interlocked("TestAnInstanceThatComesUp"),
+	},
+	{
+		name:   "a dependent in deletion vouches for others",
+		breaks: "G10: no provider disappears while a dependent may be using it",
+		file:   "framework/interlock/gate.go",
+		old:    " && holder.GetDeletionTimestamp() == nil",
+		new:    "",
+		kills:  interlocked("TestWhoLetsGo/by_its_end"),
+	},
+	{
+		name:   "a dependent holds what it is about to release",
+		breaks: "G10: no provider disappears while a dependent may be using it",
+		file:   "framework/interlock/gate.go",
+		old:    "		g.holders(c).leave(idOf(primary), gone...)\n",
+		new:    "		_ = gone\n",
+		kills:  interlocked("TestWhoLetsGo/by_a_reference_less"),
+	},
+	{
+		name:   "a dependent that refers to nothing any more holds everything",
+		breaks: "G10: no provider disappears while a dependent may be using it",
+		file:   "framework/interlock/gate.go",
+		old:    "		g.holders(c).leaveAll(idOf(primary))\n",
+		new:    "		_ = primary\n",
+		kills:  interlocked("TestWhoLetsGo/by_referring_to_none"),
+	},
+	{
+		name:   "a dependent claims only what it refers to now",
+		breaks: "G10: no provider disappears while a dependent may be using it",
+		file:   "framework/interlock/gate.go",
+		old:    "	wanted := sorted(slices.Concat(known, providers))\n",
+		new:    "	wanted := sorted(providers)\n",
+		kills:  interlocked("TestAChangedReference|TestTheWorkflowLetsGo"),
+	},
+	{
+		name:   "nobody hears of a dependent that a consistent list has found",
+		breaks: "G10: every deletion order drains",
+		file:   "framework/live.go",
+		old:    "				if err := store.Acknowledge(o, trc.Proof{}); err != nil {\n",
+		new:    "				if err := error(nil); err != nil {\n",
+		kills:  far("TestG02WhatALiveList"),
+	},
+	{
+		name:   "what is kept for a term is kept for ever",
+		breaks: "G10: what an instance knew before another one led counts no more",
+		file:   "framework/perterm.go",
+		old:    "	case t != nil:\n		kept = &t.kept\n",
+		new:    "	case t != nil:\n",
+		kills:  far("TestPerTermLasts"),
+	},
+	{
+		name:   "a cycle of deletions is not looked for",
+		breaks: "G10: what does not drain is reported",
+		file:   "framework/interlock/cycle.go",
+		old:    "		if at == provider {\n",
+		new:    "		if at == provider && at.uid == \"\" {\n",
+		kills:  interlocked("TestACycleIsReported"),
+	},
+}
