@@ -1,8 +1,10 @@
 package interlock
 
 import (
+	"cmp"
 	"context"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -148,7 +150,7 @@ func (h *holders) join(me dependentID, key types.NamespacedName, side dependentS
 	return false
 }
 
-// candidates are those who hold a provider and are asked for.
+// candidates are those who hold a provider and are asked for, in order, so that nothing is left to chance.
 func (h *holders) candidates(key types.NamespacedName, asked func(dependentID) bool) (uid types.UID, ids []dependentID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -161,6 +163,9 @@ func (h *holders) candidates(key types.NamespacedName, asked func(dependentID) b
 			ids = append(ids, id)
 		}
 	}
+	slices.SortFunc(ids, func(a, b dependentID) int {
+		return cmp.Or(compare(a.key, b.key), strings.Compare(string(a.uid), string(b.uid)))
+	})
 	return held.uid, ids
 }
 
