@@ -111,6 +111,7 @@ func lettingGo() scenario {
 func threeDependents() scenario {
 	s := twoDependents()
 	s.name, s.dependents, s.lag = "three dependents share a provider", 3, all(0)
+	s.begin = provided(1, first, first, first)
 	return s
 }
 

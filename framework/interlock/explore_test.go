@@ -15,11 +15,11 @@ import (
 func production() rules { return rules{mayGo: mayGo, acquire: (*holders).acquire} }
 
 // TestG10InEveryOrder explores all scenarios to their ends. With INTERLOCK_DEPENDENTS=3 it explores three dependents instead, and what else takes
-// minutes and some GiB: twenty million states at most, those with the fewest steps, which it says. make soak does.
+// minutes and some GiB: ten million states at most, those with the fewest steps, which it says. make soak does.
 func TestG10InEveryOrder(t *testing.T) {
 	scenarios, limit := everyday(), 0
 	if os.Getenv("INTERLOCK_DEPENDENTS") == "3" {
-		scenarios, limit = long(), 20_000_000
+		scenarios, limit = long(), 10_000_000
 	}
 	var states atomic.Int64
 	t.Run("scenarios", func(t *testing.T) {
