@@ -105,6 +105,7 @@ func (g *Gate[P, D]) applyClaims(ctx context.Context, c *framework.Context[D], c
 	intent.SetGroupVersionKind(c.PrimaryKind())
 	intent.SetNamespace(primary.GetNamespace())
 	intent.SetName(primary.GetName())
+	intent.SetResourceVersion(g.decidedOn(c))
 	if len(claims) > 0 {
 		names, labels := []string{}, map[string]string{}
 		for _, key := range claims {
@@ -122,6 +123,17 @@ func (g *Gate[P, D]) applyClaims(ctx context.Context, c *framework.Context[D], c
 		now.all = g.Relation.Claims(stored)
 	}
 	return stored, err
+}
+
+// decidedOn is the version of the primary that its claims are written for, and no other: the newest that is shown and refers to the same. So a write
+// that arrives when its sender has given it up takes off no claim that has been made, or relied upon, since what it refers to changed.
+func (g *Gate[P, D]) decidedOn(c *framework.Context[D]) string {
+	primary := c.Primary()
+	shown, err := c.Primaries().Get(primary.GetNamespace(), primary.GetName())
+	if err == nil && !isNil(shown) && shown.GetUID() == primary.GetUID() && slices.Equal(g.Relation.refers(shown), g.Relation.refers(primary)) {
+		return shown.GetResourceVersion()
+	}
+	return primary.GetResourceVersion()
 }
 
 // claims are those of a run's primary, which its own writes change.
@@ -176,7 +188,17 @@ func (s gateSide[P, D]) claim(ctx context.Context, providers []types.NamespacedN
 	if err != nil {
 		return nil, err
 	}
-	return s.Relation.claims(live), nil
+	return s.reliable(live), nil
+}
+
+// reliable are the claims of a dependent that nobody has decided to take off, for as long as it is of this version: it refers to the providers, and is
+// not in deletion. What another instance has sent before that was decided is refused for its version.
+func (s gateSide[P, D]) reliable(live D) []types.NamespacedName {
+	if live.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	refers := s.Relation.refers(live)
+	return slices.DeleteFunc(s.Relation.claims(live), func(key types.NamespacedName) bool { return !slices.Contains(refers, key) })
 }
 
 func (s gateSide[P, D]) provider(ctx context.Context, key types.NamespacedName) (types.UID, Reason, error) {
@@ -194,13 +216,14 @@ func (s gateSide[P, D]) provider(ctx context.Context, key types.NamespacedName) 
 	return live.GetUID(), 0, nil
 }
 
-func (s gateSide[P, D]) vouches(dependent dependentID, provider types.NamespacedName, uid types.UID) bool {
+func (s gateSide[P, D]) vouches(dependent dependentID, provider types.NamespacedName, uid types.UID) (vouched, dying bool) {
 	kept, err := s.Providers.GetNamed(s.c, provider.Namespace, provider.Name)
 	if err != nil || isNil(kept) || kept.GetUID() != uid || !s.protects(kept) {
-		return false
+		return false, false
 	}
 	holder, err := s.c.Primaries().Get(dependent.key.Namespace, dependent.key.Name)
-	return err == nil && !isNil(holder) && holder.GetUID() == dependent.uid && holder.GetDeletionTimestamp() == nil && slices.Contains(s.Relation.claims(holder), provider)
+	vouched = err == nil && !isNil(holder) && holder.GetUID() == dependent.uid && holder.GetDeletionTimestamp() == nil && slices.Contains(s.Relation.claims(holder), provider)
+	return vouched, kept.GetDeletionTimestamp() != nil
 }
 
 func isNil[T framework.Object](o T) bool {

@@ -1,6 +1,7 @@
 package interlock
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -20,7 +21,8 @@ const (
 	InDeletion
 	// Unprotected ones do not carry the finalizer yet, so nothing would keep them.
 	Unprotected
-	// Unclaimable ones are those whose claim the dependent does not carry after it was put on, as an admission policy may have it.
+	// Unclaimable ones are those whose claim the dependent does not carry after it was put on, as an admission policy may have it, or which it turns out
+	// not to refer to any more.
 	Unclaimable
 )
 
@@ -51,16 +53,21 @@ type dependentID struct {
 	uid types.UID
 }
 
+func (d dependentID) before(other dependentID) bool {
+	return cmp.Or(cmp.Compare(d.key.Namespace, other.key.Namespace), cmp.Compare(d.key.Name, other.key.Name), cmp.Compare(d.uid, other.uid)) < 0
+}
+
 // dependentSide is what a dependent's side asks and does, each at most once for a provider.
 type dependentSide interface {
 	// claim sees to it that the dependent carries claims of the providers, beside those it has, and returns those that it carries, as an answer of
-	// the server has shown since the call.
+	// the server has shown since the call, for a version of it that refers to them and is not in deletion.
 	claim(ctx context.Context, providers []types.NamespacedName) (carried []types.NamespacedName, err error)
 	// provider reads one consistently. The UID is empty if it is not to be granted, for the reason.
 	provider(ctx context.Context, key types.NamespacedName) (types.UID, Reason, error)
 	// vouches tells from the caches whether a dependent claims a provider, which is still the one of the UID, and is not in deletion. Before
 	// its finalizer is taken off, the caches show its deletion; for the rest they may be behind, and show what was done by force.
-	vouches(dependent dependentID, provider types.NamespacedName, uid types.UID) bool
+	// If so, dying says that the provider is in deletion, which is for good.
+	vouches(dependent dependentID, provider types.NamespacedName, uid types.UID) (vouched, dying bool)
 }
 
 // holders knows which dependents hold which providers: those that this instance has granted in this term, and that have not let go.
@@ -133,24 +140,30 @@ func (h *holders) acquire(ctx context.Context, me dependentID, providers []types
 // holds tells whether a dependent holds a provider. One that the caches do not vouch for holds it no more.
 func (h *holders) holds(me dependentID, key types.NamespacedName, side dependentSide) bool {
 	uid, holds := h.uidOf(me, key)
-	if !holds || side.vouches(me, key, uid) {
-		return holds
+	if !holds {
+		return false
+	}
+	if vouched, _ := side.vouches(me, key, uid); vouched {
+		return true
 	}
 	h.leave(me, key)
 	return false
 }
 
-// join enters a dependent beside another one that holds the provider, if there is one that the caches vouch for. One that they do not vouch for
-// is taken out, and one that cannot be joined has gone meanwhile: so it comes to an end.
+// join enters a dependent beside another one that holds the provider, if there is one that the caches vouch for, and if the provider is not known to be in
+// deletion: that would be safe, too, but would keep it for longer. One that they do not vouch for is taken out, and one that cannot be joined has gone meanwhile: so it comes to an end.
 func (h *holders) join(me dependentID, key types.NamespacedName, side dependentSide) bool {
 	for {
 		uid, other, exists := h.another(me, key)
 		if !exists {
 			return false
 		}
-		if !side.vouches(other, key, uid) {
+		switch vouched, dying := side.vouches(other, key, uid); {
+		case !vouched:
 			h.leave(other, key)
-		} else if h.enterBeside(me, other, key, uid) {
+		case dying:
+			return false
+		case h.enterBeside(me, other, key, uid):
 			return true
 		}
 	}
@@ -166,18 +179,20 @@ func (h *holders) uidOf(me dependentID, key types.NamespacedName) (uid types.UID
 	return "", false
 }
 
-// another is any other one that holds a provider.
+// another is the first of the others that hold a provider, so that nothing is left to chance.
 func (h *holders) another(me dependentID, key types.NamespacedName) (uid types.UID, other dependentID, exists bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if held := h.held[key]; held != nil {
-		for id := range held.by {
-			if id != me {
-				return held.uid, id, true
-			}
+	held := h.held[key]
+	if held == nil {
+		return "", dependentID{}, false
+	}
+	for id := range held.by {
+		if id != me && (!exists || id.before(other)) {
+			other, exists = id, true
 		}
 	}
-	return "", dependentID{}, false
+	return held.uid, other, exists
 }
 
 // enterBeside enters a dependent if the other still holds the provider.

@@ -19,7 +19,9 @@ func (agreeing) provider(context.Context, types.NamespacedName) (types.UID, Reas
 	return "uid", 0, nil
 }
 
-func (agreeing) vouches(dependentID, types.NamespacedName, types.UID) bool { return true }
+func (agreeing) vouches(dependentID, types.NamespacedName, types.UID) (vouched, dying bool) {
+	return true, false
+}
 
 // crowded are so many dependents that hold one provider.
 func crowded(t testing.TB, dependents int) (h *holders, provider []types.NamespacedName) {

@@ -19,7 +19,9 @@ func (s *stripped) provider(context.Context, types.NamespacedName) (types.UID, R
 	return "uid", 0, nil
 }
 
-func (s *stripped) vouches(dependentID, types.NamespacedName, types.UID) bool { return true }
+func (s *stripped) vouches(dependentID, types.NamespacedName, types.UID) (vouched, dying bool) {
+	return true, false
+}
 
 func TestAClaimThatIsNotCarriedGrantsNothing(t *testing.T) {
 	h, key := newHolders(), types.NamespacedName{Name: "p"}

@@ -1,0 +1,267 @@
+// The interlock's core is explored exhaustively: the tests of the files explore_*_test.go drive the production functions holders.acquire,
+// leave and leaveAll, and mayGo, through every order in which the steps of a small world can happen, and check every state that is reached.
+//
+// # How to read it
+//
+// A world (this file) is a value of a few hundred bytes that can be copied and hashed: the two stores, the caches of the two operators and how
+// far they are behind, what is due, the runs under way, the table of holders, the implementations, and how much the outside may still do. What happens in it is a list
+// of small steps: those of others (explore_foreign_test.go), those of the guard (explore_guard_test.go) and those of the gate
+// (explore_gate_test.go). explore_replay_test.go is how a production function is stopped at each question it asks: it is called anew for each step,
+// told what it was told before, and given up at the first question that is open. What must hold is in explore_laws_test.go and explore_drain_test.go, the search, with
+// transcripts of what it finds, in explore_search_test.go; explore_scenarios_test.go has the scenarios, explore_mutants_test.go what must be found.
+//
+// # How to extend it
+//
+// What the environment may do is another kind of action: give it a case in actions, do and describe. What the sides do otherwise is a field of rules, with a mutant that
+// shows that it matters. A new law is a line in laws. More of everything is a scenario. All fields of a world are bytes, as this makes hashing quick.
+package interlock
+
+// The most that a world holds. A scenario uses as many as it says.
+const (
+	maxProviders  = 2
+	maxDependents = 3
+	names         = 3 // of one kind
+	maxLag        = 2 // how many changes a cache may be behind
+	maxUID        = 2 // incarnations of one dependent
+)
+
+// set holds small numbers: those of providers, or of dependents.
+type set uint8
+
+func just(i int) set              { return 1 << i }
+func (s set) has(i int) bool      { return s&just(i) != 0 }
+func (s set) minus(other set) set { return s &^ other }
+
+// provider is one as a version of its store has it.
+type provider struct {
+	version, uid      uint8 // the uid is 0 if there is none
+	deleting, guarded bool
+}
+
+// dependent is one as a version of its store has it. kept says that it carries the finalizer of its own controller.
+type dependent struct {
+	version, uid   uint8
+	deleting, kept bool
+	refs, claims   set
+}
+
+func (p provider) at() uint8  { return p.version }
+func (d dependent) at() uint8 { return d.version }
+
+// versioned is what a store holds.
+type versioned interface {
+	comparable
+	at() uint8
+}
+
+// change is one of a store.
+type change[O versioned] struct {
+	which uint8
+	now   O
+}
+
+// cache follows a store, behind it by the changes that are pending, but shows what a request has shown since. So it is for each
+// object, as in package trc.
+type cache[O versioned] struct {
+	shown   [names]O
+	pending [maxLag]change[O]
+	behind  uint8
+}
+
+// hear notes a change of the store.
+func (c *cache[O]) hear(which int, now O) {
+	c.pending[c.behind] = change[O]{uint8(which), now}
+	c.behind++
+}
+
+// lay shows an object, unless it shows a newer one, and tells what it showed before.
+func (c *cache[O]) lay(which int, now O) (old O, changed bool) {
+	old = c.shown[which]
+	if now.at() <= old.at() {
+		return old, false
+	}
+	c.shown[which] = now
+	return old, true
+}
+
+// next takes the oldest pending change off.
+func (c *cache[O]) next() change[O] {
+	first := c.pending[0]
+	copy(c.pending[:], c.pending[1:])
+	c.behind--
+	c.pending[c.behind] = change[O]{}
+	return first
+}
+
+// refill lists the store anew, as at a start.
+func (c *cache[O]) refill(store [names]O) { *c = cache[O]{shown: store} }
+
+// request is a write that is on its way, or will be. uid and version are its preconditions, 0 for none.
+type request struct {
+	verb                verb
+	which, uid, version uint8
+	claims              set
+}
+
+type verb uint8
+
+const (
+	_              verb = iota
+	guardProvider       // puts the interlock's finalizer on
+	letProviderGo       // takes it off
+	keepDependent       // puts the finalizer of the dependents' controller on
+	letDependentGo      // takes it off
+	claimProviders      // applies the claims of a dependent
+)
+
+// budget is what may still happen: creations, changes of references, and so on.
+type budget struct{ providers, dependents, changes, crashes, losses uint8 }
+
+// guarding operator's state.
+type guardState struct {
+	providers  cache[provider]
+	dependents cache[dependent]
+	due        set
+	await      [names]uint8 // the version that the cache must show before a run, after a write of unknown fate
+	runs       [maxProviders]guardRun
+}
+
+// gating operator's state.
+type gateState struct {
+	providers  cache[provider]
+	dependents cache[dependent]
+	due        set
+	await      [names]uint8
+	runs       [maxDependents]gateRun
+	holders    table
+}
+
+// world is everything.
+type world struct {
+	providers  [names]provider
+	dependents [names]dependent
+	born       struct{ providers, dependents [names]uint8 } // the last UIDs
+	guard      guardState
+	gate       gateState
+	late       request                            // of which nobody waits for the answer any more
+	stands     [maxDependents][maxProviders]uint8 // the UIDs of the providers on which dependents are implemented
+	unbroken   set                                // the providers in deletion that have been claimed all the time since it was requested
+	left       budget
+}
+
+// putProvider stores one.
+func (w *world) putProvider(which int, now provider) {
+	was := w.providers[which]
+	now.version = was.version + 1
+	if now.deleting && !now.guarded {
+		now = provider{version: now.version}
+	}
+	w.providers[which] = now
+	w.guard.providers.hear(which, now)
+	w.gate.providers.hear(which, now)
+	if now.deleting && !was.deleting {
+		w.unbroken |= just(which)
+	}
+	w.breakChains()
+}
+
+// putDependent stores one.
+func (w *world) putDependent(which int, now dependent) {
+	now.version = w.dependents[which].version + 1
+	if now.deleting && !now.kept {
+		now = dependent{version: now.version}
+	}
+	w.dependents[which] = now
+	w.guard.dependents.hear(which, now)
+	w.gate.dependents.hear(which, now)
+	w.breakChains()
+}
+
+// breakChains notes which providers nobody claims.
+func (w *world) breakChains() {
+	var claimed set
+	for _, d := range w.dependents {
+		claimed |= d.claims
+	}
+	w.unbroken &= claimed
+}
+
+// lags are how many changes the caches may be behind. One of which that is 0 hears at once.
+type lags struct{ guardProviders, guardDependents, gateProviders, gateDependents uint8 }
+
+// all lets all caches be behind.
+func all(n uint8) lags { return lags{n, n, n, n} }
+
+// crowded tells that a change of a store would have a cache further behind than it may be.
+func (w *world) crowded(of verb, lag lags) bool {
+	if of == guardProvider || of == letProviderGo {
+		return full(w.guard.providers.behind, lag.guardProviders) || full(w.gate.providers.behind, lag.gateProviders)
+	}
+	return full(w.guard.dependents.behind, lag.guardDependents) || full(w.gate.dependents.behind, lag.gateDependents)
+}
+
+func full(behind, lag uint8) bool { return lag > 0 && behind >= lag }
+
+// hearAtOnce moves the caches that are never behind.
+func (w *world) hearAtOnce(lag lags) {
+	if lag.guardProviders == 0 {
+		w.guardMoves(false, oneByOne)
+	}
+	if lag.guardDependents == 0 {
+		w.guardMoves(true, oneByOne)
+	}
+	if lag.gateProviders == 0 {
+		w.gateMoves(false, oneByOne)
+	}
+	if lag.gateDependents == 0 {
+		w.gateMoves(true, oneByOne)
+	}
+}
+
+// result is what a server answers to a write.
+type result uint8
+
+const (
+	done  result = iota
+	stale        // the version is not the present one
+	gone         // there is none, or another one of the name
+)
+
+// serve carries a write out.
+func (w *world) serve(q request) result {
+	which := int(q.which)
+	switch q.verb {
+	case guardProvider, letProviderGo:
+		p := w.providers[which]
+		if r := precondition(q, p.uid, p.version); r != done {
+			return r
+		}
+		if p.guarded = q.verb == guardProvider; p.guarded != w.providers[which].guarded {
+			w.putProvider(which, p)
+		}
+	default:
+		d := w.dependents[which]
+		if r := precondition(q, d.uid, d.version); r != done {
+			return r
+		}
+		if q.verb == claimProviders {
+			d.claims = q.claims
+		} else {
+			d.kept = q.verb == keepDependent
+		}
+		if d != w.dependents[which] {
+			w.putDependent(which, d)
+		}
+	}
+	return done
+}
+
+func precondition(q request, uid, version uint8) result {
+	switch {
+	case uid == 0, q.uid != 0 && q.uid != uid:
+		return gone
+	case q.version != 0 && q.version != version:
+		return stale
+	}
+	return done
+}
