@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -12,8 +11,6 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -21,90 +18,6 @@ import (
 	"github.com/evenkeel/evenkeel/framework/interlock"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 )
-
-// The tests have apps, which are implemented on databases.
-
-var shopVersion = schema.GroupVersion{Group: "shop.example.com", Version: "v1"}
-
-// Database is a provider.
-type Database struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-}
-
-// Region is a cluster-scoped provider.
-type Region struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-}
-
-// App is a dependent.
-type App struct {
-	metav1.TypeMeta   `json:",inline"`
-	metav1.ObjectMeta `json:"metadata"`
-
-	Spec struct {
-		Databases []string `json:"databases,omitempty"`
-		Apps      []string `json:"apps,omitempty"` // apps may use apps
-	} `json:"spec"`
-	Status struct {
-		Conditions []metav1.Condition `json:"conditions,omitempty"`
-	} `json:"status"`
-}
-
-type (
-	DatabaseList struct {
-		metav1.TypeMeta `json:",inline"`
-		metav1.ListMeta `json:"metadata"`
-		Items           []Database `json:"items"`
-	}
-	RegionList struct {
-		metav1.TypeMeta `json:",inline"`
-		metav1.ListMeta `json:"metadata"`
-		Items           []Region `json:"items"`
-	}
-	AppList struct {
-		metav1.TypeMeta `json:",inline"`
-		metav1.ListMeta `json:"metadata"`
-		Items           []App `json:"items"`
-	}
-)
-
-func (d *Database) DeepCopyObject() runtime.Object {
-	return &Database{d.TypeMeta, *d.ObjectMeta.DeepCopy()}
-}
-
-func (r *Region) DeepCopyObject() runtime.Object {
-	return &Region{r.TypeMeta, *r.ObjectMeta.DeepCopy()}
-}
-
-func (a *App) DeepCopyObject() runtime.Object {
-	into := *a
-	into.ObjectMeta = *a.ObjectMeta.DeepCopy()
-	into.Spec.Databases, into.Spec.Apps = slices.Clone(a.Spec.Databases), slices.Clone(a.Spec.Apps)
-	into.Status.Conditions = slices.Clone(a.Status.Conditions)
-	return &into
-}
-
-func (l *DatabaseList) DeepCopyObject() runtime.Object { return copyList(l, l.Items) }
-func (l *RegionList) DeepCopyObject() runtime.Object   { return copyList(l, l.Items) }
-func (l *AppList) DeepCopyObject() runtime.Object      { return copyList(l, l.Items) }
-
-// copyList copies a list as the tests need it: they change no items of lists.
-func copyList[L, I any](l *L, _ []I) *L { into := *l; return &into }
-
-var scheme = func() *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	scheme.AddKnownTypes(shopVersion, &Database{}, &DatabaseList{}, &Region{}, &RegionList{}, &App{}, &AppList{})
-	metav1.AddToGroupVersion(scheme, shopVersion)
-	return scheme
-}()
-
-var shopKinds = []apimodel.Kind{
-	{GroupVersionKind: shopVersion.WithKind("Database"), Plural: "databases", Generation: true},
-	{GroupVersionKind: shopVersion.WithKind("Region"), Plural: "regions", Generation: true, ClusterScoped: true},
-	{GroupVersionKind: shopVersion.WithKind("App"), Plural: "apps", Status: true, Generation: true},
-}
 
 func TestMain(m *testing.M) { os.Exit(apimodel.RunTests(m)) }
 
