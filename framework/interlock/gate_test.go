@@ -190,11 +190,11 @@ func TestWhoLetsGoVouchesForNobody(t *testing.T) {
 					return apimodel.Fault{}
 				})
 				second := s.app("second", "p")
+				s.model.Lag("databases", time.Hour)
 				s.delete(p)
 				stays := letGo(s, first)
 				s.pass(time.Second)
 				s.model.Lag("apps", time.Hour)
-				s.model.Lag("databases", time.Hour)
 				s.pass(5 * time.Second)
 				s.owners.stop()
 				s.start(s.owners, "owners")
