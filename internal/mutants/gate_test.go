@@ -45,6 +45,14 @@ var ofGate = []mutant{
 		kills:  interlocked("TestWhoLetsGo/by_its_end"),
 	},
 	{
+		name:   "a provider that is known to be in deletion is granted to whoever joins its holders",
+		breaks: "G10: no dependent is implemented on a provider in deletion",
+		file:   "framework/interlock/holders.go",
+		old:    "		case dying:\n",
+		new:    "		case dying && other == me:\n",
+		kills:  interlocked("TestAProviderInDeletionIsGrantedToNobodyAnew"),
+	},
+	{
 		name:   "a dependent holds what it is about to release",
 		breaks: "G10: no provider disappears while a dependent may be using it",
 		file:   "framework/interlock/gate.go",
