@@ -160,7 +160,11 @@ func labelValue(name string) string {
 }
 
 func (g *Gate[P, D]) holders(c *framework.Context[D]) *holders {
-	return c.PerTerm(g, func() any { return newHolders() }).(*holders)
+	return c.PerTerm(g, func() any {
+		h := newHolders()
+		h.alone = g.Relation.MayUse != nil // its answer may change in the store before anything is taken out
+		return h
+	}).(*holders)
 }
 
 func idOf(o metav1.Object) dependentID {
@@ -191,14 +195,14 @@ func (s gateSide[P, D]) claim(ctx context.Context, providers []types.NamespacedN
 	return s.reliable(live), nil
 }
 
-// reliable are the claims of a dependent that nobody has decided to take off, for as long as it is of this version: it refers to the providers, and is
-// not in deletion. What another instance has sent before that was decided is refused for its version.
+// reliable are the claims of a dependent that nobody has decided to take off, for as long as it is of this version, and that guards heed: it refers to
+// the providers, may be using them, and is not in deletion. What another instance has sent before that was decided is refused for its version.
 func (s gateSide[P, D]) reliable(live D) []types.NamespacedName {
 	if live.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	refers := s.Relation.refers(live)
-	return slices.DeleteFunc(s.Relation.claims(live), func(key types.NamespacedName) bool { return !slices.Contains(refers, key) })
+	return slices.DeleteFunc(s.Relation.mayUse(live), func(key types.NamespacedName) bool { return !slices.Contains(refers, key) })
 }
 
 func (s gateSide[P, D]) provider(ctx context.Context, key types.NamespacedName) (types.UID, Reason, error) {
