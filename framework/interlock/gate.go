@@ -154,9 +154,15 @@ func (g *Gate[P, D]) claimed(c *framework.Context[D]) []types.NamespacedName {
 	return slices.Clone(now.all)
 }
 
-// labelValue is the beginning of a name that a label may hold.
+// labelValue is the beginning of a name, as a label may hold it: names of some kinds, such as ClusterRoles, may have any characters.
 func labelValue(name string) string {
-	return strings.TrimRight(name[:min(len(name), 63)], "-_.")
+	fits := []byte(name[:min(len(name), 63)])
+	for i, c := range fits {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '.') {
+			fits[i] = '_'
+		}
+	}
+	return strings.Trim(string(fits), "-_.")
 }
 
 func (g *Gate[P, D]) holders(c *framework.Context[D]) *holders {
