@@ -49,6 +49,15 @@ func (c *Context[P]) Primary() P { return c.primary }
 // controller: [Context.Primary] is what was known of it last. The cache may show another one of its name.
 func (c *Context[P]) Gone() bool { return c.gone }
 
+// Finalizer is the controller's, which keeps primaries until it has cleaned up; empty if it has none: the reconciler is no Cleaner, and
+// nothing of its workflow is to be deleted.
+func (c *Context[P]) Finalizer() string {
+	if !c.controller.cleans() {
+		return ""
+	}
+	return c.controller.options.Finalizer
+}
+
 // Key returns the primary's namespace and name.
 func (c *Context[P]) Key() types.NamespacedName { return c.key }
 

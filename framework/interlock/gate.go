@@ -50,7 +50,8 @@ func (g Grant) Granted() bool { return len(g.Denials) == 0 }
 //
 // The first time it takes one request for the claims, and one for each provider that no other dependent holds already; after that
 // none, as long as nothing changes. What reads of a granted provider show from then on is that very one, and never another that had its name
-// before (internal/interlocktest). It returns an error for a primary in deletion, and for one without a finalizer.
+// before (internal/interlocktest). It returns an error for a primary in deletion, and for one without the finalizer of the controller: others end
+// when others want.
 func (g *Gate[P, D]) Acquire(ctx context.Context, c *framework.Context[D]) (Grant, error) {
 	primary := c.Primary()
 	fail := func(err error) (Grant, error) {
@@ -59,8 +60,8 @@ func (g *Gate[P, D]) Acquire(ctx context.Context, c *framework.Context[D]) (Gran
 	switch {
 	case primary.GetDeletionTimestamp() != nil:
 		return fail(errors.New("the dependent is in deletion: nothing is to be implemented any more"))
-	case len(primary.GetFinalizers()) == 0:
-		return fail(errors.New("the dependent has no finalizer, so it would not stay until its implementation has gone: the reconciler must be a Cleaner, or its workflow must have a node of the gate"))
+	case !slices.Contains(primary.GetFinalizers(), c.Finalizer()):
+		return fail(errors.New("the dependent has no finalizer of the controller, so it would not stay until its implementation has gone: the reconciler must be a Cleaner, or its workflow must have a node of the gate"))
 	}
 	denials, err := g.holders(c).acquire(ctx, idOf(primary), g.Relation.refers(primary), gateSide[P, D]{g, c})
 	if err != nil {
