@@ -31,6 +31,7 @@ type Context[P Object] struct {
 	life       lifetime
 	visit      visit
 	perRun     perRun
+	reserved   reserved
 	passes     passes
 
 	logging sync.Once // guards making logger

@@ -63,6 +63,7 @@ func (g *Gate[P, D]) Acquire(ctx context.Context, c *framework.Context[D]) (Gran
 	case !slices.Contains(primary.GetFinalizers(), c.Finalizer()):
 		return fail(errors.New("the dependent has no finalizer of the controller, so it would not stay until its implementation has gone: the reconciler must be a Cleaner, or its workflow must have a node of the gate"))
 	}
+	c.Reserve(g.Relation.Name + "/")
 	denials, err := g.holders(c).acquire(ctx, idOf(primary), g.Relation.refers(primary), gateSide[P, D]{g, c})
 	if err != nil {
 		return fail(err)
