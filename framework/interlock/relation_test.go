@@ -161,6 +161,8 @@ func TestTheGuardSaysWhatCannotBe(t *testing.T) {
 	for want, guard := range map[string]*interlock.Guard[*Database, *App]{
 		"Dependents.Map: must be nil":             {Dependents: framework.Secondary[*App]{Map: databasesOf}},
 		"Dependents.LabelSelector: must be empty": {Dependents: framework.Secondary[*App]{LabelSelector: "a=b"}},
+		"Dependents.ShardSelector: must be empty": {Dependents: framework.Secondary[*App]{ShardSelector: "a"}},
+		"Dependents.Filter: must be nil":          {Dependents: framework.Secondary[*App]{DeleteFilter: func(*App) bool { return false }}},
 		"Options.Finalizer: must be empty":        {Options: framework.ControllerOptions[*Database]{Finalizer: "a.b/c"}},
 		"Options.AllEvents: must be false":        {Options: framework.ControllerOptions[*Database]{AllEvents: true}},
 	} {
