@@ -94,14 +94,33 @@ func (g *Gate[P, D]) releaseAllBut(ctx context.Context, c *framework.Context[D],
 	if goes || g.Relation.Unclaimed || len(rest) == len(claims) {
 		return nil
 	}
-	if _, err := g.applyClaims(ctx, c, rest); err != nil && !apierrors.IsNotFound(err) {
+	err := g.announce(ctx, c, claims, rest)
+	if err == nil {
+		_, err = g.applyClaims(ctx, c, rest, false)
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("interlock: relation %q: release: %w", g.Relation.Name, err)
 	}
 	return nil
 }
 
-// applyClaims writes the claims of the primary as they are to be.
-func (g *Gate[P, D]) applyClaims(ctx context.Context, c *framework.Context[D], claims []types.NamespacedName) (metav1.Object, error) {
+// announce says on a primary that claims of what it still refers to will be taken off. When that is sent, and is late, whoever relies on them again sees the
+// announcement, and takes it off: so it is for another version. Other releases follow from what the primary is like, which has to change before.
+func (g *Gate[P, D]) announce(ctx context.Context, c *framework.Context[D], claims, rest []types.NamespacedName) error {
+	primary := c.Primary()
+	refers := g.Relation.refers(primary)
+	relied := func(key types.NamespacedName) bool {
+		return !slices.Contains(rest, key) && slices.Contains(refers, key)
+	}
+	if primary.GetDeletionTimestamp() != nil || !slices.ContainsFunc(claims, relied) {
+		return nil
+	}
+	_, err := g.applyClaims(ctx, c, claims, true)
+	return err
+}
+
+// applyClaims writes the claims of the primary as they are to be, and whether some of them are about to go.
+func (g *Gate[P, D]) applyClaims(ctx context.Context, c *framework.Context[D], claims []types.NamespacedName, leaving bool) (metav1.Object, error) {
 	primary := c.Primary()
 	intent := &unstructured.Unstructured{}
 	intent.SetGroupVersionKind(c.PrimaryKind())
@@ -114,7 +133,11 @@ func (g *Gate[P, D]) applyClaims(ctx context.Context, c *framework.Context[D], c
 			names = append(names, text(key))
 			labels[g.Relation.Label(key)] = labelValue(key.Name)
 		}
-		intent.SetAnnotations(map[string]string{g.Relation.Annotation(): strings.Join(names, ",")})
+		annotations := map[string]string{g.Relation.Annotation(): strings.Join(names, ",")}
+		if leaving {
+			annotations[g.Relation.leaving()] = "true"
+		}
+		intent.SetAnnotations(annotations)
 		intent.SetLabels(labels)
 	}
 	stored, err := framework.Apply(ctx, c, intent, framework.FieldManager(g.Relation.Name), framework.By(framework.ByApply))
@@ -189,18 +212,26 @@ func (s gateSide[P, D]) claim(ctx context.Context, providers []types.NamespacedN
 	known := s.claimed(s.c)
 	wanted := sorted(slices.Concat(known, providers))
 	if len(wanted) > len(known) {
-		stored, err := s.applyClaims(ctx, s.c, wanted)
-		if err != nil {
-			return nil, err
-		}
-		return s.Relation.Claims(stored), nil
+		return s.carry(ctx, wanted)
 	}
 	// The cache may be behind: an instance that led before may have released them.
 	live, err := s.c.LivePrimary(ctx)
 	if err != nil {
 		return nil, err
 	}
+	if _, leaving := live.GetAnnotations()[s.Relation.leaving()]; leaving && !s.Relation.Unclaimed {
+		return s.carry(ctx, wanted)
+	}
 	return s.reliable(live), nil
+}
+
+// carry has the dependent carry claims, none of which is about to go.
+func (s gateSide[P, D]) carry(ctx context.Context, wanted []types.NamespacedName) ([]types.NamespacedName, error) {
+	stored, err := s.applyClaims(ctx, s.c, wanted, false)
+	if err != nil {
+		return nil, err
+	}
+	return s.Relation.Claims(stored), nil
 }
 
 // reliable are the claims of a dependent that nobody has decided to take off, for as long as it is of this version, and that guards heed: it refers to
