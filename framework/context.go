@@ -31,6 +31,7 @@ type Context[P Object] struct {
 	life       lifetime
 	visit      visit
 	perRun     perRun
+	reserved   reserved
 	passes     passes
 
 	logging sync.Once // guards making logger
@@ -48,6 +49,15 @@ func (c *Context[P]) Primary() P { return c.primary }
 // Gone reports, with [ControllerOptions.AllEvents], that the primary does not exist any more, or not for this
 // controller: [Context.Primary] is what was known of it last. The cache may show another one of its name.
 func (c *Context[P]) Gone() bool { return c.gone }
+
+// Finalizer is the controller's, which keeps primaries until it has cleaned up; empty if it has none: the reconciler is no Cleaner, and
+// nothing of its workflow is to be deleted.
+func (c *Context[P]) Finalizer() string {
+	if !c.controller.cleans() {
+		return ""
+	}
+	return c.controller.options.Finalizer
+}
 
 // Key returns the primary's namespace and name.
 func (c *Context[P]) Key() types.NamespacedName { return c.key }

@@ -58,7 +58,7 @@ const livePage = 500
 
 // LiveList lists objects of the type from the API server of the cluster, consistently, past all caches: as they were together at one time
 // after the call. It takes a request for each 500 of them, and none for what is not asked for any more. Each that is returned is laid over the cache before, so that no later
-// read shows an older state of it, and that its leaving is an event, whatever the watch misses. What the cache shows though it is
+// read shows an older state of it, and that its leaving is an event, whatever the watch misses, if it is of a namespace that is watched. They are whole, whatever a Transform drops. What the cache shows though it is
 // not in the list, it shows until its watch tells. An error is the last that comes: one that does not fit its Go type is one.
 func (s *Secondary[S]) LiveList(ctx context.Context, c Lookup, selection Selection) iter.Seq2[S, error] {
 	return func(yield func(S, error) bool) {
@@ -79,11 +79,12 @@ func (s *Secondary[S]) LiveList(ctx context.Context, c Lookup, selection Selecti
 				return
 			}
 			for _, o := range page {
+				read := copyOf[S](o) // whole: what the store is given is its own to prune
 				if err := store.Acknowledge(o, trc.Proof{}); err != nil {
 					yield(none, fmt.Errorf("framework: list %s: %w", r.describe(trc.KeyOf(o)), err))
 					return
 				}
-				if !yield(copyOf[S](o), nil) {
+				if !yield(read, nil) {
 					return
 				}
 			}

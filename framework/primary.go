@@ -115,7 +115,7 @@ func (c *controller[P]) checkReturned(key trc.Key, read trc.Object, returned P) 
 }
 
 func (c *controller[P]) carryOutByPatch(ctx context.Context, rc *Context[P], read trc.Object, control UpdateControl[P]) error {
-	patch, err := c.patchOf(read, control.object, control)
+	patch, err := c.patchOf(read, control.object, control, &rc.reserved)
 	if err != nil {
 		return fmt.Errorf("framework: UpdateControl of %s: %w", c.resource.describe(rc.key), err)
 	}
@@ -143,7 +143,7 @@ func (c *controller[P]) carryOutByPatch(ctx context.Context, rc *Context[P], rea
 }
 
 // patchOf is the merge patch from the primary as it was read to what the author returned.
-func (c *controller[P]) patchOf(read trc.Object, returned Object, control UpdateControl[P]) (map[string]any, error) {
+func (c *controller[P]) patchOf(read trc.Object, returned Object, control UpdateControl[P], kept *reserved) (map[string]any, error) {
 	isCopy, finalizer := returned.GetUID() != "", ""
 	if control.resource && c.cleans() {
 		finalizer = finalizerOn(read, c.options.Finalizer)
@@ -170,6 +170,7 @@ func (c *controller[P]) patchOf(read trc.Object, returned Object, control Update
 		return nil, err
 	}
 	keepFinalizer(after, finalizer)
+	kept.restore(before, after)
 	for _, content := range []map[string]any{before, after} {
 		delete(content, "apiVersion")
 		delete(content, "kind")

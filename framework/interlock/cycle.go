@@ -17,6 +17,10 @@ import (
 // cycleGrace is how long a cycle must last to be reported: what has just been deleted may be letting go.
 const cycleGrace = 10 * time.Second
 
+// unseenInterval is how often the API server is asked about a provider that waits for a dependent which the cache does not show: one that has left already, or
+// that is not watched, so that no event tells of its leaving.
+const unseenInterval = time.Minute
+
 // object tells objects of all kinds apart.
 type object struct {
 	kind string // the Go type, or of untyped objects the kind
@@ -32,9 +36,15 @@ func objectOf(o framework.Object) object {
 	return object{kind, types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}, o.GetUID()}
 }
 
-// String is short: the kind without its package, and the name.
+// String is short: the kind without its package or group, and the name.
 func (o object) String() string {
-	return o.kind[strings.LastIndex(o.kind, ".")+1:] + " " + o.key.String()
+	kind := o.kind
+	if pointer, isType := strings.CutPrefix(kind, "*"); isType {
+		kind = pointer[strings.LastIndex(pointer, ".")+1:]
+	} else {
+		kind, _, _ = strings.Cut(kind, ".")
+	}
+	return kind + " " + o.key.String()
 }
 
 // waits knows for which dependent each provider in deletion waits, of each relation: one of those that may be using it. All that are not in a cycle go by
@@ -115,6 +125,9 @@ func (g guarding[P, D]) keep(side *guardSide[P, D], c *framework.Context[P]) fra
 	switch {
 	case cycle == nil:
 		c.Event(framework.Normal, "Keep", "InUse", "%s may be using it (%s)", user, g.Relation.Name)
+		if _, shows := side.shows(user); !shows {
+			return framework.KeepFinalizerFor(unseenInterval)
+		}
 		return framework.KeepFinalizer()
 	case lasted >= cycleGrace:
 		c.Logger().Info("deletions wait for each other in a circle", "cycle", fmt.Sprint(cycle), "relation", g.Relation.Name)

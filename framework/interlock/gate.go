@@ -50,7 +50,8 @@ func (g Grant) Granted() bool { return len(g.Denials) == 0 }
 //
 // The first time it takes one request for the claims, and one for each provider that no other dependent holds already; after that
 // none, as long as nothing changes. What reads of a granted provider show from then on is that very one, and never another that had its name
-// before (internal/interlocktest). It returns an error for a primary in deletion, and for one without a finalizer.
+// before (internal/interlocktest). It returns an error for a primary in deletion, and for one without the finalizer of the controller: others end
+// when others want.
 func (g *Gate[P, D]) Acquire(ctx context.Context, c *framework.Context[D]) (Grant, error) {
 	primary := c.Primary()
 	fail := func(err error) (Grant, error) {
@@ -59,9 +60,10 @@ func (g *Gate[P, D]) Acquire(ctx context.Context, c *framework.Context[D]) (Gran
 	switch {
 	case primary.GetDeletionTimestamp() != nil:
 		return fail(errors.New("the dependent is in deletion: nothing is to be implemented any more"))
-	case len(primary.GetFinalizers()) == 0:
-		return fail(errors.New("the dependent has no finalizer, so it would not stay until its implementation has gone: the reconciler must be a Cleaner, or its workflow must have a node of the gate"))
+	case !slices.Contains(primary.GetFinalizers(), c.Finalizer()):
+		return fail(errors.New("the dependent has no finalizer of the controller, so it would not stay until its implementation has gone: the reconciler must be a Cleaner, or its workflow must have a node of the gate"))
 	}
+	c.Reserve(g.Relation.Name + "/")
 	denials, err := g.holders(c).acquire(ctx, idOf(primary), g.Relation.refers(primary), gateSide[P, D]{g, c})
 	if err != nil {
 		return fail(err)
@@ -92,14 +94,33 @@ func (g *Gate[P, D]) releaseAllBut(ctx context.Context, c *framework.Context[D],
 	if goes || g.Relation.Unclaimed || len(rest) == len(claims) {
 		return nil
 	}
-	if _, err := g.applyClaims(ctx, c, rest); err != nil && !apierrors.IsNotFound(err) {
+	err := g.announce(ctx, c, claims, rest)
+	if err == nil {
+		_, err = g.applyClaims(ctx, c, rest, false)
+	}
+	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("interlock: relation %q: release: %w", g.Relation.Name, err)
 	}
 	return nil
 }
 
-// applyClaims writes the claims of the primary as they are to be.
-func (g *Gate[P, D]) applyClaims(ctx context.Context, c *framework.Context[D], claims []types.NamespacedName) (metav1.Object, error) {
+// announce says on a primary that claims of what it still refers to will be taken off. When that is sent, and is late, whoever relies on them again sees the
+// announcement, and takes it off: so it is for another version. Other releases follow from what the primary is like, which has to change before.
+func (g *Gate[P, D]) announce(ctx context.Context, c *framework.Context[D], claims, rest []types.NamespacedName) error {
+	primary := c.Primary()
+	refers := g.Relation.refers(primary)
+	relied := func(key types.NamespacedName) bool {
+		return !slices.Contains(rest, key) && slices.Contains(refers, key)
+	}
+	if primary.GetDeletionTimestamp() != nil || !slices.ContainsFunc(claims, relied) {
+		return nil
+	}
+	_, err := g.applyClaims(ctx, c, claims, true)
+	return err
+}
+
+// applyClaims writes the claims of the primary as they are to be, and whether some of them are about to go.
+func (g *Gate[P, D]) applyClaims(ctx context.Context, c *framework.Context[D], claims []types.NamespacedName, leaving bool) (metav1.Object, error) {
 	primary := c.Primary()
 	intent := &unstructured.Unstructured{}
 	intent.SetGroupVersionKind(c.PrimaryKind())
@@ -112,7 +133,11 @@ func (g *Gate[P, D]) applyClaims(ctx context.Context, c *framework.Context[D], c
 			names = append(names, text(key))
 			labels[g.Relation.Label(key)] = labelValue(key.Name)
 		}
-		intent.SetAnnotations(map[string]string{g.Relation.Annotation(): strings.Join(names, ",")})
+		annotations := map[string]string{g.Relation.Annotation(): strings.Join(names, ",")}
+		if leaving {
+			annotations[g.Relation.leaving()] = "true"
+		}
+		intent.SetAnnotations(annotations)
 		intent.SetLabels(labels)
 	}
 	stored, err := framework.Apply(ctx, c, intent, framework.FieldManager(g.Relation.Name), framework.By(framework.ByApply))
@@ -154,13 +179,23 @@ func (g *Gate[P, D]) claimed(c *framework.Context[D]) []types.NamespacedName {
 	return slices.Clone(now.all)
 }
 
-// labelValue is the beginning of a name that a label may hold.
+// labelValue is the beginning of a name, as a label may hold it: names of some kinds, such as ClusterRoles, may have any characters.
 func labelValue(name string) string {
-	return strings.TrimRight(name[:min(len(name), 63)], "-_.")
+	fits := []byte(name[:min(len(name), 63)])
+	for i, c := range fits {
+		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '.') {
+			fits[i] = '_'
+		}
+	}
+	return strings.Trim(string(fits), "-_.")
 }
 
 func (g *Gate[P, D]) holders(c *framework.Context[D]) *holders {
-	return c.PerTerm(g, func() any { return newHolders() }).(*holders)
+	return c.PerTerm(g, func() any {
+		h := newHolders()
+		h.alone = g.Relation.MayUse != nil // its answer may change in the store before anything is taken out
+		return h
+	}).(*holders)
 }
 
 func idOf(o metav1.Object) dependentID {
@@ -177,28 +212,36 @@ func (s gateSide[P, D]) claim(ctx context.Context, providers []types.NamespacedN
 	known := s.claimed(s.c)
 	wanted := sorted(slices.Concat(known, providers))
 	if len(wanted) > len(known) {
-		stored, err := s.applyClaims(ctx, s.c, wanted)
-		if err != nil {
-			return nil, err
-		}
-		return s.Relation.Claims(stored), nil
+		return s.carry(ctx, wanted)
 	}
 	// The cache may be behind: an instance that led before may have released them.
 	live, err := s.c.LivePrimary(ctx)
 	if err != nil {
 		return nil, err
 	}
+	if _, leaving := live.GetAnnotations()[s.Relation.leaving()]; leaving && !s.Relation.Unclaimed {
+		return s.carry(ctx, wanted)
+	}
 	return s.reliable(live), nil
 }
 
-// reliable are the claims of a dependent that nobody has decided to take off, for as long as it is of this version: it refers to the providers, and is
-// not in deletion. What another instance has sent before that was decided is refused for its version.
+// carry has the dependent carry claims, none of which is about to go.
+func (s gateSide[P, D]) carry(ctx context.Context, wanted []types.NamespacedName) ([]types.NamespacedName, error) {
+	stored, err := s.applyClaims(ctx, s.c, wanted, false)
+	if err != nil {
+		return nil, err
+	}
+	return s.Relation.Claims(stored), nil
+}
+
+// reliable are the claims of a dependent that nobody has decided to take off, for as long as it is of this version, and that guards heed: it refers to
+// the providers, may be using them, and is not in deletion. What another instance has sent before that was decided is refused for its version.
 func (s gateSide[P, D]) reliable(live D) []types.NamespacedName {
 	if live.GetDeletionTimestamp() != nil {
 		return nil
 	}
 	refers := s.Relation.refers(live)
-	return slices.DeleteFunc(s.Relation.claims(live), func(key types.NamespacedName) bool { return !slices.Contains(refers, key) })
+	return slices.DeleteFunc(s.Relation.mayUse(live), func(key types.NamespacedName) bool { return !slices.Contains(refers, key) })
 }
 
 func (s gateSide[P, D]) provider(ctx context.Context, key types.NamespacedName) (types.UID, Reason, error) {

@@ -18,8 +18,9 @@ import (
 type Guard[P, D framework.Object] struct {
 	// Relation is that of the dependents. Required.
 	Relation Relation[D]
-	// Dependents is how they are watched, which follows from the type mostly. Its namespaces are all by default, and must be all where
-	// dependents may be; By and Map must not be set.
+	// Dependents is how they are watched, which follows from the type mostly. Its namespaces are all by default, and should be all where
+	// dependents may be: about others the API server is asked once a minute. By, Map, selectors and filters must not be set, and a Transform must leave what the
+	// relation is about: labels and annotations.
 	Dependents framework.Secondary[D]
 	// Options are those of the controller. Name is "NAME-interlock" by default, with the first part of the relation's name; Finalizer, Secondaries and
 	// Workflow must not be set.
@@ -56,6 +57,9 @@ func (g *Guard[P, D]) validate() error {
 	bad("Dependents.By", g.Dependents.By != nil, "must be nil: the relation maps them")
 	bad("Dependents.LabelSelector", g.Dependents.LabelSelector != "", "must be empty: what is not watched would keep a provider for ever")
 	bad("Dependents.FieldSelector", g.Dependents.FieldSelector != "", "must be empty: what is not watched would keep a provider for ever")
+	bad("Dependents.ShardSelector", g.Dependents.ShardSelector != "", "must be empty: what is not watched would keep a provider for ever")
+	filters := g.Dependents.AddFilter != nil || g.Dependents.UpdateFilter != nil || g.Dependents.DeleteFilter != nil || g.Dependents.Filter != nil
+	bad("Dependents.Filter", filters, "must be nil, and the others, too: who is not heard of when it leaves would keep a provider for ever")
 	bad("Options.Finalizer", g.Options.Finalizer != "", "must be empty: the relation names it")
 	bad("Options.Secondaries", g.Options.Secondaries != nil, "must be nil: it reads the dependents alone")
 	bad("Options.Workflow", g.Options.Workflow.Dependents != nil, "must be empty: register another controller for what providers need")
@@ -99,8 +103,7 @@ type guardSide[P, D framework.Object] struct {
 
 func (s *guardSide[P, D]) shown() (string, error) {
 	if last, known := s.waits.userOf(s.provider, s.Relation.Name); known { // or each run would go through all of them
-		user, err := s.Dependents.GetNamed(s.c, last.key.Namespace, last.key.Name)
-		if err == nil && !isNil(user) && user.GetUID() == last.uid && s.Relation.uses(user, s.provider.key) {
+		if user, shows := s.shows(last); shows {
 			return s.name(user), nil
 		}
 	}
@@ -111,6 +114,13 @@ func (s *guardSide[P, D]) shown() (string, error) {
 		return s.name(dependent), nil // Map has filed those alone that may be using it
 	}
 	return "", nil
+}
+
+// shows tells whether the cache shows that a dependent may be using the provider, so that its leaving is an event.
+func (s *guardSide[P, D]) shows(user object) (dependent D, shows bool) {
+	dependent, err := s.Dependents.GetNamed(s.c, user.key.Namespace, user.key.Name)
+	shows = err == nil && !isNil(dependent) && dependent.GetUID() == user.uid && s.Relation.uses(dependent, s.provider.key)
+	return dependent, shows
 }
 
 func (s *guardSide[P, D]) live(ctx context.Context) (string, error) {

@@ -78,6 +78,8 @@ type dependentSide interface {
 // and one in deletion is not joined: so there is a time at which both claims are there. Of the list that lets a
 // provider go, either it was served before both, and then the read that the first was granted by has shown the deletion, or it shows one of them.
 type holders struct {
+	alone bool // nobody vouches for another, whose claim may lose its force without a write of this instance; set once
+
 	mu   sync.Mutex // guards below; a leaf
 	held map[types.NamespacedName]*hold
 	// names finds what dependents hold by their name, whichever UIDs they have or had.
@@ -121,7 +123,7 @@ func (h *holders) acquire(ctx context.Context, me dependentID, providers []types
 			denials = append(denials, Denial{key, Unclaimable})
 			continue
 		}
-		if h.join(me, key, side) {
+		if !h.alone && h.join(me, key, side) {
 			continue
 		}
 		uid, reason, err := side.provider(ctx, key)

@@ -44,7 +44,10 @@ func (r *Relation[D]) Finalizer() string { return r.Name + "/interlock" }
 // Annotation is where a dependent names the providers that it claims, sorted, separated by commas.
 func (r *Relation[D]) Annotation() string { return r.Name + "/claims" }
 
-// Label is the label that a dependent carries for a provider that it claims. Its value is the provider's name, cut to what a label may hold.
+// leaving is the annotation of a dependent some of whose claims are about to go, though it refers to the providers.
+func (r *Relation[D]) leaving() string { return r.Name + "/leaving" }
+
+// Label is the label that a dependent carries for a provider that it claims. Its value is the provider's name, cut to what a label may hold, for people to read.
 func (r *Relation[D]) Label(provider types.NamespacedName) string {
 	sum := sha256.Sum256([]byte(provider.String()))
 	return r.Name + "/" + hex.EncodeToString(sum[:16])

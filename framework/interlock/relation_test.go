@@ -63,6 +63,21 @@ func TestAProviderMayBeClusterScoped(t *testing.T) {
 	})
 }
 
+// TestTheNameOfAProviderMayHoldWhatLabelsMayNot, as those of ClusterRoles do.
+func TestTheNameOfAProviderMayHoldWhatLabelsMayNot(t *testing.T) {
+	roles := interlock.Relation[*App]{Name: "roles.shop.example.com", Providers: databasesOf, ClusterScoped: true}
+	openShopFor[*Region](t, roles, func(s *shop) {
+		d := s.app("d", "system:r")
+		s.pass(time.Second)
+		if got := s.condition(d, "Reconciling"); got != "ProviderAbsent" {
+			t.Errorf("%q", got)
+		}
+		if got := s.live(d).Labels[roles.Label(types.NamespacedName{Name: "system:r"})]; got != "system_r" {
+			t.Errorf("the label's value is %q", got)
+		}
+	})
+}
+
 // TestDependentsMayBeUnclaimed: nothing is written on them, and what they refer to tells.
 func TestDependentsMayBeUnclaimed(t *testing.T) {
 	unclaimed := interlock.Relation[*App]{Name: "unclaimed.shop.example.com", Providers: databasesOf, Unclaimed: true}
@@ -146,6 +161,8 @@ func TestTheGuardSaysWhatCannotBe(t *testing.T) {
 	for want, guard := range map[string]*interlock.Guard[*Database, *App]{
 		"Dependents.Map: must be nil":             {Dependents: framework.Secondary[*App]{Map: databasesOf}},
 		"Dependents.LabelSelector: must be empty": {Dependents: framework.Secondary[*App]{LabelSelector: "a=b"}},
+		"Dependents.ShardSelector: must be empty": {Dependents: framework.Secondary[*App]{ShardSelector: "a"}},
+		"Dependents.Filter: must be nil":          {Dependents: framework.Secondary[*App]{DeleteFilter: func(*App) bool { return false }}},
 		"Options.Finalizer: must be empty":        {Options: framework.ControllerOptions[*Database]{Finalizer: "a.b/c"}},
 		"Options.AllEvents: must be false":        {Options: framework.ControllerOptions[*Database]{AllEvents: true}},
 	} {
