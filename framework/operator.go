@@ -71,14 +71,12 @@ type Operator struct {
 	options OperatorOptions
 	cluster *cluster
 	logger  logr.Logger
-	// election is nil if there is none.
-	election *election
+	election *election // nil if there is none
+	always   perTerm   // what is kept then
 
 	changing sync.Mutex // serialises changes of namespaces and what sets up and ends stores; taken before all others
 	life     *life      // while it runs; guarded by changing
 	scope    *scope     // the namespaces of OperatorOptions
-
-	always perTerm // without an election
 
 	mu          sync.Mutex // guards everything below; a leaf
 	controllers []runner

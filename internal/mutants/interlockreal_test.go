@@ -40,8 +40,8 @@ var ofRealInterlock = []mutant{
 		name:   "the gate looks at a provider though the claim was not stored",
 		breaks: "G10: a dependent is granted a provider only after its claim is stored",
 		file:   "framework/interlock/gate.go",
-		old:    "		stored, err := s.applyClaims(ctx, s.c, wanted)\n		if err != nil {\n			return nil, err\n		}\n		return s.Relation.Claims(stored), nil\n",
-		new:    "		return wanted, nil\n",
+		old:    "	stored, err := s.applyClaims(ctx, s.c, wanted, false)\n	if err != nil {\n		return nil, err\n	}\n	return s.Relation.Claims(stored), nil\n",
+		new:    "	return wanted, nil\n",
 		kills:  twoStores,
 	},
 	{
