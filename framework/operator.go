@@ -68,9 +68,9 @@ type OperatorOptions struct {
 // Operator runs controllers against one API server. Set it up with [NewOperator] and [Register], then
 // call [Operator.Run], once.
 type Operator struct {
-	options OperatorOptions
-	cluster *cluster
-	logger  logr.Logger
+	options  OperatorOptions
+	cluster  *cluster
+	logger   logr.Logger
 	election *election // nil if there is none
 	always   perTerm   // what is kept then
 
