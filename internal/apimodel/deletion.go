@@ -175,5 +175,8 @@ func propagated(finalizers []string, options *metav1.DeleteOptions) []string {
 	if wanted != "" {
 		kept = append(kept, wanted)
 	}
+	if len(kept) == 0 {
+		return nil // no list, as typed objects have it, instead of an empty one
+	}
 	return kept
 }

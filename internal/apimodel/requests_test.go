@@ -211,3 +211,34 @@ func (w *world) lines(t *testing.T, accept, path string) []string {
 	slices.Sort(lines)
 	return lines
 }
+
+// TestAShorterDeletionTakesFinalizersOfAnotherPolicyOff: of a Pod on a node, whose deletion is graceful, and of which no list of finalizers is left then.
+func TestAShorterDeletionTakesFinalizersOfAnotherPolicyOff(t *testing.T) {
+	worlds := rareWorlds(t)
+	const pods = "/api/v1/namespaces/rare/pods"
+	spec := podSpec(t, worlds[1])
+	spec["nodeName"] = "node"
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"name": "nodeone"}, "spec": spec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range worlds {
+		w.create(t, pods, string(body))
+	}
+	for _, options := range []string{`{"propagationPolicy":"Foreground"}`, `{"propagationPolicy":"Background","gracePeriodSeconds":5}`} {
+		var found [2]string
+		for i, w := range worlds {
+			code, content, err := w.sendFor("application/json", http.MethodDelete, pods+"/nodeone", "application/json", []byte(options))
+			if err != nil {
+				t.Fatal(err)
+			}
+			metadata, _ := content["metadata"].(map[string]any)
+			list, there := metadata["finalizers"]
+			found[i] = fmt.Sprint(code, list, there, metadata["deletionGracePeriodSeconds"])
+		}
+		t.Log(options, found[1])
+		if found[0] != found[1] {
+			t.Errorf("%s: model %s, server %s", options, found[0], found[1])
+		}
+	}
+}
