@@ -9,7 +9,7 @@
 // Package work is the work that all contenders do, contenders are the contenders and how one is measured,
 // wire counts and delays what goes over the wire, cmd/compare runs rounds and prints the figures. Package
 // workflows measures workflows, at rest and on their way, and interlocks what the interlock of providers and dependents asks of the API
-// server. Package gaps shows, one test pair each, what the peer is known not to do and we do. README.md says what is
+// server; await waits for it. Package gaps shows, one test pair each, what the peer is known not to do and we do. README.md says what is
 // measured, how, and what is not.
 //
 // # What it does not do

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/evenkeel/evenkeel/benchmarks/await"
 	"github.com/evenkeel/evenkeel/framework/interlock"
 )
 
@@ -37,12 +38,12 @@ func (s *site) installPolicy() {
 		}
 		noError(s.t, s.admin.Create(s.t.Context(), o))
 	}
-	s.await("the policy is in force", func() error {
+	await.NoError(s.t, "the policy is in force", func() error {
 		o := s.provider(0)
 		if err := s.admin.Create(s.t.Context(), o, client.DryRunAll); err != nil {
 			return err
 		}
-		return reached(len(o.Finalizers), 1)
+		return await.AtLeast(len(o.Finalizers), 1)
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
@@ -16,6 +15,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/evenkeel/evenkeel/benchmarks/await"
 	"github.com/evenkeel/evenkeel/benchmarks/work"
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/interlock"
@@ -166,12 +166,12 @@ func (s *site) startGuard() (stop func()) {
 	g := &guard{Relation: relation(), Options: framework.ControllerOptions[*corev1.ConfigMap]{Name: "guard", KeepRecords: 1 << 16, Concurrency: workers}}
 	noError(s.t, g.Register(s.guarding))
 	stop = s.run(s.guarding)
-	s.await("all providers are kept", func() error {
+	await.NoError(s.t, "all providers are kept", func() error {
 		kept := 0
 		for _, o := range s.listed(&corev1.ConfigMapList{}) {
 			kept += len(o.GetFinalizers())
 		}
-		return reached(kept, s.providers)
+		return await.AtLeast(kept, s.providers)
 	})
 	return stop
 }
@@ -221,39 +221,32 @@ func (s *site) run(op *framework.Operator) (stop func()) {
 // awaitPages waits until all are implemented.
 func (s *site) awaitPages() {
 	s.t.Helper()
-	s.await("all pages are implemented", func() error {
+	await.NoError(s.t, "all pages are implemented", func() error {
 		implemented := 0
 		for _, o := range s.listed(&v1.WebPageList{}) {
 			if o.(*page).Status.URL != "" {
 				implemented++
 			}
 		}
-		return reached(implemented, s.dependents)
+		return await.AtLeast(implemented, s.dependents)
 	})
 }
 
 // awaitRuns waits until the controller of the pages has run so often since it began.
 func (s *site) awaitRuns(runs int) {
 	s.t.Helper()
-	s.await("all pages have run", func() error { return reached(len(s.gating.Records("webpage")), runs) })
+	await.NoError(s.t, "all pages have run", func() error { return await.AtLeast(len(s.gating.Records("webpage")), runs) })
 }
 
 // awaitGone waits until there is none of a kind.
 func (s *site) awaitGone(list client.ObjectList) {
 	s.t.Helper()
-	s.await("all are gone", func() error {
+	await.NoError(s.t, "all are gone", func() error {
 		if left := len(s.listed(list)); left > 0 {
 			return fmt.Errorf("%d are left", left)
 		}
 		return nil
 	})
-}
-
-func reached(now, wanted int) error {
-	if now < wanted {
-		return fmt.Errorf("%d of %d", now, wanted)
-	}
-	return nil
 }
 
 func (s *site) listed(list client.ObjectList) (all []client.Object) {
@@ -267,36 +260,8 @@ func (s *site) listed(list client.ObjectList) (all []client.Object) {
 	return all
 }
 
-// await asks until there is no more error: what it asks about has no event of its own.
-func (s *site) await(what string, ask func() error) {
-	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 5*time.Minute)
-	defer cancel()
-	for tick := time.NewTicker(100 * time.Millisecond); ; {
-		err := ask()
-		if err == nil {
-			tick.Stop()
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			s.t.Fatalf("%s: %v", what, err)
-		}
-	}
-}
-
 // quiet returns once nothing has been asked for a second.
 func (s *site) quiet() {
 	s.t.Helper()
-	last, at := -1, time.Now()
-	s.await("it becomes quiet", func() error {
-		if now := s.ofGuard.now().all() + s.ofGate.now().all(); now != last {
-			last, at = now, time.Now()
-		}
-		if time.Since(at) < time.Second {
-			return fmt.Errorf("%d requests", last)
-		}
-		return nil
-	})
+	await.Quiet(s.t, func() int { return s.ofGuard.now().all() + s.ofGate.now().all() })
 }

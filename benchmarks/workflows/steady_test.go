@@ -1,11 +1,9 @@
 package workflows
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,6 +14,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/evenkeel/evenkeel/benchmarks/await"
 	"github.com/evenkeel/evenkeel/benchmarks/wire"
 	"github.com/evenkeel/evenkeel/benchmarks/work"
 	"github.com/evenkeel/evenkeel/eventsource"
@@ -63,30 +62,30 @@ func measureSteady(t *testing.T, pages int) (found steady) {
 	}
 	count, config := s.counting()
 	o := startOurs(t, config, s.namespace, five())
-	s.await("all pages have run", func() error { return reached(o.runs.Load(), int64(pages)) })
+	await.NoError(s.t, "all pages have run", func() error { return await.AtLeast(o.runs.Load(), int64(pages)) })
 	s.quiet(o, count)
-	s.await("all pages are ready", s.allReady)
+	await.NoError(s.t, "all pages are ready", s.allReady)
 
 	before, runs := count.Counts(), o.runs.Load()
 	for i := range pages {
 		o.triggers <- eventsource.Trigger{Primary: s.key(i)}
 	}
-	s.await("all pages have run again", func() error { return reached(o.runs.Load(), runs+int64(pages)) })
+	await.NoError(s.t, "all pages have run again", func() error { return await.AtLeast(o.runs.Load(), runs+int64(pages)) })
 	s.quiet(o, count)
 	found.resync = since(before, count.Counts())
 
 	before = count.Counts()
 	found.edits = s.edit(min(pages, 20))
-	s.await("all edits have caused runs", func() error { return reached(int64(count.Counts().Writes-before.Writes), int64(found.edits)) })
+	await.NoError(s.t, "all edits have caused runs", func() error { return await.AtLeast(int64(count.Counts().Writes-before.Writes), int64(found.edits)) })
 	s.quiet(o, count)
-	s.await("all edits are undone", s.undone)
+	await.NoError(s.t, "all edits are undone", s.undone)
 	found.edited = since(before, count.Counts())
 	o.stop()
 
 	versions := s.versions()
 	count, config = s.counting()
 	o = startOurs(t, config, s.namespace, five())
-	s.await("all pages have run", func() error { return reached(o.runs.Load(), int64(pages)) })
+	await.NoError(s.t, "all pages have run", func() error { return await.AtLeast(o.runs.Load(), int64(pages)) })
 	s.quiet(o, count)
 	found.restart, found.restartRuns = count.Counts(), o.runs.Load()
 	for object, version := range s.versions() {
@@ -140,32 +139,6 @@ func (s *site) page(i int) *page {
 	return p
 }
 
-// await asks until there is no more error: what it asks about has no event of its own.
-func (s *site) await(what string, ask func() error) {
-	s.t.Helper()
-	ctx, cancel := context.WithTimeout(s.t.Context(), 5*time.Minute)
-	defer cancel()
-	for tick := time.NewTicker(100 * time.Millisecond); ; {
-		err := ask()
-		if err == nil {
-			tick.Stop()
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			s.t.Fatalf("%s: %v", what, err)
-		}
-	}
-}
-
-func reached(now, wanted int64) error {
-	if now < wanted {
-		return fmt.Errorf("%d of %d", now, wanted)
-	}
-	return nil
-}
-
 // quiet returns once nothing has been asked and nothing has run for a second.
 func (s *site) quiet(o *ours, count *wire.Counter) {
 	s.t.Helper()
@@ -173,17 +146,10 @@ func (s *site) quiet(o *ours, count *wire.Counter) {
 		wire.Counts
 		runs int64
 	}
-	last, at := state{}, time.Now()
-	s.await("it becomes quiet", func() error {
+	await.Quiet(s.t, func() state {
 		now := state{count.Counts(), o.runs.Load()}
 		now.Watches = 0 // they are begun anew from time to time
-		if now != last {
-			last, at = now, time.Now()
-		}
-		if time.Since(at) < time.Second {
-			return fmt.Errorf("%+v", now)
-		}
-		return nil
+		return now
 	})
 }
 
@@ -194,7 +160,7 @@ func (s *site) allReady() error {
 			ready++
 		}
 	}
-	return reached(ready, int64(s.pages))
+	return await.AtLeast(ready, int64(s.pages))
 }
 
 // edit has somebody else change one field of each dependent of the first pages.
