@@ -25,7 +25,7 @@ demo: sandbox ## Show the WebPage operator on a control plane of its own; ONCE=1
 .PHONY: test
 test: sandbox vet ## Run all tests, with the race detector and that of changes to cached objects; the models once more without.
 	KUBE_CACHE_MUTATION_DETECTOR=true go test -race -count=1 -timeout 20m ./...
-	go test -count=1 -timeout 5m -run 'Model|Filter' ./trc ./scheduler # ten times the steps: the race detector is slow
+	go test -count=1 -timeout 10m -run 'Model|Filter|InEveryOrder' ./trc ./scheduler ./framework/interlock # ten times the steps: the race detector is slow
 	cd sandbox && go test -race -count=1 -timeout 15m $(SANDBOX_PACKAGES)
 	cd benchmarks && go test -race -count=1 -timeout 10m ./...
 
@@ -39,7 +39,7 @@ soak: sandbox ## Run the models longer, 10,000 objects and life cycles of provid
 	SIMULATION_SEED=$$(date +%s) SIMULATION_SEEDS=5000 go test -count=1 -timeout 0 ./internal/simulation
 	EVENKEEL_FIGURES=1 INTERLOCK_LIFECYCLES=10000 go test -race -count=1 -timeout 0 -v -run '^TestInterlock$$' ./internal/interlocktest -ginkgo.timeout=24h
 	INTERLOCK_WALKS=5000000 go test -count=1 -timeout 0 -v -run '^TestG10InRandomOrders$$' ./framework/interlock
-	EVENKEEL_FIGURES=1 INTERLOCK_DEPENDENTS=3 go test -count=1 -timeout 0 -v -run '^TestG10InEveryOrder$$' ./framework/interlock
+	EVENKEEL_FIGURES=1 INTERLOCK_LONG=1 go test -count=1 -timeout 0 -v -run '^TestG10InEveryOrder$$' ./framework/interlock
 	SOAK=$(SOAK) go test -race -count=1 -timeout 0 -v -run '^TestSoak$$' ./internal/freshnesstest
 
 .PHONY: vet

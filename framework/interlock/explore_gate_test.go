@@ -42,7 +42,7 @@ func (x *exploration) startAcquire(w *world, d int) {
 // acquire calls acquire until it asks what is not known yet.
 func (x *exploration) acquire(w *world, d int) {
 	run := &w.gate.runs[d]
-	granted, failed, ended, holding := run.asked.run(x.rules.acquire, idIn(d, run.dependent.uid), run.dependent.refs)
+	granted, failed, ended, holding := x.call(&run.asked, d, run.dependent)
 	w.gate.holders = holding
 	q := run.asked.question
 	switch {
@@ -61,6 +61,33 @@ func (x *exploration) acquire(w *world, d int) {
 	default:
 		*run = gateRun{phase: implementing, dependent: run.dependent}
 	}
+}
+
+// call is acquire's next step. What a call has led to is known from then on.
+func (x *exploration) call(asked *asked, d int, of dependent) (granted, failed, ended bool, holding table) {
+	c := call{*asked, uint8(d), of.uid, of.refs}
+	found, known := x.calls[c]
+	if !known {
+		found.granted, found.failed, found.ended, found.holding = asked.run(x.rules.acquire, idIn(d, of.uid), of.refs)
+		found.question = asked.question
+		x.calls[c] = found
+	}
+	asked.question = found.question
+	return found.granted, found.failed, found.ended, found.holding
+}
+
+// call is a call of acquire that is repeated up to where it is.
+type call struct {
+	asked          asked
+	dependent, uid uint8
+	refs           set
+}
+
+// outcome is what it leads to.
+type outcome struct {
+	granted, failed, ended bool
+	holding                table
+	question               question
 }
 
 // claiming is the request that makes the claims of a dependent what they are to be, for the version that [Gate.decidedOn] returns.
@@ -239,7 +266,7 @@ func (x *exploration) gateHears(w *world, d int) {
 // showGateDependent lays a dependent over the gate's cache, and makes it due if that is news that concerns it.
 func (w *world) showGateDependent(d int, now dependent) {
 	old, changed := w.gate.dependents.lay(d, now)
-	if changed && now.uid != 0 && (now.uid != old.uid || now.refs != old.refs || now.deleting != old.deleting || !now.deleting && !now.kept) {
+	if changed && now.uid != 0 && (now.uid != old.uid || now.generation != old.generation || now.deleting != old.deleting || !now.deleting && !now.kept) {
 		w.gate.due |= just(d)
 	}
 }

@@ -1,5 +1,7 @@
 package interlock
 
+import "fmt"
+
 // The references of dependents in the scenarios.
 const (
 	none   set = 0
@@ -22,15 +24,45 @@ func provided(n int, dependents ...set) func(w *world) {
 	}
 }
 
-// long are those that take minutes.
-func long() []scenario { return []scenario{threeDependents(), twoOfEachCrossed()} }
+// standing begins with providers that are kept, and with dependents that are implemented on what they refer to: all is at rest.
+func standing(n int, dependents ...set) func(w *world) {
+	return func(w *world) {
+		provided(n, dependents...)(w)
+		for d, refs := range dependents {
+			w.dependents[d].claims = refs
+			for p := range n {
+				if refs.has(p) {
+					w.stands[d][p] = 1
+				}
+			}
+		}
+	}
+}
 
-// everyday are the scenarios of the default run.
-func everyday() []scenario {
+// small are the scenarios for which the race detector is not too slow.
+func small() []scenario {
 	return []scenario{
 		oneOfEach(), crashing(), unguarded(), flipping(), flippingUnseen(), standingBy(), switching(),
 		twoDependents(), cleaningUpAlone(), lettingGo(), twoOfEach(),
 	}
+}
+
+// everyday are the scenarios of the default run.
+func everyday() []scenario {
+	all := append(small(), arriving())
+	for _, s := range atRest() {
+		all = append(all, s, s.withoutFaults().withChanges(3))
+	}
+	return all
+}
+
+// long are those that take minutes and gigabytes.
+func long() []scenario {
+	all := []scenario{threeDependents(), threeAtRest(), twoOfEachCrossed()}
+	for _, s := range atRest() {
+		all = append(all, s.withoutCrash().withChanges(3))
+	}
+	return all
 }
 
 func oneOfEach() scenario {
@@ -127,4 +159,63 @@ func twoOfEachCrossed() scenario {
 		name: "two dependents come to refer to two providers", providers: 2, dependents: 2, references: []set{first, second},
 		left: budget{changes: 1}, begin: provided(2, first, second),
 	}
+}
+
+// atRest are two providers and two dependents that are implemented, to which everything happens: two changes by others, a crash and a lost answer, while all
+// caches are up to two changes behind.
+func atRest() []scenario { return []scenario{shared(), apart(), crossed()} }
+
+func shared() scenario {
+	return everything("two dependents share a provider, beside another", standing(2, first, first))
+}
+
+func apart() scenario {
+	s := everything("two dependents have a provider each", standing(2, first, second))
+	s.standsBy = true
+	return s
+}
+
+func crossed() scenario {
+	s := everything("two dependents have a provider each, and one that of the other", standing(2, both, second))
+	s.cleansUpAlone = true
+	return s
+}
+
+// arriving is a provider and a dependent that refers to none, to which all that happens, beside others that come.
+func arriving() scenario {
+	s := everything("providers and dependents come", provided(1, none))
+	s.bornUnguarded = true
+	return s
+}
+
+func threeAtRest() scenario {
+	s := everything("three dependents share a provider, beside another", standing(2, first, first, first))
+	s.dependents, s.references = 3, []set{first, second}
+	return s
+}
+
+func everything(name string, begin func(w *world)) scenario {
+	return scenario{
+		name: "everything: " + name, providers: 2, dependents: 2, references: []set{none, first, second, both}, lag: all(2),
+		left: budget{providers: 2, dependents: 2, changes: 2, crashes: 1, losses: 1, foreign: 2}, bounded: true, begin: begin,
+	}
+}
+
+// withChanges has others do as much.
+func (s scenario) withChanges(n uint8) scenario {
+	s.name = fmt.Sprintf("%s, with %d changes by others", s.name, n)
+	s.left.foreign = n
+	return s
+}
+
+func (s scenario) withoutCrash() scenario {
+	s.name += ", without a crash"
+	s.left.crashes = 0
+	return s
+}
+
+func (s scenario) withoutFaults() scenario {
+	s.name += ", without faults"
+	s.left.crashes, s.left.losses = 0, 0
+	return s
 }

@@ -14,6 +14,7 @@ type scenario struct {
 	references            []set // what a dependent may refer to
 	lag                   lags
 	left                  budget
+	bounded               bool           // others do no more than the budget says in all
 	begin                 func(w *world) // puts objects into the stores, which the caches know then
 	bornUnguarded         bool           // providers come without the finalizer: there is no admission policy
 	cleansUpAlone         bool           // the cleanup of a dependent does not call Gate.Release
@@ -42,13 +43,13 @@ type rules struct {
 type exploration struct {
 	scenario scenario
 	rules    rules
-	limit    int  // of states; 0 for none
-	cut      bool // there are more
+	limit    int // of states; 0 for none
 
 	seed    maphash.Seed
 	visited map[uint64]int32 // where in nodes
 	nodes   []trail
 	quiet   []int32 // the states in which all is quiet
+	calls   map[call]outcome
 	drains  drains
 }
 
@@ -65,7 +66,7 @@ type reached struct {
 }
 
 func explore(s scenario, r rules) *exploration {
-	return &exploration{scenario: s, rules: r, seed: maphash.MakeSeed(), visited: map[uint64]int32{}}
+	return &exploration{scenario: s, rules: r, seed: maphash.MakeSeed(), visited: map[uint64]int32{}, calls: map[call]outcome{}}
 }
 
 // first is the world in the beginning.
@@ -77,6 +78,7 @@ func (x *exploration) first() (w world) {
 	w.crashGuard()
 	w.crashGate(false)
 	w.forgetDue()
+	w.rest()
 	return w
 }
 
@@ -95,7 +97,6 @@ func (x *exploration) run() (counterexample string) {
 				return broken
 			}
 			if x.limit > 0 && len(x.nodes) > x.limit {
-				x.cut = true
 				return ""
 			}
 		}

@@ -79,6 +79,9 @@ func (x *exploration) actions(w *world, yield func(action)) {
 // foreignActions are what others do to the objects.
 func (x *exploration) foreignActions(w *world, yield func(action)) {
 	lag := x.scenario.lag
+	if x.scenario.bounded && w.left.foreign == 0 {
+		return
+	}
 	for p := range x.scenario.providers {
 		switch now := w.providers[p]; {
 		case w.crowded(guardProvider, lag):
@@ -172,6 +175,9 @@ func (x *exploration) do(w *world, a action) (broken string) {
 	which := int(a.which)
 	switch a.kind {
 	case createProvider, deleteProvider, createDependent, deleteDependent, refer:
+		if x.scenario.bounded {
+			w.left.foreign--
+		}
 		w.foreign(a, x.scenario.bornUnguarded)
 	case startGuard:
 		x.startGuard(w, which)
@@ -228,6 +234,7 @@ func (w *world) foreign(a action, bornUnguarded bool) {
 	case refer:
 		w.left.changes--
 		d.refs = set(a.to)
+		d.generation++
 		w.putDependent(which, d)
 	}
 }

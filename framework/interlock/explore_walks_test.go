@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// everything is the whole world: too large to be explored to its end, so it is walked through at random.
-func everything(random *rand.Rand) scenario {
+// anything is a world with as much of everything as it holds: too large to be explored to its end, so it is walked through at random.
+func anything(random *rand.Rand) scenario {
 	return scenario{
 		name: "two of each, everything may happen", providers: 2, dependents: 2, references: []set{none, first, second, both}, lag: all(2),
 		left:          budget{providers: 4, dependents: 4, changes: 3, crashes: 2, losses: 2},
@@ -29,7 +29,7 @@ func TestG10InRandomOrders(t *testing.T) {
 	steps, quiets := 0, 0
 	for i := range n {
 		random := rand.New(rand.NewPCG(seed, uint64(i)))
-		x := explore(everything(random), production())
+		x := explore(anything(random), production())
 		if found := x.walk(random); found != "" {
 			t.Fatalf("seed %d, walk %d:\n%s", seed, i, found)
 		}
@@ -76,7 +76,7 @@ func TestRandomOrdersFindMutants(t *testing.T) {
 			m.mutate(&r)
 			for i := 0; i < walks && found == ""; i++ {
 				random := rand.New(rand.NewPCG(0, uint64(i)))
-				found = explore(everything(random), r).walk(random)
+				found = explore(anything(random), r).walk(random)
 			}
 			if found == "" {
 				t.Errorf("not found in %d walks", walks)

@@ -41,6 +41,7 @@ type provider struct {
 // dependent is one as a version of its store has it. kept says that it carries the finalizer of its own controller.
 type dependent struct {
 	version, uid   uint8
+	generation     uint8 // changes with the references
 	deleting, kept bool
 	refs, claims   set
 }
@@ -114,8 +115,9 @@ const (
 	claimProviders      // applies the claims of a dependent
 )
 
-// budget is what may still happen: creations, changes of references, and so on.
-type budget struct{ providers, dependents, changes, crashes, losses uint8 }
+// budget is what may still happen: creations, changes of references, and so on. foreign is how much others may do in all, deletions among it, for as long as
+// that is bounded.
+type budget struct{ providers, dependents, changes, crashes, losses, foreign uint8 }
 
 // guarding operator's state.
 type guardState struct {
@@ -264,4 +266,17 @@ func precondition(q request, uid, version uint8) result {
 		return stale
 	}
 	return done
+}
+
+// rest has the gate know what stands in the beginning, about which nothing is due.
+func (w *world) rest() {
+	for d, on := range w.stands {
+		for p, uid := range on {
+			if uid != 0 {
+				w.gate.due &^= just(d)
+				w.gate.holders[p].uid = uid
+				w.gate.holders[p].by |= seat(idIn(d, w.dependents[d].uid))
+			}
+		}
+	}
 }

@@ -1,0 +1,5 @@
+//go:build race
+
+package interlock
+
+const raceEnabled = true
