@@ -22,8 +22,8 @@ import (
 type Gate[P, D framework.Object] struct {
 	// Relation is that of the dependents. Required.
 	Relation Relation[D]
-	// Providers is how providers are watched, which follows from the type mostly: their changes make those that refer to them due. By and Map
-	// must not be set.
+	// Providers is how providers are watched, which follows from the type mostly: their changes make those that refer to them due. Its namespaces are the
+	// controller's by default, and no provider in another is granted: see [Unwatched]. By and Map must not be set.
 	Providers framework.Secondary[P]
 	// Finalizer is what a provider must carry to be granted, if its side is not a [Guard] of the relation. Default: [Relation.Finalizer].
 	Finalizer string
@@ -245,6 +245,11 @@ func (s gateSide[P, D]) reliable(live D) []types.NamespacedName {
 }
 
 func (s gateSide[P, D]) provider(ctx context.Context, key types.NamespacedName) (types.UID, Reason, error) {
+	if covered, err := s.Providers.Covers(s.c, key.Namespace); err != nil {
+		return "", 0, err
+	} else if !covered && !s.Relation.ClusterScoped {
+		return "", Unwatched, nil
+	}
 	live, err := s.Providers.Live(ctx, s.c, key.Namespace, key.Name)
 	switch {
 	case apierrors.IsNotFound(err):
