@@ -94,7 +94,7 @@ func openShop(t *testing.T, test func(s *shop)) {
 	t.Helper()
 	openShopOf(t, func(s *shop, op *framework.Operator) error {
 		r := &implementing{gate: interlock.Gate[*Database, *App]{Relation: databases}, shop: s}
-		return framework.Register(op, r, framework.ControllerOptions[*App]{Secondaries: r.gate.Secondaries(), KeepRecords: 1000})
+		return framework.Register(op, r, framework.ControllerOptions[*App]{Secondaries: r.gate.Secondaries(), Sources: r.gate.Sources(), KeepRecords: 1000})
 	}, test)
 }
 
