@@ -68,6 +68,23 @@ func TestAProviderOfANamespaceThatIsAddedIsGranted(t *testing.T) {
 	}
 }
 
+func TestAProviderIsGrantedOnceTheOperatorWatchesItsNamespace(t *testing.T) {
+	openShop(t, func(s *shop) {
+		noError(t, s.apps.op.SetNamespaces([]string{"default"}))
+		p := &Database{}
+		p.Namespace, p.Name = "elsewhere", "p"
+		noError(t, s.admin.Create(s.Context(), p))
+		d := s.app("d", "elsewhere/p")
+		s.pass(time.Second)
+		if got := s.condition(d, "Reconciling"); got != "ProviderUnwatched" {
+			t.Errorf("it waits for reason %q", got)
+		}
+		noError(t, s.apps.op.SetNamespaces([]string{"default", "elsewhere"}))
+		s.pass(time.Second)
+		s.expect([]client.Object{p, d}, nil, d)
+	})
+}
+
 // TestAnImplementationOutlastsTheWatchOfItsProvider: its claims stay, so the provider does, but nothing is granted anew.
 func TestAnImplementationOutlastsTheWatchOfItsProvider(t *testing.T) {
 	openLimitedShop(t, framework.Secondary[*Database]{}, func(s *shop, p *Database) {
