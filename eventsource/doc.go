@@ -11,7 +11,7 @@
 // which changes matter; filters are put together, and so is what looks at one object, [Where].
 //
 // What lies outside of the API server comes by [Polling] of all primaries at once, by [PollingEach] primary, by [Inbound]
-// pushes, through a [Channel], and at times by [Ticks]. Those that hold [Values] offer when they really change, and show at
+// pushes, through a [Channel], and at times by [Ticks]. [Changes] are those of primaries that filters keep from making them due. Those that hold [Values] offer when they really change, and show at
 // once what a reconciler says to have written.
 //
 // A source offers to a [Sink] and knows nothing of what stands behind it; the framework puts the

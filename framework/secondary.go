@@ -132,6 +132,17 @@ func (s *Secondary[S]) GetNamed(c Lookup, namespace, name string) (S, error) {
 	return only[S](found, err, nil)
 }
 
+// Covers reports whether the secondaries in a namespace are watched at the moment, and have been listed: whether reads show those that are there, as far as selectors let
+// them, and one that comes, changes or goes is an event. namespace is empty for cluster-scoped objects. It is false for one that [Operator.SetNamespaces] has added until its first list
+// has come, whose objects are events then, and for one that it has removed. An error tells that the Secondary cannot be read, as it is not registered, say.
+func (s *Secondary[S]) Covers(c Lookup, namespace string) (bool, error) {
+	source, err := c.informer(s)
+	if err != nil {
+		return false, err
+	}
+	return source.Store().Covers(namespace), nil
+}
+
 func (s *Secondary[S]) shared(c Lookup) ([]trc.Object, error) {
 	source, err := c.informer(s)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/frameworktest"
@@ -115,6 +116,15 @@ func ours() map[string]frameworktest.SourceCheck {
 				return eventsource.NewTicks("ticks", func(_ *corev1.ConfigMap, after time.Time) time.Time { return after.Add(time.Second) })
 			},
 			Provoke: func(eventsource.Source, trc.Key) {}, // time does
+		},
+		"Changes": {
+			New: func() (eventsource.Source, error) {
+				return eventsource.NewChanges("changes", func(_, _ *corev1.ConfigMap) bool { return true })
+			},
+			Provoke: func(s eventsource.Source, key trc.Key) {
+				o := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
+				s.(*eventsource.Changes[*corev1.ConfigMap]).PrimaryChanged(o, o)
+			},
 		},
 		"Expectations": {
 			New: func() (eventsource.Source, error) { return eventsource.NewExpectations[int]("expectations") },

@@ -50,36 +50,40 @@ func (o object) String() string {
 // waits knows for which dependent each provider in deletion waits, of each relation: one of those that may be using it. All that are not in a cycle go by
 // and by, so in the end it is one that is.
 type waits struct {
-	mu   sync.Mutex                   // guards below; a leaf
-	user map[object]map[string]object // by the provider and the relation's name; not empty
-	// since is when a provider was first seen in a cycle, as long as it is.
-	since map[object]time.Time
+	mu sync.Mutex                    // guards below; a leaf
+	by map[object]map[string]waiting // by the provider and the relation's name; not empty
+}
+
+// waiting is how a provider waits by one relation. What it waits for by others says nothing of that.
+type waiting struct {
+	user object
+	// since is when the provider was first seen to be in a cycle by the relation, as long as it is; zero if it is not.
+	since time.Time
 }
 
 // waitsKey is what the guards of an operator share theirs by.
 type waitsKey struct{}
 
-func newWaits() any {
-	return &waits{user: map[object]map[string]object{}, since: map[object]time.Time{}}
-}
+func newWaits() any { return &waits{by: map[object]map[string]waiting{}} }
 
 // wait notes for whom a provider waits. If they wait for each other in a circle it returns that, from the provider to itself, and how long it has been so.
 func (w *waits) wait(provider object, relation string, user object) (cycle []object, lasted time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.user[provider] == nil {
-		w.user[provider] = map[string]object{}
+	if w.by[provider] == nil {
+		w.by[provider] = map[string]waiting{}
 	}
-	w.user[provider][relation] = user
 	way := w.wayLocked(user, provider, map[object]bool{})
 	if way == nil {
-		delete(w.since, provider)
+		w.by[provider][relation] = waiting{user: user}
 		return nil, 0
 	}
-	if _, known := w.since[provider]; !known {
-		w.since[provider] = time.Now()
+	since := w.by[provider][relation].since
+	if since.IsZero() {
+		since = time.Now()
 	}
-	return append([]object{provider}, way...), time.Since(w.since[provider])
+	w.by[provider][relation] = waiting{user, since}
+	return append([]object{provider}, way...), time.Since(since)
 }
 
 // wayLocked is how one waits for the other, with both ends; nil if it does not. It leaves out those that were visited.
@@ -88,11 +92,11 @@ func (w *waits) wayLocked(from, to object, visited map[object]bool) []object {
 		return []object{to}
 	}
 	visited[from] = true
-	for _, next := range w.user[from] {
-		if visited[next] {
+	for _, next := range w.by[from] {
+		if visited[next.user] {
 			continue
 		}
-		if way := w.wayLocked(next, to, visited); way != nil {
+		if way := w.wayLocked(next.user, to, visited); way != nil {
 			return append([]object{from}, way...)
 		}
 	}
@@ -103,17 +107,16 @@ func (w *waits) wayLocked(from, to object, visited map[object]bool) []object {
 func (w *waits) userOf(provider object, relation string) (user object, known bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	user, known = w.user[provider][relation]
-	return user, known
+	last, known := w.by[provider][relation]
+	return last.user, known
 }
 
-// done forgets a provider that waits no more.
+// done forgets a provider that waits no more by a relation.
 func (w *waits) done(provider object, relation string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if delete(w.user[provider], relation); len(w.user[provider]) == 0 {
-		delete(w.user, provider)
-		delete(w.since, provider)
+	if delete(w.by[provider], relation); len(w.by[provider]) == 0 {
+		delete(w.by, provider)
 	}
 }
 

@@ -60,7 +60,7 @@ func openUsingShop(t *testing.T, eager bool, graph map[string][]string, test fun
 		if err := (&interlock.Guard[*App, *App]{Relation: apps}).Register(op); err != nil {
 			return err
 		}
-		return framework.Register(op, r, framework.ControllerOptions[*App]{Secondaries: r.gate.Secondaries(), AllGenerations: true})
+		return framework.Register(op, r, framework.ControllerOptions[*App]{Secondaries: r.gate.Secondaries(), Sources: r.gate.Sources(), AllGenerations: true})
 	}, func(s *shop) {
 		made := map[string]*App{}
 		for name, uses := range graph {

@@ -9,8 +9,8 @@
 //	gate := &interlock.Gate[*v1.Database, *v1.App]{Relation: databases}   // where apps are implemented
 //
 // The [Guard] is a controller of its own: [Guard.Register]. The [Gate] belongs to the controller of the dependents: its
-// [Gate.Secondaries] are read there, and either [Gate.Node] stands before the nodes that implement, in the workflow, or Reconcile
-// calls [Gate.Acquire] before it implements anything. Both sides may be in one operator or in different ones, and each works alone.
+// [Gate.Secondaries] and [Gate.Sources] are registered there, and either [Gate.Node], which brings them along, stands before the nodes that implement, in the workflow, or
+// Reconcile calls [Gate.Acquire] before it implements anything. Both sides may be in one operator or in different ones, and each works alone.
 //
 // # Why it is right
 //

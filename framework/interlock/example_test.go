@@ -57,7 +57,7 @@ func Example() {
 		if err := guard.Register(op); err != nil {
 			return err
 		}
-		return framework.Register(op, apps, framework.ControllerOptions[*App]{Secondaries: apps.gate.Secondaries()})
+		return framework.Register(op, apps, framework.ControllerOptions[*App]{Secondaries: apps.gate.Secondaries(), Sources: apps.gate.Sources()})
 	}
 	_ = register
 	fmt.Println(databases.Finalizer())

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
 )
 
@@ -22,11 +23,13 @@ import (
 type Gate[P, D framework.Object] struct {
 	// Relation is that of the dependents. Required.
 	Relation Relation[D]
-	// Providers is how providers are watched, which follows from the type mostly: their changes make those that refer to them due. By and Map
-	// must not be set.
+	// Providers is how providers are watched, which follows from the type mostly: their changes make those that refer to them due. Its namespaces are the
+	// controller's by default, and no provider in another is granted: see [Unwatched]. By and Map must not be set.
 	Providers framework.Secondary[P]
 	// Finalizer is what a provider must carry to be granted, if its side is not a [Guard] of the relation. Default: [Relation.Finalizer].
 	Finalizer string
+
+	lost *eventsource.Changes[D] // see Sources; made once
 }
 
 // Secondaries are what it reads, for [framework.ControllerOptions.Secondaries]. Its nodes bring them along.
@@ -34,6 +37,22 @@ func (g *Gate[P, D]) Secondaries() []framework.SecondarySource {
 	return framework.Secondaries(framework.Referred(&g.Providers, func(dependent D) []types.NamespacedName {
 		return sorted(append(g.Relation.refers(dependent), g.Relation.claims(dependent)...))
 	}))
+}
+
+// Sources are, for [framework.ControllerOptions.Sources], what makes a dependent due that was robbed of a claim: by a PUT that drops its labels, say, which is no new
+// generation. Then its next run claims anew. Its nodes bring them along.
+func (g *Gate[P, D]) Sources() []eventsource.Source {
+	if g.Relation.Unclaimed {
+		return nil
+	}
+	if g.lost == nil {
+		lost, err := eventsource.NewChanges(g.Relation.Annotation(), g.Relation.robbed)
+		if err != nil {
+			panic(err) // neither the name nor the function is missing
+		}
+		g.lost = lost
+	}
+	return []eventsource.Source{g.lost}
 }
 
 // Grant is what [Gate.Acquire] has come to.
@@ -245,6 +264,11 @@ func (s gateSide[P, D]) reliable(live D) []types.NamespacedName {
 }
 
 func (s gateSide[P, D]) provider(ctx context.Context, key types.NamespacedName) (types.UID, Reason, error) {
+	if covered, err := s.Providers.Covers(s.c, key.Namespace); err != nil {
+		return "", 0, err
+	} else if !covered && !s.Relation.ClusterScoped {
+		return "", Unwatched, nil
+	}
 	live, err := s.Providers.Live(ctx, s.c, key.Namespace, key.Name)
 	switch {
 	case apierrors.IsNotFound(err):

@@ -22,12 +22,13 @@ type Guard[P, D framework.Object] struct {
 	// dependents may be: about others the API server is asked once a minute. By, Map, selectors and filters must not be set, and a Transform must leave what the
 	// relation is about: labels and annotations.
 	Dependents framework.Secondary[D]
-	// Options are those of the controller. Name is "NAME-interlock" by default, with the first part of the relation's name; Finalizer, Secondaries and
-	// Workflow must not be set.
+	// Options are those of the controller. Name is "NAME-interlock" by default, with the first part of the relation's name, so where another guard of the operator has that part,
+	// too, one of them needs another name. Finalizer, Secondaries and Workflow must not be set.
 	Options framework.ControllerOptions[P]
 }
 
-// Register makes it a controller of the operator.
+// Register makes it a controller of the operator. An error names the relation and every field that makes no sense; that another controller has the same
+// name is one.
 func (g *Guard[P, D]) Register(op *framework.Operator) error {
 	if err := g.validate(); err != nil {
 		return err
@@ -43,7 +44,10 @@ func (g *Guard[P, D]) Register(op *framework.Operator) error {
 	}
 	g.Dependents.Map = r.mayUse
 	options.Secondaries = framework.Secondaries(&g.Dependents)
-	return framework.Register(op, guarding[P, D]{g}, options)
+	if err := framework.Register(op, guarding[P, D]{g}, options); err != nil {
+		return fmt.Errorf("interlock: guard of relation %q: %w", r.Name, err)
+	}
+	return nil
 }
 
 func (g *Guard[P, D]) validate() error {

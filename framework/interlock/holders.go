@@ -24,6 +24,9 @@ const (
 	// Unclaimable ones are those whose claim the dependent does not carry after it was put on, as an admission policy may have it, or which it turns out
 	// not to refer to any more.
 	Unclaimable
+	// Unwatched ones are in a namespace that the operator does not watch, so that it would not hear what becomes of them. They are not asked about. When the
+	// namespace is watched, one that is there makes the dependent due.
+	Unwatched
 )
 
 // String returns the reason in one CamelCase word, as conditions have it.
@@ -37,6 +40,8 @@ func (r Reason) String() string {
 		return "ProviderUnprotected"
 	case Unclaimable:
 		return "ProviderUnclaimable"
+	case Unwatched:
+		return "ProviderUnwatched"
 	}
 	return "Unknown"
 }

@@ -74,7 +74,7 @@ func TestAProviderOfTwoRelationsMayBeInACycleByEither(t *testing.T) {
 	}
 	w.done(b, "two")
 	w.done(a, "one")
-	if len(w.user)+len(w.since) != 0 {
-		t.Errorf("left: %v, %v", w.user, w.since)
+	if len(w.by) != 0 {
+		t.Errorf("left: %v", w.by)
 	}
 }

@@ -31,7 +31,7 @@ func (g *Gate[P, D]) Node(name string, dependsOn ...string) framework.Dependent[
 			},
 			Delete: func(ctx context.Context, c *framework.Context[D]) error { return g.releaseAllBut(ctx, c, nil) },
 		},
-		Secondaries: g.Secondaries(),
+		Secondaries: g.Secondaries(), Sources: g.Sources(),
 	}}
 }
 

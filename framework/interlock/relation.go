@@ -129,6 +129,21 @@ func (r *Relation[D]) uses(dependent D, provider types.NamespacedName) bool {
 	return slices.Contains(r.mayUse(dependent), provider)
 }
 
+// robbed tells whether a change has taken a claim off a dependent that it is still to have. A gate that takes off what is referred to has said so before.
+func (r *Relation[D]) robbed(old, new D) bool {
+	if _, announced := old.GetAnnotations()[r.leaving()]; announced || new.GetDeletionTimestamp() != nil {
+		return false
+	}
+	before, now := r.Claims(old), r.Claims(new)
+	if slices.Equal(before, now) {
+		return false
+	}
+	refers := r.refers(new)
+	return slices.ContainsFunc(before, func(key types.NamespacedName) bool {
+		return !slices.Contains(now, key) && slices.Contains(refers, key)
+	})
+}
+
 // selection are those that a consistent list must ask for.
 func (r *Relation[D]) selection(provider types.NamespacedName) framework.Selection {
 	switch {

@@ -172,3 +172,22 @@ func TestTheGuardSaysWhatCannotBe(t *testing.T) {
 		}
 	}
 }
+
+// TestGuardsOfRelationsWhoseNamesBeginAlikeAreToldApart: by the names that they are given, as an error says that names the relation.
+func TestGuardsOfRelationsWhoseNamesBeginAlikeAreToldApart(t *testing.T) {
+	openShop(t, func(s *shop) {
+		op, err := framework.NewOperator(s.model.Config(), framework.OperatorOptions{Scheme: scheme})
+		noError(t, err)
+		guardOf := func(relation, name string) *interlock.Guard[*Database, *App] {
+			return &interlock.Guard[*Database, *App]{
+				Relation: interlock.Relation[*App]{Name: relation, Providers: databasesOf}, Options: framework.ControllerOptions[*Database]{Name: name},
+			}
+		}
+		noError(t, guardOf("databases.a.example.com", "").Register(op))
+		want := `interlock: guard of relation "databases.b.example.com": framework: register controller "databases-interlock": there is one of that name; set ControllerOptions.Name`
+		if err := guardOf("databases.b.example.com", "").Register(op); err == nil || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+		noError(t, guardOf("databases.b.example.com", "databases-b").Register(op))
+	})
+}

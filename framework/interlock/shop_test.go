@@ -24,10 +24,15 @@ func TestMain(m *testing.M) { os.Exit(apimodel.RunTests(m)) }
 // databases is the relation of the tests.
 var databases = interlock.Relation[*App]{Name: "databases.shop.example.com", Providers: databasesOf}
 
+// databasesOf are those that an app names, in its own namespace or, as NAMESPACE/NAME, in another.
 func databasesOf(app *App) []types.NamespacedName {
 	var names []types.NamespacedName
-	for _, name := range app.Spec.Databases {
-		names = append(names, types.NamespacedName{Name: name})
+	for _, text := range app.Spec.Databases {
+		namespace, name, qualified := strings.Cut(text, "/")
+		if !qualified {
+			namespace, name = "", text
+		}
+		names = append(names, types.NamespacedName{Namespace: namespace, Name: name})
 	}
 	return names
 }
@@ -89,7 +94,7 @@ func openShop(t *testing.T, test func(s *shop)) {
 	t.Helper()
 	openShopOf(t, func(s *shop, op *framework.Operator) error {
 		r := &implementing{gate: interlock.Gate[*Database, *App]{Relation: databases}, shop: s}
-		return framework.Register(op, r, framework.ControllerOptions[*App]{Secondaries: r.gate.Secondaries(), KeepRecords: 1000})
+		return framework.Register(op, r, framework.ControllerOptions[*App]{Secondaries: r.gate.Secondaries(), Sources: r.gate.Sources(), KeepRecords: 1000})
 	}, test)
 }
 

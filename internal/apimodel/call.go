@@ -34,7 +34,7 @@ func (c *call) key() key { return key{c.Namespace, c.Name} }
 // parse understands everything but the body. Its errors are for the client.
 func (m *Model) parse(request *http.Request, body []byte) (*call, error) {
 	c := &call{path: request.URL.Path, query: request.URL.Query()}
-	c.UserAgent, c.Body = request.UserAgent(), body
+	c.UserAgent, c.Body, c.LabelSelector = request.UserAgent(), body, c.query.Get("labelSelector")
 	if c.Manager = c.query.Get("fieldManager"); c.Manager == "" {
 		c.Manager, _, _ = strings.Cut(c.UserAgent, "/")
 	}

@@ -22,7 +22,9 @@ type Request struct {
 	Namespace, Name       string
 	// Manager is the field manager, or the start of the user agent where the request names none.
 	Manager, UserAgent string
-	Body               []byte
+	// LabelSelector is that of a list or a watch.
+	LabelSelector string
+	Body          []byte
 }
 
 // Fault is what happens to a request. The zero value is nothing. What is not excluded by an earlier field

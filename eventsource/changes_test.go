@@ -1,0 +1,52 @@
+package eventsource
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+func TestAChangeMakesThePrimaryDueThatTheFunctionTells(t *testing.T) {
+	changes, err := NewChanges("colors", func(old, new *corev1.ConfigMap) bool { return old.Labels["color"] != new.Labels["color"] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := func(o *corev1.ConfigMap, version string) *corev1.ConfigMap {
+		o.ResourceVersion = version
+		return o
+	}
+	red, blue, same := version(primary("a", "u1", "red"), "1"), version(primary("a", "u1", "blue"), "2"), version(primary("a", "u1", "red"), "3")
+	n := &notes{}
+	changes.PrimaryChanged(red, blue) // before the start it is told of what there is
+	for range 2 {
+		stop, err := changes.Start(n)
+		if err != nil || !isSynced(changes) || changes.Err() != nil || changes.Name() != "colors" {
+			t.Fatal(err, changes.Err(), changes.Name())
+		}
+		changes.PrimaryChanged(nil, red)
+		changes.PrimaryChanged(red, same)
+		n.expect(t)
+		changes.PrimaryChanged(red, blue)
+		n.expect(t, "a colors 2")
+		changes.PrimaryChanged(red, primary("a", "u2", "blue"))
+		changes.PrimaryChanged(blue, nil)
+		stop()
+		changes.PrimaryChanged(red, blue)
+		n.expect(t)
+	}
+}
+
+func TestChangesSayWhatIsMissing(t *testing.T) {
+	for _, make := range []func() (*Changes[trc.Object], error){
+		func() (*Changes[trc.Object], error) {
+			return NewChanges("", func(_, _ trc.Object) bool { return true })
+		},
+		func() (*Changes[trc.Object], error) { return NewChanges[trc.Object]("nil", nil) },
+	} {
+		if changes, err := make(); changes != nil || err == nil {
+			t.Errorf("%v, %v", changes, err)
+		}
+	}
+}
