@@ -183,7 +183,7 @@ func (s *site) startPages(gated bool) (stop func()) {
 	r, options := publishing{}, framework.ControllerOptions[*page]{Concurrency: workers, KeepRecords: 1 << 16}
 	if gated {
 		r.gate = &gate{Relation: relation()}
-		options.Secondaries = r.gate.Secondaries()
+		options.Secondaries, options.Sources = r.gate.Secondaries(), r.gate.Sources()
 	}
 	noError(s.t, framework.Register(s.gating, r, options))
 	return s.run(s.gating)

@@ -49,8 +49,8 @@ type mistake struct {
 	mutate   func(r *rules)
 	scenario scenario
 	among    scenario // of those in which everything happens, one that shows it
-	finds    string // in the transcript
-	common   bool   // random walks come across it soon, too
+	finds    string   // in the transcript
+	common   bool     // random walks come across it soon, too
 }
 
 func mistakes() []mistake {

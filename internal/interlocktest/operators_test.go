@@ -194,6 +194,6 @@ func (o operatorOrder) register(op *framework.Operator) error {
 	r := &implementer{gate: interlock.Gate[*database, *app]{Relation: relation()}}
 	return framework.Register(op, r, framework.ControllerOptions[*app]{
 		Name: "implementer", MaxInterval: scheduler.NoMaxInterval, Retry: quick,
-		Secondaries: append(r.gate.Secondaries(), &r.implementations),
+		Secondaries: append(r.gate.Secondaries(), &r.implementations), Sources: r.gate.Sources(),
 	})
 }
