@@ -58,7 +58,7 @@ func everyday() []scenario {
 
 // long are those that take minutes and gigabytes.
 func long() []scenario {
-	all := []scenario{threeDependents(), threeAtRest(), twoOfEachCrossed()}
+	all := []scenario{threeDependents(), threeAtRest().withoutCrash().withChanges(3), twoOfEachCrossed()}
 	for _, s := range atRest() {
 		all = append(all, s.withoutCrash().withChanges(3))
 	}

@@ -84,23 +84,22 @@ func (x *exploration) first() (w world) {
 
 // run returns a transcript of the shortest way to what must not be, or nothing.
 func (x *exploration) run() (counterexample string) {
-	layer := []reached{{0, x.first()}}
+	begin := reached{0, x.first()}
 	x.nodes = append(x.nodes[:0], trail{from: -1})
-	x.visited[x.hash(&layer[0].world)] = 0
-	if broken := x.judge(0, &layer[0].world); broken != "" {
+	x.visited[x.hash(&begin.world)] = 0
+	if broken := x.judge(0, &begin.world); broken != "" {
 		return x.transcript(0) + "VIOLATION: " + broken + "\n"
 	}
-	for len(layer) > 0 {
-		var next []reached
-		for i := range layer {
-			if broken := x.expand(&layer[i], &next); broken != "" {
-				return broken
-			}
-			if x.limit > 0 && len(x.nodes) > x.limit {
-				return ""
-			}
+	var open queue
+	open.push(begin)
+	for at := open.first(); at != nil; at = open.first() {
+		if broken := x.expand(at, &open); broken != "" {
+			return broken
 		}
-		layer = next
+		if x.limit > 0 && len(x.nodes) > x.limit {
+			return ""
+		}
+		open.drop()
 	}
 	if at, restless := x.drains.restless(len(x.nodes), x.quiet); restless {
 		return x.transcript(at) + "VIOLATION: nothing that the operators do from here on leads to rest\n"
@@ -108,8 +107,40 @@ func (x *exploration) run() (counterexample string) {
 	return ""
 }
 
+// queue holds the states that are to be expanded, in the order in which they were reached. It gives the memory of those back that were.
+type queue struct {
+	blocks [][]reached
+	next   int // in the first block
+}
+
+const blockSize = 1024
+
+func (q *queue) push(r reached) {
+	last := len(q.blocks) - 1
+	if last < 0 || len(q.blocks[last]) == blockSize {
+		q.blocks, last = append(q.blocks, make([]reached, 0, blockSize)), last+1
+	}
+	q.blocks[last] = append(q.blocks[last], r)
+}
+
+// first is nil if there is none.
+func (q *queue) first() *reached {
+	if len(q.blocks) == 0 || q.next == len(q.blocks[0]) {
+		return nil
+	}
+	return &q.blocks[0][q.next]
+}
+
+// drop drops the first.
+func (q *queue) drop() {
+	if q.next++; q.next == blockSize {
+		q.blocks[0] = nil
+		q.blocks, q.next = q.blocks[1:], 0
+	}
+}
+
 // expand visits what comes after a state.
-func (x *exploration) expand(at *reached, next *[]reached) (counterexample string) {
+func (x *exploration) expand(at *reached, open *queue) (counterexample string) {
 	x.actions(&at.world, func(a action) {
 		if counterexample != "" {
 			return
@@ -134,7 +165,7 @@ func (x *exploration) expand(at *reached, next *[]reached) (counterexample strin
 			counterexample = x.transcript(len(x.nodes)-1) + "VIOLATION: " + broken + "\n"
 			return
 		}
-		*next = append(*next, reached{to, after})
+		open.push(reached{to, after})
 	})
 	return counterexample
 }
