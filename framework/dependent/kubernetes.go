@@ -104,7 +104,7 @@ type Tie int
 
 const (
 	// Owned objects have an owner reference to the primary as their controller, and the cluster deletes them after it. They are in the
-	// primary's namespace, or the primary is cluster-scoped.
+	// primary's namespace, or the primary is cluster-scoped. The workflow deletes them where they must be gone before something that it deletes.
 	Owned Tie = iota
 	// OwnedAndDeleted objects are deleted by the workflow, and the primary goes only after they are gone. The cluster would delete them, too.
 	OwnedAndDeleted

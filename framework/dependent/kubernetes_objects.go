@@ -219,13 +219,19 @@ func (o *objects[P, S]) remove(ctx context.Context, c *framework.Context[P], obj
 	return nil
 }
 
-// deletedWith completes a node with who deletes the objects, and when they are gone: the platform, the workflow, or nobody.
+// deletedWith completes a node with who deletes the objects, and when they are gone: the platform, the workflow, or nobody. Whoever does, what is deleted by the
+// workflow, for its turn comes before that of something else, has to be seen gone.
 func (o *objects[P, S]) deletedWith(n workflow.Node[*framework.Context[P]], isGone workflow.Condition[*framework.Context[P]]) workflow.Node[*framework.Context[P]] {
 	switch {
 	case o.access == ReadOnly:
 		n.Delete = nil
 	case o.tie == Owned:
 		n.GarbageCollected = true
+		if n.DeletePostcondition == nil {
+			n.Gone = isGone
+			break
+		}
+		fallthrough
 	default:
 		n.DeletePostcondition = isGone
 	}

@@ -54,6 +54,14 @@ var cleanupRows = []row{
 		calls: "c.delete a.delete", order: "c.delete>a.delete",
 	},
 	{
+		name:  "a garbage-collected node that is deleted nevertheless has to be gone before what it depends on is deleted",
+		graph: "a b<a[readonly] c<b[collected,after=no]", states: "a=Waiting:c b=Waiting:c c=Deleting", calls: "c.delete c.after?",
+	},
+	{
+		name: "how a garbage-collected node would be gone is no reason to delete it", graph: "a[collected,after=no]",
+		states: "a=Left", calls: "",
+	},
+	{
 		name: "a garbage-collected node with a delete postcondition is deleted", graph: "a[collected,gone=no]",
 		states: "a=Deleting", calls: "a.delete a.gone?",
 	},

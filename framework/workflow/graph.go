@@ -62,6 +62,9 @@ func (n *Node[C]) faults() (faults []error) {
 	if n.GarbageCollected && n.Delete == nil {
 		faults = append(faults, fmt.Errorf("workflow: node %q: GarbageCollected without Delete", n.Name))
 	}
+	if n.Gone != nil && (!n.GarbageCollected || n.DeletePostcondition != nil) {
+		faults = append(faults, fmt.Errorf("workflow: node %q: Gone requires GarbageCollected, and no DeletePostcondition", n.Name))
+	}
 	if n.DeleteInactive && (n.ActivationCondition == nil || n.Delete == nil) {
 		faults = append(faults, fmt.Errorf("workflow: node %q: DeleteInactive requires ActivationCondition and Delete", n.Name))
 	}

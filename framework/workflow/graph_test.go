@@ -24,6 +24,12 @@ func TestC102NewNamesEverythingThatIsWrong(t *testing.T) {
 		{"a dependency that is named twice", "a b<a+a", []string{`workflow: node "b": DependsOn names "a" twice`}},
 		{"a name that is empty", "[ready=yes]", []string{`workflow: node 0: Name is empty`}},
 		{"an empty name among what it depends on", "a<+a", []string{`workflow: node "a": DependsOn "": there is no such node`, `workflow: DependsOn has a cycle: a → a`}},
+		{
+			"a condition for what the platform collects", "a[after=yes] b[collected,gone=yes,after=yes]", []string{
+				`workflow: node "a": Gone requires GarbageCollected, and no DeletePostcondition`,
+				`workflow: node "b": Gone requires GarbageCollected, and no DeletePostcondition`,
+			},
+		},
 		{"garbage collection of what cannot be deleted", "a[collected,readonly]", []string{`workflow: node "a": GarbageCollected without Delete`}},
 		{"DeleteInactive of what is always active", "a[deleteinactive]", []string{`workflow: node "a": DeleteInactive requires ActivationCondition and Delete`}},
 		{"DeleteInactive of what cannot be deleted", "a[deleteinactive,active=yes,readonly]", []string{`workflow: node "a": DeleteInactive requires ActivationCondition and Delete`}},

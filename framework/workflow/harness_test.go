@@ -71,6 +71,8 @@ func script(n *workflow.Node[*calls], what, how string) {
 		n.ReadyPostcondition = condition(call+"?", how)
 	case "gone":
 		n.DeletePostcondition = condition(call+"?", how)
+	case "after":
+		n.Gone = condition(call+"?", how)
 	case "activate":
 		n.Activate = condition(call+"?", how)
 	case "readonly":

@@ -125,6 +125,9 @@ func (w *world) graph() (*workflow.Graph[*world], error) {
 			ActivationCondition: w.condition(i, "active"), ReconcilePrecondition: w.condition(i, "wanted"),
 			ReadyPostcondition: w.condition(i, "ready"), DeletePostcondition: w.condition(i, "gone"), Activate: w.condition(i, "activate"),
 		}
+		if n.afterwards {
+			node.Gone, node.DeletePostcondition = node.DeletePostcondition, nil
+		}
 		if n.readonly {
 			node.Delete = nil
 		}
@@ -162,6 +165,7 @@ func drawWorld(t *rapid.T) *world {
 			n.has[hook] = rapid.Bool().Draw(t, hook)
 		}
 		n.collected = !n.readonly && rare(t, 4, "collected")
+		n.afterwards = n.collected && n.has["gone"] && rapid.Bool().Draw(t, "afterwards")
 		n.deleteInactive = !n.readonly && n.has["active"] && rare(t, 2, "deleteInactive")
 		w.nodes[i] = n
 	}

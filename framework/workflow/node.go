@@ -26,6 +26,9 @@ type Node[C any] struct {
 	// has a DeletePostcondition, or depends on something that a cleanup deletes, whose turn comes after it. If its
 	// precondition is not met, it is deleted like any other. Requires Delete.
 	GarbageCollected bool
+	// Gone is the DeletePostcondition of a GarbageCollected node for when it is deleted nevertheless: it is no reason to. Without it what the node
+	// depends on goes while the node may still be there.
+	Gone Condition[C]
 
 	// ActivationCondition says whether the node can be there at all: whether the platform knows its type. An inactive
 	// node counts as absent. None of its other functions is called but Deactivate, and what depends on it is deleted.

@@ -11,6 +11,7 @@ type sketch struct {
 	needs, neededBy []int
 	readonly        bool
 	collected       bool
+	afterwards      bool // collected, and what says that it is gone is no reason to delete it
 	deleteInactive  bool
 	has             map[string]bool   // the conditions and hooks
 	does            map[string]string // yes, no, error or panic; for functions yes is success
@@ -194,5 +195,5 @@ func (o *oracle) left(i int) bool {
 // waitedFor says that a cleanup removes the node or something below it.
 func (o *oracle) waitedFor(i int) bool {
 	n := o.nodes[i]
-	return n.has["gone"] || (!n.readonly && !n.collected) || slices.ContainsFunc(n.needs, o.waitedFor)
+	return n.has["gone"] && !n.afterwards || (!n.readonly && !n.collected) || slices.ContainsFunc(n.needs, o.waitedFor)
 }

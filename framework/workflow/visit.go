@@ -108,7 +108,11 @@ func (v *visit[C]) delete(active bool) (stopped bool, o outcome) {
 	if v.call(Deletion, n.Delete) {
 		return true, held
 	}
-	if absent, failed := v.ask(DeletePostcondition, n.DeletePostcondition); failed {
+	isGone := n.DeletePostcondition
+	if isGone == nil {
+		isGone = n.Gone
+	}
+	if absent, failed := v.ask(DeletePostcondition, isGone); failed {
 		return true, held
 	} else if !absent.Met {
 		return true, v.leave(Deleting, absent.Reason, held)

@@ -316,7 +316,7 @@ func TestADependentNamesItsNodeAndSource(t *testing.T) {
 	for range 2 { // an operator may be built anew
 		node, err := k.Describe()
 		noError(t, err)
-		if node.Name != "config" || k.Secondary.Name != "config" || !node.GarbageCollected || node.DeletePostcondition != nil || fmt.Sprint(node.DependsOn) != "[x]" {
+		if node.Name != "config" || k.Secondary.Name != "config" || !node.GarbageCollected || node.DeletePostcondition != nil || node.Gone == nil || fmt.Sprint(node.DependsOn) != "[x]" {
 			t.Errorf("it is %+v", node)
 		}
 	}

@@ -112,8 +112,16 @@ var ofDependents = []mutant{
 		name:   "the workflow forgets what is marked",
 		breaks: "G09: the finalizer is removed only after cleanup succeeded",
 		file:   "framework/dependent/kubernetes_objects.go",
-		old:    "		n.GarbageCollected = true\n	default:\n		n.DeletePostcondition = isGone",
-		new:    "		n.GarbageCollected, n.DeletePostcondition = true, isGone\n	default:",
+		old:    "			break\n		}\n		fallthrough\n	default:\n		n.DeletePostcondition = isGone",
+		new:    "			break\n		}\n		n.DeletePostcondition = isGone\n	default:",
 		kills:  dependents("TestCleanerForManaged"),
+	},
+	{
+		name:   "what the platform would collect is not seen gone when the workflow deletes it",
+		breaks: "G10: what is implemented is gone before its claim",
+		file:   "framework/dependent/kubernetes_objects.go",
+		old:    "			n.Gone = isGone\n",
+		new:    "",
+		kills:  dependents("TestWhatThePlatformWouldCollect"),
 	},
 }
