@@ -3,6 +3,7 @@ package interlock_test
 import (
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -85,6 +86,9 @@ var scheme = func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypes(shopVersion, &Database{}, &DatabaseList{}, &Region{}, &RegionList{}, &App{}, &AppList{})
 	metav1.AddToGroupVersion(scheme, shopVersion)
+	if err := corev1.AddToScheme(scheme); err != nil {
+		panic(err)
+	}
 	return scheme
 }()
 
