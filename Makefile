@@ -39,7 +39,7 @@ soak: sandbox ## Run the models longer, 10,000 objects and life cycles of provid
 	SIMULATION_SEED=$$(date +%s) SIMULATION_SEEDS=5000 go test -count=1 -timeout 0 ./internal/simulation
 	EVENKEEL_FIGURES=1 INTERLOCK_LIFECYCLES=10000 go test -race -count=1 -timeout 0 -v -run '^TestInterlock$$' ./internal/interlocktest -ginkgo.timeout=24h
 	INTERLOCK_WALKS=5000000 go test -count=1 -timeout 0 -v -run '^TestG10InRandomOrders$$' ./framework/interlock
-	EVENKEEL_FIGURES=1 INTERLOCK_LONG=1 go test -count=1 -timeout 0 -v -run '^TestG10InEveryOrder$$' ./framework/interlock
+	GOGC=25 EVENKEEL_FIGURES=1 INTERLOCK_LONG=1 go test -count=1 -timeout 0 -v -run '^TestG10InEveryOrder$$' ./framework/interlock
 	SOAK=$(SOAK) go test -race -count=1 -timeout 0 -v -run '^TestSoak$$' ./internal/freshnesstest
 
 .PHONY: vet
