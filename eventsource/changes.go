@@ -14,9 +14,11 @@ import (
 type Changes[P trc.Object] struct {
 	name string
 	due  func(old, new P) bool
+	left func(P) // may be nil
 
-	mu   sync.Mutex // guards sink; a leaf
+	mu   sync.Mutex // guards what follows; a leaf
 	sink Sink       // while it runs
+	runs int        // of Start, so that the end of one ends no later one
 }
 
 var (
@@ -37,6 +39,10 @@ func NewChanges[P trc.Object](name string, due func(old, new P) bool) (*Changes[
 	return &Changes[P]{name: name, due: due}, nil
 }
 
+// WhenLeft has a function called with each primary that has left: it was deleted, or is not watched or selected any more. Another one of its name that comes
+// does so after that. It is for before the source is registered.
+func (c *Changes[P]) WhenLeft(left func(P)) { c.left = left }
+
 // Name returns the name of the source.
 func (c *Changes[P]) Name() string { return c.name }
 
@@ -46,24 +52,39 @@ func (c *Changes[P]) Synced() <-chan struct{} { return closed }
 // Err is always nil.
 func (c *Changes[P]) Err() error { return nil }
 
-// Start begins to offer.
+// Start begins to offer, to the sink of the last Start alone.
 func (c *Changes[P]) Start(sink Sink) (stop func(), err error) {
-	c.offerTo(sink)
-	return func() { c.offerTo(nil) }, nil
-}
-
-func (c *Changes[P]) offerTo(sink Sink) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.runs++
 	c.sink = sink
+	run := c.runs
+	return func() { c.stop(run) }, nil
+}
+
+func (c *Changes[P]) stop(run int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.runs == run {
+		c.sink = nil
+	}
 }
 
 // PrimaryChanged offers the primary if it is due.
 func (c *Changes[P]) PrimaryChanged(old, new trc.Object) {
+	if old == nil {
+		return
+	}
+	if hasLeft(old, new) {
+		if c.left != nil {
+			c.left(old.(P))
+		}
+		return
+	}
 	c.mu.Lock()
 	sink := c.sink
 	c.mu.Unlock()
-	if sink == nil || old == nil || hasLeft(old, new) || !c.due(old.(P), new.(P)) {
+	if sink == nil || !c.due(old.(P), new.(P)) {
 		return
 	}
 	sink.Offer(trc.KeyOf(new), Offer{Cause: timeline.External{Source: c.name, ID: new.GetResourceVersion()}})

@@ -1,9 +1,11 @@
 package eventsource
 
 import (
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -48,5 +50,38 @@ func TestChangesSayWhatIsMissing(t *testing.T) {
 		if changes, err := make(); changes != nil || err == nil {
 			t.Errorf("%v, %v", changes, err)
 		}
+	}
+}
+
+// TestTheEndOfOneStartEndsNoLaterOne: the last one counts.
+func TestTheEndOfOneStartEndsNoLaterOne(t *testing.T) {
+	changes, err := NewChanges("colors", func(_, _ *corev1.ConfigMap) bool { return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, two := &notes{}, &notes{}
+	stop, _ := changes.Start(one)
+	_, _ = changes.Start(two)
+	stop()
+	changes.PrimaryChanged(primary("a", "u1", "red"), primary("a", "u1", "blue"))
+	one.expect(t)
+	two.expect(t, "a colors ")
+}
+
+func TestChangesTellWhoHasLeft(t *testing.T) {
+	changes, err := NewChanges("colors", func(_, _ *corev1.ConfigMap) bool { return true })
+	if err != nil {
+		t.Fatal(err)
+	}
+	var left []types.UID
+	changes.WhenLeft(func(o *corev1.ConfigMap) { left = append(left, o.UID) })
+	for _, change := range [][2]trc.Object{
+		{nil, primary("a", "u1", "red")}, {primary("a", "u1", "red"), primary("a", "u1", "blue")},
+		{primary("a", "u1", "red"), primary("a", "u2", "red")}, {primary("a", "u2", "red"), nil},
+	} {
+		changes.PrimaryChanged(change[0], change[1])
+	}
+	if !slices.Equal(left, []types.UID{"u1", "u2"}) {
+		t.Errorf("%q have left", left)
 	}
 }

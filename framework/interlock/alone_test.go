@@ -37,7 +37,7 @@ func TestAGateWorksAlone(t *testing.T) {
 	relation := interlock.Relation[*App]{Name: "alone.shop.example.com", Providers: databasesOf}
 	openShopOf(t, func(_ *shop, op *framework.Operator) error {
 		r := &granting[*Database]{gate: interlock.Gate[*Database, *App]{Relation: relation, Finalizer: theirs}}
-		return framework.Register(op, r, framework.ControllerOptions[*App]{Secondaries: r.gate.Secondaries()})
+		return framework.Register(op, r, framework.ControllerOptions[*App]{Secondaries: r.gate.Secondaries(), Sources: r.gate.Sources()})
 	}, func(s *shop) {
 		s.owners.stop() // its finalizer is not the one
 		p, d := s.database("p"), s.app("d", "p")

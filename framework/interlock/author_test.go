@@ -24,7 +24,7 @@ func (c *careless) Reconcile(ctx context.Context, app *App, of *framework.Contex
 func TestAnothersFinalizerDoesNotKeepADependent(t *testing.T) {
 	openShopOf(t, func(s *shop, op *framework.Operator) error {
 		r := &careless{implementing{gate: interlock.Gate[*Database, *App]{Relation: databases}, shop: s}}
-		return framework.Register(op, r, framework.ControllerOptions[*App]{Secondaries: r.r.gate.Secondaries()})
+		return framework.Register(op, r, framework.ControllerOptions[*App]{Secondaries: r.r.gate.Secondaries(), Sources: r.r.gate.Sources()})
 	}, func(s *shop) {
 		p := s.database("p")
 		d := &App{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "d", Finalizers: []string{"others.example.com/x"}}}
@@ -52,7 +52,7 @@ func (r *labelling) Reconcile(ctx context.Context, app *App, c *framework.Contex
 func TestAnAuthorWhoSetsAllLabelsTakesNoClaimOff(t *testing.T) {
 	openShopOf(t, func(s *shop, op *framework.Operator) error {
 		r := &labelling{implementing{gate: interlock.Gate[*Database, *App]{Relation: databases}, shop: s}}
-		return framework.Register(op, r, framework.ControllerOptions[*App]{Secondaries: r.gate.Secondaries()})
+		return framework.Register(op, r, framework.ControllerOptions[*App]{Secondaries: r.gate.Secondaries(), Sources: r.gate.Sources()})
 	}, func(s *shop) {
 		p := s.database("p")
 		d := s.app("d", "p")

@@ -18,7 +18,7 @@ func openLimitedShop(t *testing.T, providers framework.Secondary[*Database], tes
 	t.Helper()
 	openShopOf(t, func(s *shop, op *framework.Operator) error {
 		r := &implementing{gate: interlock.Gate[*Database, *App]{Relation: databases, Providers: providers}, shop: s}
-		return framework.Register(op, r, framework.ControllerOptions[*App]{Namespaces: []string{"default"}, Secondaries: r.gate.Secondaries()})
+		return framework.Register(op, r, framework.ControllerOptions[*App]{Namespaces: []string{"default"}, Secondaries: r.gate.Secondaries(), Sources: r.gate.Sources()})
 	}, func(s *shop) {
 		p := &Database{}
 		p.Namespace, p.Name = "elsewhere", "p"
@@ -129,7 +129,7 @@ func TestClusterScopedProvidersAreWatchedWhicheverTheNamespaces(t *testing.T) {
 			return err
 		}
 		r := &granting[*Region]{gate: interlock.Gate[*Region, *App]{Relation: regions}}
-		return framework.Register(op, r, framework.ControllerOptions[*App]{Namespaces: []string{"default"}, Secondaries: r.gate.Secondaries()})
+		return framework.Register(op, r, framework.ControllerOptions[*App]{Namespaces: []string{"default"}, Secondaries: r.gate.Secondaries(), Sources: r.gate.Sources()})
 	}, func(s *shop) {
 		r := &Region{}
 		r.Name = "r"

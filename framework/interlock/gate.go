@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,7 +30,20 @@ type Gate[P, D framework.Object] struct {
 	// Finalizer is what a provider must carry to be granted, if its side is not a [Guard] of the relation. Default: [Relation.Finalizer].
 	Finalizer string
 
-	lost *eventsource.Changes[D] // see Sources; made once
+	watch *watch[D] // see Sources; made once
+}
+
+// watch is what the gate is told of its dependents, and what it keeps that follows from that.
+type watch[D framework.Object] struct {
+	source  *eventsource.Changes[D]
+	holders atomic.Pointer[holders] // of the present term
+}
+
+// left takes a dependent out that is not this instance's any more: others may take its claims off, and put them on again.
+func (w *watch[D]) left(dependent D) {
+	if h := w.holders.Load(); h != nil {
+		h.leaveAll(idOf(dependent))
+	}
 }
 
 // Secondaries are what it reads, for [framework.ControllerOptions.Secondaries]. Its nodes bring them along.
@@ -40,19 +54,17 @@ func (g *Gate[P, D]) Secondaries() []framework.SecondarySource {
 }
 
 // Sources are, for [framework.ControllerOptions.Sources], what makes a dependent due that was robbed of a claim: by a PUT that drops its labels, say, which is no new
-// generation. Then its next run claims anew. Its nodes bring them along.
+// generation. Then its next run claims anew what it refers to. They also tell the gate of dependents that leave it, for another operator or for good. Its nodes bring them along.
 func (g *Gate[P, D]) Sources() []eventsource.Source {
-	if g.Relation.Unclaimed {
-		return nil
-	}
-	if g.lost == nil {
-		lost, err := eventsource.NewChanges(g.Relation.Annotation(), g.Relation.robbed)
+	if g.watch == nil {
+		source, err := eventsource.NewChanges(g.Relation.Annotation(), g.Relation.robbed)
 		if err != nil {
 			panic(err) // neither the name nor the function is missing
 		}
-		g.lost = lost
+		g.watch = &watch[D]{source: source}
+		source.WhenLeft(g.watch.left)
 	}
-	return []eventsource.Source{g.lost}
+	return []eventsource.Source{g.watch.source}
 }
 
 // Grant is what [Gate.Acquire] has come to.
@@ -79,6 +91,8 @@ func (g *Gate[P, D]) Acquire(ctx context.Context, c *framework.Context[D]) (Gran
 	switch {
 	case primary.GetDeletionTimestamp() != nil:
 		return fail(errors.New("the dependent is in deletion: nothing is to be implemented any more"))
+	case g.watch == nil:
+		return fail(errors.New("Gate.Sources are not among the sources of the controller: it would not be told of dependents that others work on meanwhile"))
 	case !slices.Contains(primary.GetFinalizers(), c.Finalizer()):
 		return fail(errors.New("the dependent has no finalizer of the controller, so it would not stay until its implementation has gone: the reconciler must be a Cleaner, or its workflow must have a node of the gate"))
 	}
@@ -213,6 +227,9 @@ func (g *Gate[P, D]) holders(c *framework.Context[D]) *holders {
 	return c.PerTerm(g, func() any {
 		h := newHolders()
 		h.alone = g.Relation.MayUse != nil // its answer may change in the store before anything is taken out
+		if g.watch != nil {
+			g.watch.holders.Store(h)
+		}
 		return h
 	}).(*holders)
 }

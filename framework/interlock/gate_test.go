@@ -173,7 +173,7 @@ func TestWhoLetsGoVouchesForNobody(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			apps := func(s *shop, op *framework.Operator) error {
 				r := &implementing{gate: interlock.Gate[*Database, *App]{Relation: databases}, shop: s, unreleased: true}
-				return framework.Register(op, r, framework.ControllerOptions[*App]{Secondaries: r.gate.Secondaries()})
+				return framework.Register(op, r, framework.ControllerOptions[*App]{Secondaries: r.gate.Secondaries(), Sources: r.gate.Sources()})
 			}
 			openShopOf(t, apps, func(s *shop) {
 				p := s.database("p")

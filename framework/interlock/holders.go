@@ -79,7 +79,7 @@ type dependentSide interface {
 //
 // Its invariant is that a dependent in it carries its claim in the store, and did so without a break since before the provider was found fit
 // to be granted, unless it is in deletion: so the provider's finalizer cannot have gone. A dependent is entered after the answers that prove it, and taken
-// out before anything is sent that ends the claim (see leave). The lock makes joining another holder and that one's leaving follow one another,
+// out before anything is sent that ends the claim (see leave), or when it is not this instance's any more (see watch). The lock makes joining another holder and that one's leaving follow one another,
 // and one in deletion is not joined: so there is a time at which both claims are there. Of the list that lets a
 // provider go, either it was served before both, and then the read that the first was granted by has shown the deletion, or it shows one of them.
 type holders struct {

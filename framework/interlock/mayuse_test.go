@@ -32,7 +32,7 @@ func TestWhoUsesNothingAnyMoreVouchesForNobody(t *testing.T) {
 	relation.MayUse = func(app *App, _ types.NamespacedName) bool { return !done(app) }
 	openShopOf(t, func(s *shop, op *framework.Operator) error {
 		r := &finishing{implementing{gate: interlock.Gate[*Database, *App]{Relation: relation}, shop: s}}
-		return framework.Register(op, r, framework.ControllerOptions[*App]{Secondaries: r.gate.Secondaries()})
+		return framework.Register(op, r, framework.ControllerOptions[*App]{Secondaries: r.gate.Secondaries(), Sources: r.gate.Sources()})
 	}, func(s *shop) {
 		s.owners.stop()
 		s.owners.register = func(op *framework.Operator) error {

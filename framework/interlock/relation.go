@@ -131,6 +131,9 @@ func (r *Relation[D]) uses(dependent D, provider types.NamespacedName) bool {
 
 // robbed tells whether a change has taken a claim off a dependent that it is still to have. A gate that takes off what is referred to has said so before.
 func (r *Relation[D]) robbed(old, new D) bool {
+	if r.Unclaimed {
+		return false
+	}
 	if _, announced := old.GetAnnotations()[r.leaving()]; announced || new.GetDeletionTimestamp() != nil {
 		return false
 	}

@@ -40,7 +40,7 @@ func openShopFor[P framework.Object](t *testing.T, relation interlock.Relation[*
 			return err
 		}
 		r := &granting[P]{gate: interlock.Gate[P, *App]{Relation: relation}}
-		return framework.Register(op, r, framework.ControllerOptions[*App]{Secondaries: r.gate.Secondaries()})
+		return framework.Register(op, r, framework.ControllerOptions[*App]{Secondaries: r.gate.Secondaries(), Sources: r.gate.Sources()})
 	}, test)
 }
 

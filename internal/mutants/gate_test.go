@@ -125,6 +125,14 @@ var ofGate = []mutant{
 		kills:  interlocked("TestAClaimThatAnotherTakesOff"),
 	},
 	{
+		name:   "a dependent that is handed over and back is still held",
+		breaks: "G10: a grant is one of a claim that has never been off since",
+		file:   "framework/interlock/gate.go",
+		old:    "		source.WhenLeft(g.watch.left)\n",
+		new:    "		_ = g.watch.left\n",
+		kills:  interlocked("HandedBack"),
+	},
+	{
 		name:   "a gate that takes claims off takes itself for another",
 		breaks: "G10: what a gate writes makes nobody due",
 		file:   "framework/interlock/relation.go",
