@@ -76,8 +76,10 @@ func TestChangesTellWhoHasLeft(t *testing.T) {
 	var left []types.UID
 	changes.WhenLeft(func(o *corev1.ConfigMap) { left = append(left, o.UID) })
 	for _, change := range [][2]trc.Object{
-		{nil, primary("a", "u1", "red")}, {primary("a", "u1", "red"), primary("a", "u1", "blue")},
-		{primary("a", "u1", "red"), primary("a", "u2", "red")}, {primary("a", "u2", "red"), nil},
+		{nil, primary("a", "u1", "red")},
+		{primary("a", "u1", "red"), primary("a", "u1", "blue")},
+		{primary("a", "u1", "red"), primary("a", "u2", "red")},
+		{primary("a", "u2", "red"), nil},
 	} {
 		changes.PrimaryChanged(change[0], change[1])
 	}

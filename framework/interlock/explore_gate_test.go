@@ -123,6 +123,7 @@ func (x *exploration) answer(w *world, d int) {
 			from = w.gate.providers.shown[p]
 		}
 		told.uid, told.reason = x.grantable(from)
+		w.showGateProvider(p, from) // Secondary.Live lays it over the cache
 	case aboutVouching:
 		kept, other := w.gate.providers.shown[p], w.gate.dependents.shown[q.dependent]
 		told.yes = kept.uid == q.uid[1] && kept.guarded && other.uid == q.uid[0] && (!other.deleting || x.rules.joinsDeleted) && other.claims.has(p)

@@ -35,7 +35,7 @@ func (m mistake) isFound(t *testing.T, in scenario) {
 	r := production()
 	m.mutate(&r)
 	x := explore(in, r)
-	x.limit = 3_000_000
+	x.limit = 5_000_000
 	found := x.run()
 	if !strings.Contains(found, "VIOLATION") || !strings.Contains(found, m.finds) {
 		t.Errorf("not found in %d states: %s", len(x.visited), found)

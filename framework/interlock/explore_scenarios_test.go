@@ -205,7 +205,7 @@ func everything(name string, begin func(w *world)) scenario {
 // withChanges has others do as much.
 func (s scenario) withChanges(n uint8) scenario {
 	s.name = fmt.Sprintf("%s, with %d changes by others", s.name, n)
-	s.left.foreign = n
+	s.left.foreign, s.left.providers, s.left.dependents, s.left.changes = n, n, n, n
 	return s
 }
 

@@ -71,7 +71,7 @@ func (x *exploration) actions(w *world, yield func(action)) {
 	moveActions(moveGateProviders, w.gate.providers.behind, yield)
 	moveActions(moveGateDependents, w.gate.dependents.behind, yield)
 	x.crashActions(w, yield)
-	if w.late.verb != 0 && !w.crowded(w.late.verb, x.scenario.lag) {
+	if w.late.verb != 0 && x.mayArrive(w, w.late) {
 		yield(action{arriveLate, 0, 0})
 	}
 }
@@ -116,7 +116,7 @@ func (x *exploration) stepActions(w *world, of kind, which int, q request, yield
 		yield(action{of, uint8(which), arrives})
 		return
 	}
-	room := !w.crowded(q.verb, x.scenario.lag)
+	room := x.mayArrive(w, q)
 	if room {
 		yield(action{of, uint8(which), arrives})
 	}
@@ -130,6 +130,11 @@ func (x *exploration) stepActions(w *world, of kind, which int, q request, yield
 	if w.late.verb == 0 {
 		yield(action{of, uint8(which), isOutlasted})
 	}
+}
+
+// mayArrive tells whether a write has no cache further behind than it may be: as there is room, or as it changes nothing.
+func (x *exploration) mayArrive(w *world, q request) bool {
+	return !w.crowded(q.verb, x.scenario.lag) || !w.wouldChange(q)
 }
 
 func moveActions(of kind, behind uint8, yield func(action)) {

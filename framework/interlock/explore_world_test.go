@@ -231,31 +231,43 @@ const (
 
 // serve carries a write out.
 func (w *world) serve(q request) result {
-	which := int(q.which)
+	p, d, said := w.written(q)
+	switch which := int(q.which); {
+	case said != done:
+	case p != w.providers[which]:
+		w.putProvider(which, p)
+	case d != w.dependents[which]:
+		w.putDependent(which, d)
+	}
+	return said
+}
+
+// wouldChange tells whether a write would change the store.
+func (w *world) wouldChange(q request) bool {
+	p, d, said := w.written(q)
+	return said == done && (p != w.providers[q.which] || d != w.dependents[q.which])
+}
+
+// written is what a write would make of the objects of its number.
+func (w *world) written(q request) (provider, dependent, result) {
+	p, d := w.providers[q.which], w.dependents[q.which]
+	said := done
 	switch q.verb {
 	case guardProvider, letProviderGo:
-		p := w.providers[which]
-		if r := precondition(q, p.uid, p.version); r != done {
-			return r
-		}
-		if p.guarded = q.verb == guardProvider; p.guarded != w.providers[which].guarded {
-			w.putProvider(which, p)
+		if said = precondition(q, p.uid, p.version); said == done {
+			p.guarded = q.verb == guardProvider
 		}
 	default:
-		d := w.dependents[which]
-		if r := precondition(q, d.uid, d.version); r != done {
-			return r
+		if said = precondition(q, d.uid, d.version); said != done {
+			break
 		}
 		if q.verb == claimProviders {
 			d.claims = q.claims
 		} else {
 			d.kept = q.verb == keepDependent
 		}
-		if d != w.dependents[which] {
-			w.putDependent(which, d)
-		}
 	}
-	return done
+	return p, d, said
 }
 
 func precondition(q request, uid, version uint8) result {
