@@ -13,12 +13,13 @@ import (
 
 // Node is the gate in a workflow: what implements the dependent depends on it, and waits until everything that the primary refers to is granted. In a
 // cleanup, and where it is not wanted any more, the claims go after all that depends on it has gone. name is the node's; it depends on others as
-// dependsOn says.
+// dependsOn says. The controller's registration fails if no other node depends on it: who implements in Reconcile calls [Gate.Acquire] there.
 //
 // A primary that refers to something new keeps what is implemented on the old as it is until the new is granted; what then lets
 // go of the old is [Gate.Settled].
 func (g *Gate[P, D]) Node(name string, dependsOn ...string) framework.Dependent[D] {
 	return node[D]{g.Relation.validate, framework.Node[D]{
+		Tag: role{g, false}, Check: g.checkNode,
 		Node: workflow.Node[*framework.Context[D]]{
 			Name: name, DependsOn: dependsOn,
 			Reconcile: func(ctx context.Context, c *framework.Context[D]) error {
@@ -36,11 +37,13 @@ func (g *Gate[P, D]) Node(name string, dependsOn ...string) framework.Dependent[
 }
 
 // Settled is a node that lets go of what the primary does not refer to any more, once the implementing nodes are ready: those that
-// dependsOn names, which must be all that [Gate.Node] stands before. Where references do not change it is not needed.
+// dependsOn names, which must be all that [Gate.Node] stands before, or depend on those: the controller's registration fails if one is missing. Where references
+// do not change it is not needed.
 func (g *Gate[P, D]) Settled(name string, dependsOn ...string) framework.Dependent[D] {
-	return node[D]{g.Relation.validate, framework.Node[D]{Node: workflow.Node[*framework.Context[D]]{
-		Name: name, DependsOn: dependsOn, Reconcile: g.Release,
-	}}}
+	return node[D]{g.Relation.validate, framework.Node[D]{
+		Tag: role{g, true}, Check: g.checkSettled,
+		Node: workflow.Node[*framework.Context[D]]{Name: name, DependsOn: dependsOn, Reconcile: g.Release},
+	}}
 }
 
 // node is a node whose declaration may be wrong.
