@@ -69,9 +69,12 @@ func (g Grant) Granted() bool { return len(g.Denials) == 0 }
 //
 // The first time it takes one request for the claims, and one for each provider that no other dependent holds already; after that
 // none, as long as nothing changes. What reads of a granted provider show from then on is that very one, and never another that had its name
-// before (internal/interlocktest). It returns an error for a primary in deletion, and for one without the finalizer of the controller: others end
-// when others want.
+// before (internal/interlocktest). It returns an error for a primary in deletion, for one without the finalizer of the controller, as others end
+// when others want, and for a relation that cannot be.
 func (g *Gate[P, D]) Acquire(ctx context.Context, c *framework.Context[D]) (Grant, error) {
+	if err := g.Relation.validate(); err != nil {
+		return Grant{}, err
+	}
 	primary := c.Primary()
 	fail := func(err error) (Grant, error) {
 		return Grant{}, fmt.Errorf("interlock: relation %q: acquire: %w", g.Relation.Name, err)
@@ -91,8 +94,11 @@ func (g *Gate[P, D]) Acquire(ctx context.Context, c *framework.Context[D]) (Gran
 }
 
 // Release lets go of the providers that the run's primary does not refer to any more, and of all of them if it is in deletion: it is for
-// when the implementation uses them no more. It takes a request if there are any, and the primary stays.
+// when the implementation uses them no more. It takes a request if there are any, and the primary stays. It returns an error for a relation that cannot be.
 func (g *Gate[P, D]) Release(ctx context.Context, c *framework.Context[D]) error {
+	if err := g.Relation.validate(); err != nil {
+		return err
+	}
 	primary := c.Primary()
 	if primary.GetDeletionTimestamp() != nil {
 		return g.releaseAllBut(ctx, c, nil)

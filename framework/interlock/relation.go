@@ -91,8 +91,11 @@ func (r *Relation[D]) validate() error {
 	return errors.Join(errs...)
 }
 
-// refers are the providers that a dependent refers to, each once, sorted.
+// refers are the providers that a dependent refers to, each once, sorted; none where the function is missing, which validate reports.
 func (r *Relation[D]) refers(dependent D) []types.NamespacedName {
+	if r.Providers == nil {
+		return nil
+	}
 	var all []types.NamespacedName
 	for _, key := range r.Providers(dependent) {
 		if r.ClusterScoped {

@@ -1,0 +1,62 @@
+package interlock_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/interlock"
+)
+
+// noting is a controller of apps that notes how acquiring and releasing end.
+type noting struct {
+	gate interlock.Gate[*Database, *App]
+
+	mu               sync.Mutex // guards below
+	acquire, release string
+	denied           string
+}
+
+func (r *noting) Reconcile(ctx context.Context, _ *App, c *framework.Context[*App]) (framework.UpdateControl[*App], error) {
+	grant, acquire := r.gate.Acquire(ctx, c)
+	release := r.gate.Release(ctx, c)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.acquire, r.release, r.denied = fmt.Sprint(acquire), fmt.Sprint(release), grant.String()
+	return framework.NoUpdate[*App](), nil
+}
+
+func (r *noting) Cleanup(context.Context, *App, *framework.Context[*App]) (framework.DeleteControl, error) {
+	return framework.RemoveFinalizer(), nil
+}
+
+// TestAGateThatCannotBeSaysSo: without a workflow, too, where nothing is checked at registration. It writes nothing.
+func TestAGateThatCannotBeSaysSo(t *testing.T) {
+	for want, relation := range map[string]interlock.Relation[*App]{
+		`interlock: Relation.Name "databases": must be a DNS subdomain of at most 128 bytes, such as databases.example.com`: {Name: "databases", Providers: databasesOf},
+		`interlock: relation "databases.example.com": Providers must not be nil`:                                            {Name: "databases.example.com"},
+		`interlock: relation "databases.example.com": Select is for Unclaimed: claims select by themselves`: {
+			Name: "databases.example.com", Providers: databasesOf, Select: func(types.NamespacedName) framework.Selection { return framework.Selection{} },
+		},
+	} {
+		r := &noting{gate: interlock.Gate[*Database, *App]{Relation: relation}}
+		openShopOf(t, func(s *shop, op *framework.Operator) error {
+			return framework.Register(op, r, framework.ControllerOptions[*App]{Secondaries: r.gate.Secondaries(), Sources: r.gate.Sources()})
+		}, func(s *shop) {
+			s.database("p")
+			d := s.app("d", "p")
+			s.pass(time.Second)
+			if r.acquire != want || r.release != want {
+				t.Errorf("acquire: %s\nrelease: %s\nwant     %s", r.acquire, r.release, want)
+			}
+			if left := s.live(d); len(left.Labels)+len(left.Annotations) != 0 {
+				t.Errorf("written: %v %v", left.Labels, left.Annotations)
+			}
+		})
+	}
+}
