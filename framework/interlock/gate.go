@@ -1,6 +1,7 @@
 package interlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,6 +60,8 @@ func (g *Gate[P, D]) Sources() []eventsource.Source {
 type Grant struct {
 	// Denials are the providers that were not granted, sorted.
 	Denials []Denial
+
+	details map[types.NamespacedName]string // what is missing, for people
 }
 
 // Granted tells whether everything may be implemented.
@@ -90,7 +93,7 @@ func (g *Gate[P, D]) Acquire(ctx context.Context, c *framework.Context[D]) (Gran
 	if err != nil {
 		return fail(err)
 	}
-	return Grant{denials}, nil
+	return g.explained(denials), nil
 }
 
 // Release lets go of the providers that the run's primary does not refer to any more, and of all of them if it is in deletion: it is for
@@ -305,9 +308,8 @@ func isNil[T framework.Object](o T) bool {
 }
 
 func (g *Gate[P, D]) protects(provider P) bool {
-	finalizer := g.Finalizer
-	if finalizer == "" {
-		finalizer = g.Relation.Finalizer()
-	}
-	return slices.Contains(provider.GetFinalizers(), finalizer)
+	return slices.Contains(provider.GetFinalizers(), g.finalizer())
 }
+
+// finalizer is what a provider must carry.
+func (g *Gate[P, D]) finalizer() string { return cmp.Or(g.Finalizer, g.Relation.Finalizer()) }

@@ -60,3 +60,24 @@ func TestAGateThatCannotBeSaysSo(t *testing.T) {
 		})
 	}
 }
+
+// TestADenialSaysWhichFinalizerIsMissing: where the sides name the relation differently, or nothing guards, that is all there is to see.
+func TestADenialSaysWhichFinalizerIsMissing(t *testing.T) {
+	relation := interlock.Relation[*App]{Name: "others.shop.example.com", Providers: databasesOf}
+	for want, gate := range map[string]interlock.Gate[*Database, *App]{
+		"default/one: ProviderUnprotected: it does not carry the finalizer others.shop.example.com/interlock, which its guard puts on; default/two: ProviderAbsent": {Relation: relation},
+		"default/one: ProviderUnprotected: it does not carry the finalizer a.b/c; default/two: ProviderAbsent":                                                      {Relation: relation, Finalizer: "a.b/c"},
+	} {
+		r := &noting{gate: gate}
+		openShopOf(t, func(s *shop, op *framework.Operator) error {
+			return framework.Register(op, r, framework.ControllerOptions[*App]{Secondaries: r.gate.Secondaries()})
+		}, func(s *shop) {
+			s.database("one")
+			s.app("d", "one", "two")
+			s.pass(time.Second)
+			if r.acquire != "<nil>" || r.denied != want {
+				t.Errorf("acquire: %s\ndenied: %s\nwant    %s", r.acquire, r.denied, want)
+			}
+		})
+	}
+}

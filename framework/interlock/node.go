@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/workflow"
@@ -85,7 +86,34 @@ func (g Grant) Verdict() workflow.Verdict {
 	return workflow.NotMet("%s", g).With(g)
 }
 
-// String says what was denied, and why.
+// explained is the grant of some denials, with what people can see to.
+func (g *Gate[P, D]) explained(denials []Denial) Grant {
+	grant := Grant{Denials: denials}
+	for _, denial := range denials {
+		if denial.Reason == Unprotected {
+			grant.explain(denial.Provider, g.unprotected())
+		}
+	}
+	return grant
+}
+
+func (g *Grant) explain(provider types.NamespacedName, detail string) {
+	if g.details == nil {
+		g.details = map[types.NamespacedName]string{}
+	}
+	g.details[provider] = detail
+}
+
+// unprotected says what providers lack.
+func (g *Gate[P, D]) unprotected() string {
+	lacks := "it does not carry the finalizer " + g.finalizer()
+	if g.finalizer() == g.Relation.Finalizer() {
+		lacks += ", which its guard puts on"
+	}
+	return lacks
+}
+
+// String says what was denied, why, and what is missing.
 func (g Grant) String() string {
 	if g.Granted() {
 		return "granted"
@@ -93,8 +121,11 @@ func (g Grant) String() string {
 	texts := make([]string, len(g.Denials))
 	for i, denial := range g.Denials {
 		texts[i] = fmt.Sprintf("%s: %s", text(denial.Provider), denial.Reason)
+		if detail := g.details[denial.Provider]; detail != "" {
+			texts[i] += ": " + detail
+		}
 	}
-	return strings.Join(texts, ", ")
+	return strings.Join(texts, "; ")
 }
 
 // broken tells whether it can never be granted as things are.
