@@ -89,11 +89,12 @@ func (g *Gate[P, D]) Acquire(ctx context.Context, c *framework.Context[D]) (Gran
 		return fail(errors.New("the dependent has no finalizer of the controller, so it would not stay until its implementation has gone: the reconciler must be a Cleaner, or its workflow must have a node of the gate"))
 	}
 	c.Reserve(g.Relation.Name + "/")
-	denials, err := g.holders(c).acquire(ctx, idOf(primary), g.Relation.refers(primary), gateSide[P, D]{g, c})
+	possible, impossible := g.Relation.parted(g.Relation.refers(primary))
+	denials, err := g.holders(c).acquire(ctx, idOf(primary), possible, gateSide[P, D]{g, c})
 	if err != nil {
 		return fail(err)
 	}
-	return g.explained(denials), nil
+	return g.explained(denials, impossible), nil
 }
 
 // Release lets go of the providers that the run's primary does not refer to any more, and of all of them if it is in deletion: it is for

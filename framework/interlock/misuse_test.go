@@ -3,6 +3,8 @@ package interlock_test
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -80,4 +82,69 @@ func TestADenialSaysWhichFinalizerIsMissing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestAReferenceThatCanNameNothingIsDeniedAtOnce, as is one that no claim can name: it is neither claimed nor asked about, and stands in nobody's way.
+func TestAReferenceThatCanNameNothingIsDeniedAtOnce(t *testing.T) {
+	for reference, want := range map[string]string{
+		"default/other/two": "default/other/two: ProviderAbsent: nothing can have that name: it may not contain '/'",
+		"one,p":             "default/one,p: ProviderUnclaimable: no claim can name it: it may not contain ','",
+		"..":                "default/..: ProviderAbsent: nothing can have that name: it may not be '..'",
+		"a%b/p":             "a%b/p: ProviderAbsent: nothing can have that name: it may not contain '%'",
+		"a,b/p":             "a,b/p: ProviderUnclaimable: no claim can name it: it may not contain ','",
+	} {
+		r := &noting{gate: interlock.Gate[*Database, *App]{Relation: databases}}
+		openShopOf(t, func(s *shop, op *framework.Operator) error {
+			return framework.Register(op, r, framework.ControllerOptions[*App]{Secondaries: r.gate.Secondaries(), Sources: r.gate.Sources()})
+		}, func(s *shop) {
+			expect := func(denied string) {
+				t.Helper()
+				if r.acquire != "<nil>" || r.release != "<nil>" || r.denied != denied {
+					t.Errorf("acquire: %s\nrelease: %s\ndenied: %s\nwant    %s", r.acquire, r.release, r.denied, denied)
+				}
+			}
+			p := types.NamespacedName{Namespace: "default", Name: "p"}
+			s.database("p")
+			s.pass(time.Second)
+			s.requests()
+			d := s.app("d", reference)
+			s.pass(time.Second)
+			expect(want)
+			if sent := s.requests(); count(sent, "apps: apply") != 0 || count(sent, "apps: get") != 0 {
+				t.Errorf("%s: it takes no request: %q", reference, sent)
+			}
+			s.refer(d, reference, "p")
+			s.pass(time.Second)
+			expect(want)
+			if claims := databases.Claims(s.live(d)); !slices.Equal(claims, []types.NamespacedName{p}) || s.live(d).Annotations[databases.Annotation()] != p.String() {
+				t.Errorf("%s: beside p it claims %v", reference, s.live(d).Annotations)
+			}
+			s.refer(d, reference)
+			s.pass(time.Second)
+			expect(want)
+			if left := s.live(d); len(databases.Claims(left)) != 0 {
+				t.Errorf("%s: with p it leaves %v", reference, left.Annotations)
+			}
+			s.refer(d, reference, "q", "")
+			s.pass(time.Second)
+			if !strings.Contains(r.denied, "default/q: ProviderAbsent") || !strings.Contains(r.denied, want) {
+				t.Errorf("%s: denied %s", reference, r.denied)
+			}
+		})
+	}
+}
+
+// TestWhatIsUnclaimedMayHaveNamesThatNoClaimCanHave, as there are kinds with such names.
+func TestWhatIsUnclaimedMayHaveNamesThatNoClaimCanHave(t *testing.T) {
+	relation := interlock.Relation[*App]{Name: "unclaimed.shop.example.com", Providers: databasesOf, Unclaimed: true}
+	r := &noting{gate: interlock.Gate[*Database, *App]{Relation: relation}}
+	openShopOf(t, func(s *shop, op *framework.Operator) error {
+		return framework.Register(op, r, framework.ControllerOptions[*App]{Secondaries: r.gate.Secondaries()})
+	}, func(s *shop) {
+		s.app("d", "a,b", "c/d/e")
+		s.pass(time.Second)
+		if want := "c/d/e: ProviderAbsent: nothing can have that name: it may not contain '/'; default/a,b: ProviderAbsent"; r.denied != want {
+			t.Errorf("denied: %s\nwant    %s", r.denied, want)
+		}
+	})
 }

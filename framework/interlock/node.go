@@ -3,6 +3,7 @@ package interlock
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,14 +87,20 @@ func (g Grant) Verdict() workflow.Verdict {
 	return workflow.NotMet("%s", g).With(g)
 }
 
-// explained is the grant of some denials, with what people can see to.
-func (g *Gate[P, D]) explained(denials []Denial) Grant {
+// explained is the grant of some denials, and of what cannot be granted for its name, with what people can see to.
+func (g *Gate[P, D]) explained(denials []Denial, impossible []types.NamespacedName) Grant {
 	grant := Grant{Denials: denials}
 	for _, denial := range denials {
 		if denial.Reason == Unprotected {
 			grant.explain(denial.Provider, g.unprotected())
 		}
 	}
+	for _, key := range impossible {
+		reason, why := g.Relation.misnamed(key)
+		grant.Denials = append(grant.Denials, Denial{key, reason})
+		grant.explain(key, why)
+	}
+	slices.SortFunc(grant.Denials, func(a, b Denial) int { return compare(a.Provider, b.Provider) })
 	return grant
 }
 
