@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/interlock"
@@ -147,4 +148,20 @@ func TestWhatIsUnclaimedMayHaveNamesThatNoClaimCanHave(t *testing.T) {
 			t.Errorf("denied: %s\nwant    %s", r.denied, want)
 		}
 	})
+}
+
+// TestAGuardIsRegisteredOnce, and says so; what failed may be mended and tried again.
+func TestAGuardIsRegisteredOnce(t *testing.T) {
+	op, err := framework.NewOperator(&rest.Config{Host: "http://127.0.0.1:1"}, framework.OperatorOptions{Scheme: scheme})
+	noError(t, err)
+	guard := &interlock.Guard[*Database, *App]{Relation: databases}
+	guard.Options.Name = "Not A Name"
+	if err := guard.Register(op); err == nil {
+		t.Error("it is registered with a name that is none")
+	}
+	guard.Options.Name = ""
+	noError(t, guard.Register(op))
+	if err := guard.Register(op); fmt.Sprint(err) != `interlock: guard of relation "databases.shop.example.com": it is registered already` {
+		t.Errorf("the second time: %v", err)
+	}
 }
