@@ -88,6 +88,9 @@ func (g *Gate[P, D]) Acquire(ctx context.Context, c *framework.Context[D]) (Gran
 	case !slices.Contains(primary.GetFinalizers(), c.Finalizer()):
 		return fail(errors.New("the dependent has no finalizer of the controller, so it would not stay until its implementation has gone: the reconciler must be a Cleaner, or its workflow must have a node of the gate"))
 	}
+	if _, err := g.Providers.Covers(c, ""); err != nil { // or a claim would be written, for nothing
+		return fail(unread(err))
+	}
 	c.Reserve(g.Relation.Name + "/")
 	possible, impossible := g.Relation.parted(g.Relation.refers(primary))
 	denials, err := g.holders(c).acquire(ctx, idOf(primary), possible, gateSide[P, D]{g, c})
@@ -95,6 +98,14 @@ func (g *Gate[P, D]) Acquire(ctx context.Context, c *framework.Context[D]) (Gran
 		return fail(err)
 	}
 	return g.explained(denials, impossible), nil
+}
+
+// unread says what to do about providers that the controller does not read.
+func unread(err error) error {
+	if errors.Is(err, framework.ErrInactive) || errors.Is(err, framework.ErrRunEnded) {
+		return err
+	}
+	return fmt.Errorf("what Gate.Secondaries returns is not registered with the controller: %w", err)
 }
 
 // Release lets go of the providers that the run's primary does not refer to any more, and of all of them if it is in deletion: it is for

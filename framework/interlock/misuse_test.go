@@ -150,6 +150,25 @@ func TestWhatIsUnclaimedMayHaveNamesThatNoClaimCanHave(t *testing.T) {
 	})
 }
 
+// TestAGateWhoseSecondariesAreForgottenNamesThem, before it writes anything.
+func TestAGateWhoseSecondariesAreForgottenNamesThem(t *testing.T) {
+	r := &noting{gate: interlock.Gate[*Database, *App]{Relation: databases}}
+	openShopOf(t, func(s *shop, op *framework.Operator) error {
+		return framework.Register(op, r, framework.ControllerOptions[*App]{})
+	}, func(s *shop) {
+		s.database("p")
+		d := s.app("d", "p")
+		s.pass(time.Second)
+		const want = `interlock: relation "databases.shop.example.com": acquire: what Gate.Secondaries returns is not registered with the controller: framework: controller "app" does not read this`
+		if !strings.HasPrefix(r.acquire, want) {
+			t.Errorf("acquire: %s\nwant     %s", r.acquire, want)
+		}
+		if left := s.live(d); len(left.Labels)+len(left.Annotations) != 0 {
+			t.Errorf("written: %v %v", left.Labels, left.Annotations)
+		}
+	})
+}
+
 // TestAGuardIsRegisteredOnce, and says so; what failed may be mended and tried again.
 func TestAGuardIsRegisteredOnce(t *testing.T) {
 	op, err := framework.NewOperator(&rest.Config{Host: "http://127.0.0.1:1"}, framework.OperatorOptions{Scheme: scheme})
