@@ -20,12 +20,13 @@ import (
 
 // Gate is the side of the dependents: nothing of a dependent of type D is implemented on a provider of type P before the gate has granted
 // that. It belongs to the one controller that implements the dependents, which must be a [framework.Cleaner] or have a [Gate.Node] in its
-// workflow: a dependent has to stay until its implementation has gone.
+// workflow: a dependent has to stay until its implementation has gone. It must not be copied after its first use.
 type Gate[P, D framework.Object] struct {
 	// Relation is that of the dependents. Required.
 	Relation Relation[D]
 	// Providers is how providers are watched, which follows from the type mostly: their changes make those that refer to them due. Its namespaces are the
-	// controller's by default, and no provider in another is granted: see [Unwatched]. By and Map must not be set.
+	// controller's by default, and no provider in another is granted: see [Unwatched]. By and Map must not be set. Several gates of one controller on one
+	// kind of providers need different names here.
 	Providers framework.Secondary[P]
 	// Finalizer is what a provider must carry to be granted, if its side is not a [Guard] of the relation. Default: [Relation.Finalizer].
 	Finalizer string

@@ -10,7 +10,7 @@ import (
 )
 
 // Guard is the side of the providers: it keeps each provider of type P from vanishing while dependents of type D may be using it. It
-// is a controller of its own, as [Guard.Register] makes it, beside whatever else reconciles the providers.
+// is a controller of its own, as [Guard.Register] makes it, beside whatever else reconciles the providers. It must not be copied after that.
 //
 // It puts the finalizer on providers that lack it, but at birth an admission policy does better: see [Guard.Policy]. Of a provider in deletion it
 // takes the finalizer off when no dependent may be using it any more, which it is told by their events, and which a consistent list has to
