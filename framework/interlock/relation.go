@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -127,7 +127,7 @@ func (r *Relation[D]) parted(providers []types.NamespacedName) (possible, imposs
 // would read as two.
 func (r *Relation[D]) misnamed(key types.NamespacedName) (reason Reason, why string) {
 	for _, part := range []string{key.Namespace, key.Name} {
-		if problems := path.IsValidPathSegmentName(part); len(problems) > 0 {
+		if problems := content.IsPathSegmentName(part); len(problems) > 0 {
 			return Absent, "nothing can have that name: it " + strings.Join(problems, ", ")
 		}
 	}
