@@ -54,9 +54,23 @@ func (c *controller[P]) manage() error {
 			errs = append(errs, fmt.Errorf("framework: controller %q: Workflow: %w", c.name, err))
 		} else {
 			m.deletes = m.graph.Cleans()
+			errs = c.checkNodes(nodes)
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// checkNodes asks the nodes whether they make sense together.
+func (c *controller[P]) checkNodes(nodes []Node[P]) (errs []error) {
+	for _, node := range nodes {
+		if node.Check == nil {
+			continue
+		}
+		if err := node.Check(nodes); err != nil {
+			errs = append(errs, fmt.Errorf("framework: controller %q: Workflow: node %q: %w", c.name, node.Name, err))
+		}
+	}
+	return errs
 }
 
 // describeNodes asks the dependents what they are.

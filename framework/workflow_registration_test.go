@@ -2,6 +2,7 @@ package framework_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -71,6 +72,33 @@ func TestC102AWorkflowThatMakesNoSenseIsRefused(t *testing.T) {
 	op, explicit := offline(t), pageOptions{AllEvents: true, Workflow: flowOf(s.node("a"))}
 	explicit.Workflow.Explicit = true
 	noError(t, framework.Register(op, &pages{}, explicit))
+}
+
+// TestC102ANodeMayRefuseTheWorkflowThatItIsIn: it is shown all nodes once, and the answers of all that ask are told.
+func TestC102ANodeMayRefuseTheWorkflowThatItIsIn(t *testing.T) {
+	for _, explicit := range []bool{false, true} {
+		s := newScript()
+		var shown []string
+		checked := func(n pageNode, err error) pageNode {
+			n.Tag = n.Name + "'s"
+			n.Check = func(nodes []pageNode) error {
+				for _, other := range nodes {
+					shown = append(shown, fmt.Sprintf("%s %v %v", other.Name, other.DependsOn, other.Tag))
+				}
+				return err
+			}
+			return n
+		}
+		fits := flowOf(checked(s.node("a"), nil), s.node("b", "a"))
+		fits.Explicit = explicit
+		noError(t, framework.Register(offline(t), &pages{}, pageOptions{Workflow: fits}))
+		if want := []string{"a [] a's", "b [a] <nil>"}; !slices.Equal(shown, want) {
+			t.Errorf("shown %q, want %q", shown, want)
+		}
+		refused := flowOf(checked(s.node("a"), errors.New("no good")), s.node("b", "a"), checked(s.node("c"), errors.New("nor this")))
+		refused.Explicit = explicit
+		expectError(t, framework.Register(offline(t), &pages{}, pageOptions{Workflow: refused}), `controller "webpage": Workflow: node "a": no good`, `node "c": nor this`)
+	}
 }
 
 // TestC102NodesMayShareWhatTheyRead: and with the options, whose list stays as it is.

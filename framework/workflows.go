@@ -29,6 +29,11 @@ type Node[P Object] struct {
 	// add nor remove them: [Context.AddSecondary], [Context.AddSource] and [Context.RemoveSource] say so.
 	Secondaries []SecondarySource
 	Sources     []eventsource.Source
+	// Check, if set, says whether the node makes sense where it is. It is called once, when the controller is registered, with the nodes of the workflow,
+	// Explicit or not, as they were described, when the order of these is known to exist; an error ends the registration. It must not change them. Default: it does.
+	Check func(nodes []Node[P]) error
+	// Tag is for Check: what a package that makes nodes knows its own by. Nothing else looks at it. Default: none.
+	Tag any
 }
 
 // Describe makes a Node a [Dependent].

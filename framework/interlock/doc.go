@@ -34,10 +34,10 @@
 //
 // # Concurrency
 //
-// A Relation is a value. Guard and Gate are set up before they are registered, and not changed after that.
+// A Relation is a value. Guard and Gate are set up before they are registered, and neither changed nor copied after that.
 //
 // # Debugging
 //
-// Denials carry a [Reason] and name the provider. Who keeps a provider is an event on it, and in the log. Claims are annotations and labels
+// Denials carry a [Reason] and name the provider; [Grant.String] says what is missing. Who keeps a provider is an event on it, and in the log. Claims are annotations and labels
 // on the dependents: kubectl get apps -l databases.example.com/KEY, with the key that [Relation.Label] returns.
 package interlock

@@ -14,7 +14,7 @@ import (
 type appReconciler struct {
 	gate      interlock.Gate[*Database, *App]
 	implement func(ctx context.Context, app *App) error
-	remove    func(ctx context.Context, app *App) error
+	remove    func(ctx context.Context, app *App) (gone bool, err error) // gone is what has been seen to be, not what was asked to go
 }
 
 func (r *appReconciler) Reconcile(ctx context.Context, app *App, c *framework.Context[*App]) (framework.UpdateControl[*App], error) {
@@ -34,7 +34,8 @@ func (r *appReconciler) Reconcile(ctx context.Context, app *App, c *framework.Co
 }
 
 func (r *appReconciler) Cleanup(ctx context.Context, app *App, c *framework.Context[*App]) (framework.DeleteControl, error) {
-	if err := r.remove(ctx, app); err != nil {
+	gone, err := r.remove(ctx, app)
+	if err != nil || !gone { // an event of what is still there brings the next run
 		return framework.KeepFinalizer(), err
 	}
 	return framework.RemoveFinalizer(), r.gate.Release(ctx, c)

@@ -1,6 +1,7 @@
 package interlock
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,12 +21,13 @@ import (
 
 // Gate is the side of the dependents: nothing of a dependent of type D is implemented on a provider of type P before the gate has granted
 // that. It belongs to the one controller that implements the dependents, which must be a [framework.Cleaner] or have a [Gate.Node] in its
-// workflow: a dependent has to stay until its implementation has gone.
+// workflow: a dependent has to stay until its implementation has gone. It must not be copied after its first use.
 type Gate[P, D framework.Object] struct {
 	// Relation is that of the dependents. Required.
 	Relation Relation[D]
 	// Providers is how providers are watched, which follows from the type mostly: their changes make those that refer to them due. Its namespaces are the
-	// controller's by default, and no provider in another is granted: see [Unwatched]. By and Map must not be set.
+	// controller's by default, and no provider in another is granted: see [Unwatched]. By and Map must not be set. Several gates of one controller on one
+	// kind of providers need different names here.
 	Providers framework.Secondary[P]
 	// Finalizer is what a provider must carry to be granted, if its side is not a [Guard] of the relation. Default: [Relation.Finalizer].
 	Finalizer string
@@ -71,6 +73,8 @@ func (g *Gate[P, D]) Sources() []eventsource.Source {
 type Grant struct {
 	// Denials are the providers that were not granted, sorted.
 	Denials []Denial
+
+	details map[types.NamespacedName]string // what is missing, for people
 }
 
 // Granted tells whether everything may be implemented.
@@ -81,9 +85,12 @@ func (g Grant) Granted() bool { return len(g.Denials) == 0 }
 //
 // The first time it takes one request for the claims, and one for each provider that no other dependent holds already; after that
 // none, as long as nothing changes. What reads of a granted provider show from then on is that very one, and never another that had its name
-// before (internal/interlocktest). It returns an error for a primary in deletion, and for one without the finalizer of the controller: others end
-// when others want.
+// before (internal/interlocktest). It returns an error for a primary in deletion, for one without the finalizer of the controller, as others end
+// when others want, and for a relation that cannot be.
 func (g *Gate[P, D]) Acquire(ctx context.Context, c *framework.Context[D]) (Grant, error) {
+	if err := g.Relation.validate(); err != nil {
+		return Grant{}, err
+	}
 	primary := c.Primary()
 	fail := func(err error) (Grant, error) {
 		return Grant{}, fmt.Errorf("interlock: relation %q: acquire: %w", g.Relation.Name, err)
@@ -96,17 +103,32 @@ func (g *Gate[P, D]) Acquire(ctx context.Context, c *framework.Context[D]) (Gran
 	case !slices.Contains(primary.GetFinalizers(), c.Finalizer()):
 		return fail(errors.New("the dependent has no finalizer of the controller, so it would not stay until its implementation has gone: the reconciler must be a Cleaner, or its workflow must have a node of the gate"))
 	}
+	if _, err := g.Providers.Covers(c, ""); err != nil { // or a claim would be written, for nothing
+		return fail(unread(err))
+	}
 	c.Reserve(g.Relation.Name + "/")
-	denials, err := g.holders(c).acquire(ctx, idOf(primary), g.Relation.refers(primary), gateSide[P, D]{g, c})
+	possible, impossible := g.Relation.parted(g.Relation.refers(primary))
+	denials, err := g.holders(c).acquire(ctx, idOf(primary), possible, gateSide[P, D]{g, c})
 	if err != nil {
 		return fail(err)
 	}
-	return Grant{denials}, nil
+	return g.explained(denials, impossible), nil
+}
+
+// unread says what to do about providers that the controller does not read.
+func unread(err error) error {
+	if errors.Is(err, framework.ErrInactive) || errors.Is(err, framework.ErrRunEnded) {
+		return err
+	}
+	return fmt.Errorf("what Gate.Secondaries returns is not registered with the controller: %w", err)
 }
 
 // Release lets go of the providers that the run's primary does not refer to any more, and of all of them if it is in deletion: it is for
-// when the implementation uses them no more. It takes a request if there are any, and the primary stays.
+// when the implementation uses them no more. It takes a request if there are any, and the primary stays. It returns an error for a relation that cannot be.
 func (g *Gate[P, D]) Release(ctx context.Context, c *framework.Context[D]) error {
+	if err := g.Relation.validate(); err != nil {
+		return err
+	}
 	primary := c.Primary()
 	if primary.GetDeletionTimestamp() != nil {
 		return g.releaseAllBut(ctx, c, nil)
@@ -316,9 +338,8 @@ func isNil[T framework.Object](o T) bool {
 }
 
 func (g *Gate[P, D]) protects(provider P) bool {
-	finalizer := g.Finalizer
-	if finalizer == "" {
-		finalizer = g.Relation.Finalizer()
-	}
-	return slices.Contains(provider.GetFinalizers(), finalizer)
+	return slices.Contains(provider.GetFinalizers(), g.finalizer())
 }
+
+// finalizer is what a provider must carry.
+func (g *Gate[P, D]) finalizer() string { return cmp.Or(g.Finalizer, g.Relation.Finalizer()) }

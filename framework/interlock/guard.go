@@ -10,7 +10,7 @@ import (
 )
 
 // Guard is the side of the providers: it keeps each provider of type P from vanishing while dependents of type D may be using it. It
-// is a controller of its own, as [Guard.Register] makes it, beside whatever else reconciles the providers.
+// is a controller of its own, as [Guard.Register] makes it, beside whatever else reconciles the providers. It must not be copied after that.
 //
 // It puts the finalizer on providers that lack it, but at birth an admission policy does better: see [Guard.Policy]. Of a provider in deletion it
 // takes the finalizer off when no dependent may be using it any more, which it is told by their events, and which a consistent list has to
@@ -25,11 +25,16 @@ type Guard[P, D framework.Object] struct {
 	// Options are those of the controller. Name is "NAME-interlock" by default, with the first part of the relation's name, so where another guard of the operator has that part,
 	// too, one of them needs another name. Finalizer, Secondaries and Workflow must not be set.
 	Options framework.ControllerOptions[P]
+
+	registered bool
 }
 
 // Register makes it a controller of the operator. An error names the relation and every field that makes no sense; that another controller has the same
-// name is one.
+// name is one, and that it is registered already: one Guard makes one controller.
 func (g *Guard[P, D]) Register(op *framework.Operator) error {
+	if g.registered {
+		return fmt.Errorf("interlock: guard of relation %q: it is registered already", g.Relation.Name)
+	}
 	if err := g.validate(); err != nil {
 		return err
 	}
@@ -45,8 +50,10 @@ func (g *Guard[P, D]) Register(op *framework.Operator) error {
 	g.Dependents.Map = r.mayUse
 	options.Secondaries = framework.Secondaries(&g.Dependents)
 	if err := framework.Register(op, guarding[P, D]{g}, options); err != nil {
+		g.Dependents.Map = nil // so that it may be mended and tried again
 		return fmt.Errorf("interlock: guard of relation %q: %w", r.Name, err)
 	}
+	g.registered = true
 	return nil
 }
 

@@ -15,14 +15,14 @@ type Reason int
 // The reasons. Only what comes of [InDeletion] is for good: the dependent's claim keeps the provider from going, so that no other of its name can
 // come, until the dependent is gone or refers to another one.
 const (
-	// Absent providers do not exist.
+	// Absent providers do not exist, or never can, for their name.
 	Absent Reason = iota + 1
 	// InDeletion ones are being deleted.
 	InDeletion
 	// Unprotected ones do not carry the finalizer yet, so nothing would keep them.
 	Unprotected
 	// Unclaimable ones are those whose claim the dependent does not carry after it was put on, as an admission policy may have it, or which it turns out
-	// not to refer to any more.
+	// not to refer to any more, or those that no claim can name.
 	Unclaimable
 	// Unwatched ones are in a namespace that the operator does not watch, so that it would not hear what becomes of them. They are not asked about. When the
 	// namespace is watched, one that is there makes the dependent due.

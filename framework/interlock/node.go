@@ -3,9 +3,11 @@ package interlock
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/workflow"
@@ -13,12 +15,13 @@ import (
 
 // Node is the gate in a workflow: what implements the dependent depends on it, and waits until everything that the primary refers to is granted. In a
 // cleanup, and where it is not wanted any more, the claims go after all that depends on it has gone. name is the node's; it depends on others as
-// dependsOn says.
+// dependsOn says. The controller's registration fails if no other node depends on it: who implements in Reconcile calls [Gate.Acquire] there.
 //
 // A primary that refers to something new keeps what is implemented on the old as it is until the new is granted; what then lets
 // go of the old is [Gate.Settled].
 func (g *Gate[P, D]) Node(name string, dependsOn ...string) framework.Dependent[D] {
 	return node[D]{g.Relation.validate, framework.Node[D]{
+		Tag: role{g, false}, Check: g.checkNode,
 		Node: workflow.Node[*framework.Context[D]]{
 			Name: name, DependsOn: dependsOn,
 			Reconcile: func(ctx context.Context, c *framework.Context[D]) error {
@@ -36,11 +39,13 @@ func (g *Gate[P, D]) Node(name string, dependsOn ...string) framework.Dependent[
 }
 
 // Settled is a node that lets go of what the primary does not refer to any more, once the implementing nodes are ready: those that
-// dependsOn names, which must be all that [Gate.Node] stands before. Where references do not change it is not needed.
+// dependsOn names, which must be all that [Gate.Node] stands before, or depend on those: the controller's registration fails if one is missing. Where references
+// do not change it is not needed.
 func (g *Gate[P, D]) Settled(name string, dependsOn ...string) framework.Dependent[D] {
-	return node[D]{g.Relation.validate, framework.Node[D]{Node: workflow.Node[*framework.Context[D]]{
-		Name: name, DependsOn: dependsOn, Reconcile: g.Release,
-	}}}
+	return node[D]{g.Relation.validate, framework.Node[D]{
+		Tag: role{g, true}, Check: g.checkSettled,
+		Node: workflow.Node[*framework.Context[D]]{Name: name, DependsOn: dependsOn, Reconcile: g.Release},
+	}}
 }
 
 // node is a node whose declaration may be wrong.
@@ -82,7 +87,40 @@ func (g Grant) Verdict() workflow.Verdict {
 	return workflow.NotMet("%s", g).With(g)
 }
 
-// String says what was denied, and why.
+// explained is the grant of some denials, and of what cannot be granted for its name, with what people can see to.
+func (g *Gate[P, D]) explained(denials []Denial, impossible []types.NamespacedName) Grant {
+	grant := Grant{Denials: denials}
+	for _, denial := range denials {
+		if denial.Reason == Unprotected {
+			grant.explain(denial.Provider, g.unprotected())
+		}
+	}
+	for _, key := range impossible {
+		reason, why := g.Relation.misnamed(key)
+		grant.Denials = append(grant.Denials, Denial{key, reason})
+		grant.explain(key, why)
+	}
+	slices.SortFunc(grant.Denials, func(a, b Denial) int { return compare(a.Provider, b.Provider) })
+	return grant
+}
+
+func (g *Grant) explain(provider types.NamespacedName, detail string) {
+	if g.details == nil {
+		g.details = map[types.NamespacedName]string{}
+	}
+	g.details[provider] = detail
+}
+
+// unprotected says what providers lack.
+func (g *Gate[P, D]) unprotected() string {
+	lacks := "it does not carry the finalizer " + g.finalizer()
+	if g.finalizer() == g.Relation.Finalizer() {
+		lacks += ", which its guard puts on"
+	}
+	return lacks
+}
+
+// String says what was denied, why, and what is missing.
 func (g Grant) String() string {
 	if g.Granted() {
 		return "granted"
@@ -90,8 +128,11 @@ func (g Grant) String() string {
 	texts := make([]string, len(g.Denials))
 	for i, denial := range g.Denials {
 		texts[i] = fmt.Sprintf("%s: %s", text(denial.Provider), denial.Reason)
+		if detail := g.details[denial.Provider]; detail != "" {
+			texts[i] += ": " + detail
+		}
 	}
-	return strings.Join(texts, ", ")
+	return strings.Join(texts, "; ")
 }
 
 // broken tells whether it can never be granted as things are.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -23,8 +24,8 @@ type Relation[D framework.Object] struct {
 	// Name is a DNS subdomain in a domain of the author's, such as "databases.example.com", of at most 128 bytes: the prefix of the finalizer
 	// and of the claims, and the field manager of these. Required.
 	Name string
-	// Providers names what a dependent refers to. A name without a namespace is one in the dependent's, unless ClusterScoped. It must be
-	// pure. Required.
+	// Providers names what a dependent refers to. A name without a namespace is one in the dependent's, unless ClusterScoped. One that nothing
+	// can have, with a slash, say, is denied as [Absent], and one with a comma, which parts claims, as [Unclaimable], with no request. It must be pure. Required.
 	Providers func(dependent D) []types.NamespacedName
 	// ClusterScoped says that providers have no namespace.
 	ClusterScoped bool
@@ -91,8 +92,11 @@ func (r *Relation[D]) validate() error {
 	return errors.Join(errs...)
 }
 
-// refers are the providers that a dependent refers to, each once, sorted.
+// refers are the providers that a dependent refers to, each once, sorted; none where the function is missing, which validate reports.
 func (r *Relation[D]) refers(dependent D) []types.NamespacedName {
+	if r.Providers == nil {
+		return nil
+	}
 	var all []types.NamespacedName
 	for _, key := range r.Providers(dependent) {
 		if r.ClusterScoped {
@@ -105,6 +109,32 @@ func (r *Relation[D]) refers(dependent D) []types.NamespacedName {
 		}
 	}
 	return sorted(all)
+}
+
+// parted parts what can be granted from what cannot for its name alone.
+func (r *Relation[D]) parted(providers []types.NamespacedName) (possible, impossible []types.NamespacedName) {
+	for _, key := range providers {
+		if reason, _ := r.misnamed(key); reason == 0 {
+			possible = append(possible, key)
+		} else {
+			impossible = append(impossible, key)
+		}
+	}
+	return possible, impossible
+}
+
+// misnamed says why a provider cannot be granted for its name alone, zero if it can: no path leads to it, or, as commas part claims from each other, a claim of it
+// would read as two.
+func (r *Relation[D]) misnamed(key types.NamespacedName) (reason Reason, why string) {
+	for _, part := range []string{key.Namespace, key.Name} {
+		if problems := content.IsPathSegmentName(part); len(problems) > 0 {
+			return Absent, "nothing can have that name: it " + strings.Join(problems, ", ")
+		}
+	}
+	if !r.Unclaimed && strings.Contains(key.String(), ",") {
+		return Unclaimable, "no claim can name it: it may not contain ','"
+	}
+	return 0, ""
 }
 
 // mayUse are the providers that a dependent may be using, sorted.

@@ -140,4 +140,20 @@ var ofGate = []mutant{
 		new:    "announced && old.GetUID() == \"\" || new.GetDeletionTimestamp()",
 		kills:  interlocked("TestAGateThatIsNotWanted"),
 	},
+	{
+		name:   "a gate's node may stand where nothing waits for it",
+		breaks: "G10: no provider disappears while a dependent may be using it",
+		file:   "framework/interlock/place.go",
+		old:    "	if len(g.implementing(nodes)) == 0 {\n",
+		new:    "	if len(nodes) == 0 {\n",
+		kills:  interlocked("TestAWorkflowMustHaveTheGate"),
+	},
+	{
+		name:   "what lets go need not wait for all that stands behind the gate",
+		breaks: "G10: no provider disappears while a dependent may be using it",
+		file:   "framework/interlock/place.go",
+		old:    "		if len(missing) > 0 {\n",
+		new:    "		if len(missing) == len(nodes) {\n",
+		kills:  interlocked("TestAWorkflowMustHaveTheGate"),
+	},
 }
