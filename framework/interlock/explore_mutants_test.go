@@ -112,7 +112,9 @@ func mistakes() []mistake {
 		},
 		{
 			"the finalizer is taken off whatever provider has the name",
-			func(r *rules) { r.unconditional = true }, losing(), scenario{}, "not kept", true,
+			func(r *rules) { r.unconditional = true }, losing(),
+			scenario{},
+			"not kept", true,
 		},
 	}
 }
