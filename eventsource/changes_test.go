@@ -65,7 +65,7 @@ func TestTheEndOfOneStartEndsNoLaterOne(t *testing.T) {
 	stop()
 	changes.PrimaryChanged(primary("a", "u1", "red"), primary("a", "u1", "blue"))
 	one.expect(t)
-	two.expect(t, "a colors ")
+	two.expect(t, "a colors")
 }
 
 func TestChangesTellWhoHasLeft(t *testing.T) {

@@ -64,7 +64,7 @@ func mistakes() []mistake {
 		},
 		{
 			"the list is served from a watch cache",
-			func(r *rules) { r.staleList = true }, oneOfEach(), arriving(), "not kept", true,
+			func(r *rules) { r.staleList = true }, oneOfEach(), arriving(), "not kept", false,
 		},
 		{
 			"providers in deletion are granted",

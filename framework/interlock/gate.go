@@ -98,13 +98,14 @@ func (g *Gate[P, D]) Acquire(ctx context.Context, c *framework.Context[D]) (Gran
 	switch {
 	case primary.GetDeletionTimestamp() != nil:
 		return fail(errors.New("the dependent is in deletion: nothing is to be implemented any more"))
-	case g.watch == nil:
-		return fail(errors.New("Gate.Sources are not among the sources of the controller: it would not be told of dependents that others work on meanwhile"))
 	case !slices.Contains(primary.GetFinalizers(), c.Finalizer()):
 		return fail(errors.New("the dependent has no finalizer of the controller, so it would not stay until its implementation has gone: the reconciler must be a Cleaner, or its workflow must have a node of the gate"))
 	}
 	if _, err := g.Providers.Covers(c, ""); err != nil { // or a claim would be written, for nothing
 		return fail(unread(err))
+	}
+	if g.watch == nil {
+		return fail(errors.New("what Gate.Sources returns is not registered with the controller: the gate would not be told of dependents that others work on meanwhile"))
 	}
 	c.Reserve(g.Relation.Name + "/")
 	possible, impossible := g.Relation.parted(g.Relation.refers(primary))

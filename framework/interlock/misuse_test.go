@@ -73,7 +73,7 @@ func TestADenialSaysWhichFinalizerIsMissing(t *testing.T) {
 	} {
 		r := &noting{gate: gate}
 		openShopOf(t, func(s *shop, op *framework.Operator) error {
-			return framework.Register(op, r, framework.ControllerOptions[*App]{Secondaries: r.gate.Secondaries()})
+			return framework.Register(op, r, framework.ControllerOptions[*App]{Secondaries: r.gate.Secondaries(), Sources: r.gate.Sources()})
 		}, func(s *shop) {
 			s.database("one")
 			s.app("d", "one", "two")
@@ -140,7 +140,7 @@ func TestWhatIsUnclaimedMayHaveNamesThatNoClaimCanHave(t *testing.T) {
 	relation := interlock.Relation[*App]{Name: "unclaimed.shop.example.com", Providers: databasesOf, Unclaimed: true}
 	r := &noting{gate: interlock.Gate[*Database, *App]{Relation: relation}}
 	openShopOf(t, func(s *shop, op *framework.Operator) error {
-		return framework.Register(op, r, framework.ControllerOptions[*App]{Secondaries: r.gate.Secondaries()})
+		return framework.Register(op, r, framework.ControllerOptions[*App]{Secondaries: r.gate.Secondaries(), Sources: r.gate.Sources()})
 	}, func(s *shop) {
 		s.app("d", "a,b", "c/d/e")
 		s.pass(time.Second)
@@ -150,23 +150,27 @@ func TestWhatIsUnclaimedMayHaveNamesThatNoClaimCanHave(t *testing.T) {
 	})
 }
 
-// TestAGateWhoseSecondariesAreForgottenNamesThem, before it writes anything.
-func TestAGateWhoseSecondariesAreForgottenNamesThem(t *testing.T) {
-	r := &noting{gate: interlock.Gate[*Database, *App]{Relation: databases}}
-	openShopOf(t, func(s *shop, op *framework.Operator) error {
-		return framework.Register(op, r, framework.ControllerOptions[*App]{})
-	}, func(s *shop) {
-		s.database("p")
-		d := s.app("d", "p")
-		s.pass(time.Second)
-		const want = `interlock: relation "databases.shop.example.com": acquire: what Gate.Secondaries returns is not registered with the controller: framework: controller "app" does not read this`
-		if !strings.HasPrefix(r.acquire, want) {
-			t.Errorf("acquire: %s\nwant     %s", r.acquire, want)
+// TestAGateNamesWhatIsNotRegistered, before it writes anything.
+func TestAGateNamesWhatIsNotRegistered(t *testing.T) {
+	for _, secondaries := range []bool{false, true} {
+		r := &noting{gate: interlock.Gate[*Database, *App]{Relation: databases}}
+		want := `what Gate.Secondaries returns is not registered with the controller: framework: controller "app" does not read this`
+		var options framework.ControllerOptions[*App]
+		if secondaries {
+			options.Secondaries, want = r.gate.Secondaries(), "what Gate.Sources returns is not registered with the controller: "
 		}
-		if left := s.live(d); len(left.Labels)+len(left.Annotations) != 0 {
-			t.Errorf("written: %v %v", left.Labels, left.Annotations)
-		}
-	})
+		openShopOf(t, func(s *shop, op *framework.Operator) error { return framework.Register(op, r, options) }, func(s *shop) {
+			s.database("p")
+			d := s.app("d", "p")
+			s.pass(time.Second)
+			if !strings.HasPrefix(r.acquire, `interlock: relation "databases.shop.example.com": acquire: `+want) {
+				t.Errorf("acquire: %s\nwant     %s", r.acquire, want)
+			}
+			if left := s.live(d); len(left.Labels)+len(left.Annotations) != 0 {
+				t.Errorf("written: %v %v", left.Labels, left.Annotations)
+			}
+		})
+	}
 }
 
 // TestAGuardIsRegisteredOnce, and says so; what failed may be mended and tried again.
