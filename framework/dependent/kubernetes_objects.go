@@ -225,15 +225,10 @@ func (o *objects[P, S]) deletedWith(n workflow.Node[*framework.Context[P]], isGo
 	switch {
 	case o.access == ReadOnly:
 		n.Delete = nil
-	case o.tie == Owned:
-		n.GarbageCollected = true
-		if n.DeletePostcondition == nil {
-			n.Gone = isGone
-			break
-		}
-		fallthrough
+	case o.tie == Owned && n.DeletePostcondition == nil:
+		n.GarbageCollected, n.Gone = true, isGone
 	default:
-		n.DeletePostcondition = isGone
+		n.GarbageCollected, n.DeletePostcondition = o.tie == Owned, isGone
 	}
 	return n
 }

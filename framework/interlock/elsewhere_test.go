@@ -20,9 +20,7 @@ func openLimitedShop(t *testing.T, providers framework.Secondary[*Database], tes
 		r := &implementing{gate: interlock.Gate[*Database, *App]{Relation: databases, Providers: providers}, shop: s}
 		return framework.Register(op, r, framework.ControllerOptions[*App]{Namespaces: []string{"default"}, Secondaries: r.gate.Secondaries(), Sources: r.gate.Sources()})
 	}, func(s *shop) {
-		p := &Database{}
-		p.Namespace, p.Name = "elsewhere", "p"
-		noError(t, s.admin.Create(s.Context(), p))
+		p := s.databaseIn("elsewhere", "p")
 		s.pass(time.Second)
 		test(s, p)
 	})
@@ -71,9 +69,7 @@ func TestAProviderOfANamespaceThatIsAddedIsGranted(t *testing.T) {
 func TestAProviderIsGrantedOnceTheOperatorWatchesItsNamespace(t *testing.T) {
 	openShop(t, func(s *shop) {
 		noError(t, s.apps.op.SetNamespaces([]string{"default"}))
-		p := &Database{}
-		p.Namespace, p.Name = "elsewhere", "p"
-		noError(t, s.admin.Create(s.Context(), p))
+		p := s.databaseIn("elsewhere", "p")
 		d := s.app("d", "elsewhere/p")
 		s.pass(time.Second)
 		if got := s.condition(d, "Reconciling"); got != "ProviderUnwatched" {

@@ -195,7 +195,12 @@ func (s *shop) pass(d time.Duration) {
 
 func (s *shop) database(name string) *Database {
 	s.Helper()
-	d := &Database{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	return s.databaseIn("default", name)
+}
+
+func (s *shop) databaseIn(namespace, name string) *Database {
+	s.Helper()
+	d := &Database{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	noError(s.T, s.admin.Create(s.Context(), d))
 	return d
 }

@@ -27,8 +27,7 @@ func TestUnclaimedDependentsMayBeSelected(t *testing.T) {
 		return (&interlock.Guard[*Database, *App]{Relation: selected}).Register(op)
 	}, func(s *shop) {
 		s.owners.stop() // it is about claims
-		p := &Database{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}}
-		noError(t, s.admin.Create(s.Context(), p))
+		p := s.database("p")
 		s.pass(time.Second)
 		var asked []string
 		s.disturb(func(r apimodel.Request) apimodel.Fault {

@@ -270,30 +270,36 @@ func TestANameThatIsTakenFailsItsNodeAlone(t *testing.T) {
 
 // TestWhatThePlatformWouldCollectIsSeenGoneBeforeWhatItDependsOnGoes, in a cleanup, which deletes it for its turn, and when it is not wanted any more.
 func TestWhatThePlatformWouldCollectIsSeenGoneBeforeWhatItDependsOnGoes(t *testing.T) {
-	for name, remove := range map[string]func(v *virtual){
-		"the primary is deleted": func(v *virtual) { v.delete(newPage("p", "")) },
-		"neither is wanted":      func(v *virtual) { v.label("p", "wanted", "null") },
-		"a set, by its own key":  func(v *virtual) { v.delete(newPage("p", "")) },
+	single := func() framework.Dependent[*Page] {
+		return &configMap{Name: "above", Desired: named("-above"), DependsOn: []string{"below"}}
+	}
+	set := func() framework.Dependent[*Page] {
+		return &dependent.Bulk[*Page, *corev1.ConfigMap]{
+			Name: "above", DependsOn: []string{"below"},
+			Desired: func(_ context.Context, page *Page, _ *pageContext) ([]*corev1.ConfigMap, error) {
+				return []*corev1.ConfigMap{dataOf(page.Namespace, page.Name+"-above", "")}, nil
+			},
+		}
+	}
+	deletion := func(v *virtual) { v.delete(newPage("p", "")) }
+	for name, history := range map[string]struct {
+		above  func() framework.Dependent[*Page]
+		remove func(v *virtual)
+	}{
+		"the primary is deleted": {single, deletion},
+		"neither is wanted":      {single, func(v *virtual) { v.label("p", "wanted", "null") }},
+		"of a set":               {set, deletion},
 	} {
 		t.Run(name, func(t *testing.T) {
 			below := &configMap{Name: "below", Desired: named("-below"), Tie: dependent.Marked, ReconcilePrecondition: labelled("wanted")}
-			var above framework.Dependent[*Page] = &configMap{Name: "above", Desired: named("-above"), DependsOn: []string{"below"}}
-			if name == "a set, by its own key" {
-				above = &dependent.Bulk[*Page, *corev1.ConfigMap]{
-					Name: "above", DependsOn: []string{"below"},
-					Desired: func(_ context.Context, page *Page, _ *pageContext) ([]*corev1.ConfigMap, error) {
-						return []*corev1.ConfigMap{dataOf(page.Namespace, page.Name+"-above", "")}, nil
-					},
-				}
-			}
-			inVirtualTime(t, nothing(), managing(below, above), func(v *virtual) {
+			inVirtualTime(t, nothing(), managing(below, history.above()), func(v *virtual) {
 				page := newPage("p", "x")
 				page.Labels = map[string]string{"wanted": "yes"}
 				v.create(page)
 				v.pass(time.Second)
 				v.patch(dataOf("default", "p-above", ""), `{"metadata":{"finalizers":["example.com/slow"]}}`)
 				v.pass(time.Second)
-				remove(v)
+				history.remove(v)
 				v.pass(time.Hour)
 				v.expectStates("p", "below=Waiting above=Deleting")
 				if now(v, dataOf("default", "p-below", "")).Name == "" {
