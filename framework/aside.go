@@ -50,7 +50,7 @@ func (r *resource) listOneByOne(data []byte) (runtime.Object, error) {
 	for _, item := range read.Items {
 		o := r.newItem()
 		if err := decode(item, o); err != nil {
-			if o, err = undecoded(item, o, err); err != nil {
+			if o, err = undecoded(item, o, undecodedError(r.gvk, err)); err != nil {
 				return nil, err
 			}
 		}

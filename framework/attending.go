@@ -315,7 +315,7 @@ func (c *controller[P]) guestsNow() []*guest {
 }
 
 func (c *controller[P]) sourceFails(source string, err error) {
-	c.operator.logger.Info("source fails", "controller", c.name, "source", source, "error", err.Error())
+	c.operator.logger.Error(err, "source fails", "controller", c.name, "source", source)
 }
 
 func (c *controller[P]) isGone(primary trc.Key, uid types.UID) bool {

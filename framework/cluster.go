@@ -121,9 +121,13 @@ func (c *cluster) resourceIn(ctx context.Context, form form, gvk schema.GroupVer
 	// Discovery is a request: never under the lock. Two callers may both make it; the first result serves.
 	served, statusApart, err := c.served(ctx, gvk)
 	if err != nil {
-		return nil, fmt.Errorf("framework: %s%s: %w; is its CustomResourceDefinition installed?", gvk, c.place(), err)
+		hint := ""
+		if isMissing(err) {
+			hint = "; is its CustomResourceDefinition installed?"
+		}
+		return nil, fmt.Errorf("framework: %s%s: %w%s", gvk, c.place(), err, hint)
 	}
-	r := &resource{gvk: gvk, form: form, place: c.place(), name: served.Name, namespaced: served.Namespaced, echoes: &echoes{}, statusApart: &atomic.Bool{}}
+	r := &resource{gvk: gvk, form: form, place: c.place(), name: served.Name, namespaced: served.Namespaced, echoes: &echoes{}, statusApart: &atomic.Bool{}, logger: c.logger}
 	r.statusApart.Store(statusApart)
 	if err := c.constructors(r); err != nil {
 		return nil, err
@@ -202,6 +206,9 @@ func (c *cluster) clientFor(r *resource) (rest.Interface, error) {
 	if r.hasProtobuf() && config.ContentType == "" {
 		config.ContentType = runtime.ContentTypeProtobuf
 		config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	}
+	if isSecret(r.gvk) {
+		config.NegotiatedSerializer = discreetly{config.NegotiatedSerializer, r.gvk}
 	}
 	client, err := rest.RESTClientForConfigAndClient(config, c.http)
 	if err != nil {

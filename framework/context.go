@@ -36,6 +36,7 @@ type Context[P Object] struct {
 
 	logging sync.Once // guards making logger
 	logger  logr.Logger
+	id      atomic.Pointer[string] // that the logger carries; nil until there is one
 }
 
 var (
@@ -91,10 +92,23 @@ func (c *Context[P]) NextRunImminent() bool { return c.controller.scheduler.Immi
 // namespace, name and reconcileID. It is also in the ctx of the run.
 func (c *Context[P]) Logger() logr.Logger {
 	c.logging.Do(func() {
-		values := append(c.controller.logValues(c.key), "reconcileID", string(uuid.NewUUID()))
-		c.logger = c.controller.operator.logger.WithValues(values...)
+		id := string(uuid.NewUUID())
+		c.id.Store(&id)
+		c.logger = c.controller.operator.logger.WithValues(append(c.controller.logValues(c.key), "reconcileID", id)...)
 	})
 	return c.logger
+}
+
+// logID is the run's reconcileID if something was or will be logged with it, empty otherwise.
+func (c *Context[P]) logID(failed bool) string {
+	logger := c.controller.operator.logger
+	if logger.Enabled() && (failed || logger.V(1).Enabled()) {
+		c.Logger()
+	}
+	if id := c.id.Load(); id != nil {
+		return *id
+	}
+	return ""
 }
 
 // Live reads an object of T's type from the API server, consistently, past all caches: one request.

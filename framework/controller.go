@@ -91,8 +91,11 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 		Concurrency: options.Concurrency, Retry: c.options.Retry, MaxInterval: options.MaxInterval, RateLimit: options.RateLimit,
 		Grace: op.options.Grace, Record: c.record, Decide: c.needsRun,
 	}
-	if c.recorder == nil && c.histories == nil && op.logger.GetSink() == nil {
-		schedule.Record = nil // nobody would read it
+	if c.recorder == nil && c.histories == nil {
+		if op.logger.GetSink() == nil {
+			schedule.Record = nil // nobody would read it
+		}
+		schedule.RecordFailures = isNil(op.options.Logger) // the default logs no others
 	}
 	c.scheduler, err = scheduler.New(c.reconcile, schedule)
 	if err != nil {

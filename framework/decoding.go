@@ -102,7 +102,7 @@ func (d itemDecoder) event(data []byte) (Object, error) {
 	if o == nil {
 		o = d.newItem()
 		if err := decode(data, o); err != nil {
-			if o, err = undecoded(data, o, err); err != nil {
+			if o, err = undecoded(data, o, undecodedError(d.gvk, err)); err != nil {
 				return nil, err
 			}
 		} else {

@@ -60,7 +60,8 @@ func (w *writer) definite(ctx context.Context, q write) (got answer, lost bool, 
 func attempt(ctx context.Context, q write) (answer, error) {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
-	return q.send(ctx)
+	got, err := q.send(q.resource.discreet(ctx))
+	return got, discreetError(q.resource.gvk, err) // also of a request of the author's
 }
 
 var errNoAnswer = fmt.Errorf("no answer after %v", requestTimeout)

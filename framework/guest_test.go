@@ -162,7 +162,7 @@ func TestG19ASourceThatDoesNotEndIsLeftBehind(t *testing.T) {
 			}
 			synctest.Test(t, func(t *testing.T) {
 				never = make(chan struct{})
-				op, err := framework.NewOperator(newModel(t).Config(), framework.OperatorOptions{Scheme: scheme, Grace: -1})
+				op, err := framework.NewOperator(newModel(t).Config(), framework.OperatorOptions{Logger: quiet, Scheme: scheme, Grace: -1})
 				noError(t, err)
 				noError(t, framework.Register(op, &pages{}, pageOptions{Sources: []eventsource.Source{r}}))
 				running, stop := context.WithTimeout(t.Context(), time.Second)
@@ -249,7 +249,7 @@ type nameless struct{ *rowdy }
 func (nameless) Name() string { panic("a bug") }
 
 func TestASourceWithoutANameIsRefused(t *testing.T) {
-	op, err := framework.NewOperator(&rest.Config{}, framework.OperatorOptions{Scheme: scheme})
+	op, err := framework.NewOperator(&rest.Config{}, framework.OperatorOptions{Logger: quiet, Scheme: scheme})
 	noError(t, err)
 	err = framework.Register(op, &pages{}, pageOptions{Sources: []eventsource.Source{nameless{&rowdy{}}, &rowdy{}}})
 	expectError(t, err, "Sources[0]: Name: panic: a bug", "Sources[1]: its name is empty")

@@ -121,7 +121,7 @@ func TestAnIndexFindsWhatBelongsToOthersToo(t *testing.T) {
 func TestIndexesOfSeveralControllersDoNotMeet(t *testing.T) {
 	overModel(t, func(m *modelled) {
 		var lookers []*lookers
-		op, err := framework.NewOperator(m.model.Config(), framework.OperatorOptions{Scheme: scheme})
+		op, err := framework.NewOperator(m.model.Config(), framework.OperatorOptions{Logger: quiet, Scheme: scheme})
 		noError(t, err)
 		for i, name := range []string{"one", "two"} {
 			byName := &framework.Index[*corev1.ConfigMap]{Name: "same", Values: func(o *corev1.ConfigMap) []string { return []string{o.Name + fmt.Sprint(i)} }}

@@ -307,7 +307,7 @@ func TestC50StoresAreOneIfTheyKeepTheSame(t *testing.T) {
 
 func TestBadKeepingIsRefusedAllAtOnce(t *testing.T) {
 	overModel(t, func(m *modelled) {
-		op, err := framework.NewOperator(m.model.Config(), framework.OperatorOptions{Scheme: scheme})
+		op, err := framework.NewOperator(m.model.Config(), framework.OperatorOptions{Logger: quiet, Scheme: scheme})
 		noError(t, err)
 		half := "shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000')"
 		secondary := &framework.Secondary[*corev1.ConfigMap]{
@@ -367,7 +367,7 @@ func TestAShardSelectorThatTheServerIgnoresEndsTheStart(t *testing.T) {
 		})},
 	} {
 		overModel(t, func(m *modelled) {
-			op, err := framework.NewOperator(m.model.Config(), framework.OperatorOptions{Scheme: scheme})
+			op, err := framework.NewOperator(m.model.Config(), framework.OperatorOptions{Logger: quiet, Scheme: scheme})
 			noError(t, err)
 			noError(t, framework.Register(op, &pages{reconcile: func(context.Context, *Page, *pageContext) (pageUpdate, error) { return pageUpdate{}, nil }}, options))
 			begun := time.Now()

@@ -122,7 +122,7 @@ func TestC49_EachSourceSaysHowLongItIsWaitedForAndWhatFollows(t *testing.T) {
 						return apimodel.Fault{Drop: verbs == nil}
 					})
 					r.configMaps.Late, r.configMaps.SyncTimeout = c.late, 10*time.Second
-					op, err := framework.NewOperator(m.model.Config(), framework.OperatorOptions{Scheme: scheme, StartPolicy: c.start, SyncTimeout: time.Hour})
+					op, err := framework.NewOperator(m.model.Config(), framework.OperatorOptions{Logger: quiet, Scheme: scheme, StartPolicy: c.start, SyncTimeout: time.Hour})
 					noError(t, err)
 					noError(t, framework.Register(op, r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)}))
 					running, stop := context.WithCancel(m.Context())

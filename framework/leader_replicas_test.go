@@ -69,7 +69,7 @@ func (r *replicas) start(name string, reconciler framework.Reconciler[*Page], ch
 func (r *replicas) startWith(name string, reconciler framework.Reconciler[*Page], controller pageOptions, change ...func(*framework.OperatorOptions)) *replica {
 	r.Helper()
 	options := framework.OperatorOptions{
-		Scheme: scheme, Name: name, Grace: -1,
+		Scheme: scheme, Logger: quiet, Name: name, Grace: -1,
 		LeaderElection: framework.LeaderElection{Mode: framework.Always, Namespace: "default", Name: "pages", Identity: name},
 	}
 	for _, f := range change {

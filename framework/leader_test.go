@@ -48,7 +48,7 @@ func TestC105AnElectionIsOnInAClusterAndOffElsewhere(t *testing.T) {
 func TestC105ElectionsThatMakeNoSenseAreRefusedAllAtOnce(t *testing.T) {
 	refused := func(o framework.LeaderElection, want ...string) {
 		t.Helper()
-		_, err := framework.NewOperator(&rest.Config{}, framework.OperatorOptions{Scheme: scheme, LeaderElection: o})
+		_, err := framework.NewOperator(&rest.Config{}, framework.OperatorOptions{Logger: quiet, Scheme: scheme, LeaderElection: o})
 		if err == nil {
 			t.Fatalf("%+v is not refused", o)
 		}

@@ -57,7 +57,7 @@ func overModel(t *testing.T, test func(m *modelled)) {
 func (m *modelled) operate(r framework.Reconciler[*Page], options pageOptions) (stop func()) {
 	m.Helper()
 	var err error
-	if m.op, err = framework.NewOperator(m.model.Config(), framework.OperatorOptions{Scheme: scheme}); err != nil {
+	if m.op, err = framework.NewOperator(m.model.Config(), framework.OperatorOptions{Logger: quiet, Scheme: scheme}); err != nil {
 		m.Fatal(err)
 	}
 	if reflect.ValueOf(options.Retry).IsZero() {

@@ -1,9 +1,13 @@
 package framework
 
 import (
+	"errors"
+	"fmt"
 	"strings"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -103,17 +107,55 @@ func (c *controller[P]) record(key trc.Key, r timeline.Record) {
 	}
 	r.Key = recordKey(key)
 	c.keepRecord(key, r)
-	logger := c.operator.logger.WithValues(c.logValues(key)...)
-	if failed {
-		logger.Info("run failed", "error", r.Err, "attempt", r.Attempt, "next", r.Next.String())
-	} else {
-		logger.V(1).Info("run", "outcome", r.Outcome.String(), "duration", r.Duration.String(), "writes", len(r.Requests))
+	if r.ID == "" {
+		r.ID = string(uuid.NewUUID()) // it ended its goroutine, or the level was raised in between
 	}
+	logger := c.operator.logger.WithValues(append(c.logValues(key), "reconcileID", r.ID)...)
+	c.logRun(logger, r, failed)
 	if v := logger.V(2); v.Enabled() {
 		for _, cause := range r.Causes {
 			v.Info("cause", "cause", cause.String())
 		}
 	}
+}
+
+// logRun writes the one line of a run.
+func (c *controller[P]) logRun(logger logr.Logger, r timeline.Record, failed bool) {
+	var values []any
+	switch v := logger.V(1); {
+	case failed:
+		values = append(values, "attempt", r.Attempt, "next", r.Next.String())
+		if v.Enabled() {
+			values = append(values, "causes", causesOf(r))
+		}
+	case v.Enabled():
+		v.Info("run", "outcome", r.Outcome.String(), "duration", r.Duration.String(), "writes", len(r.Requests), "causes", causesOf(r))
+		return
+	default:
+		return
+	}
+	switch {
+	case r.Excused:
+		logger.Info("run put off", append(values, "error", r.Err)...)
+	case r.Stack != "":
+		logger.Error(errors.New(r.Err), "run panicked", append(values, "stack", r.Stack)...)
+	default:
+		logger.Error(errors.New(r.Err), "run failed", values...)
+	}
+}
+
+// maxCauses is how many causes stand in the line of a run; at verbosity 2, each has a line of its own.
+const maxCauses = 5
+
+func causesOf(r timeline.Record) string {
+	var texts []string
+	for _, cause := range r.Causes[:min(len(r.Causes), maxCauses)] {
+		texts = append(texts, cause.String())
+	}
+	if more := len(r.Causes) - len(texts); more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, ", ")
 }
 
 func (c *controller[P]) logValues(key trc.Key) []any {

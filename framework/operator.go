@@ -45,9 +45,11 @@ type OperatorOptions struct {
 	// Namespaces that controllers watch unless they say otherwise. Default: all. [Operator.SetNamespaces]
 	// changes them.
 	Namespaces []string
-	// Logger takes everything the operator logs. Default: nothing is logged. Verbosity 0 is state
-	// changes and failures, 1 a line per run, 2 causes, 4 the traffic of caches.
-	Logger logr.Logger
+	// Logger takes everything the operator logs: a logr.Logger. Default: lines of text on standard error, as
+	// slog writes them; logr.Discard() switches the log off. Failures are errors; of the rest, verbosity 0 is
+	// state changes, 1 a line per run, 2 causes, 4 the traffic of caches. What the context of a run and
+	// [Context.Logger] carry takes nothing above [MaxVerbosity]: there client-go logs the bodies of requests.
+	Logger Logger
 	// SyncTimeout bounds the wait for the first list of every cache, and for every source, at the start. Default
 	// 2 minutes; too low fails on large clusters, too high hides missing rights.
 	SyncTimeout time.Duration
@@ -71,8 +73,10 @@ type Operator struct {
 	options  OperatorOptions
 	cluster  *cluster
 	logger   logr.Logger
-	election *election // nil if there is none
-	always   perTerm   // what is kept then
+	stopping *stopSign                      // for the logger
+	failures flowcontrol.PassiveRateLimiter // bounds the events about runs that failed
+	election *election                      // nil if there is none
+	always   perTerm                        // what is kept then
 
 	changing sync.Mutex // serialises changes of namespaces and what sets up and ends stores; taken before all others
 	life     *life      // while it runs; guarded by changing
@@ -159,18 +163,21 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	if options.StaleAfter == 0 {
 		options.StaleAfter = DefaultStaleAfter
 	}
-	if options.Logger.GetSink() == nil {
-		options.Logger = logr.Discard()
-	}
-	cluster, err := newCluster(ownConfig(config, options.Name), options.Scheme, options.Logger)
+	stopping := &stopSign{}
+	logger := limitedLogger(loggerOr(options.Logger), stopping)
+	cluster, err := newCluster(ownConfig(config, options.Name), options.Scheme, logger)
 	if err != nil {
 		return nil, err
 	}
 	cluster.staleAfter = options.StaleAfter
-	op := &Operator{options: options, cluster: cluster, logger: options.Logger, scope: &scope{namespaces: slices.Clone(options.Namespaces)}}
+	op := &Operator{
+		options: options, cluster: cluster, logger: logger, stopping: stopping,
+		failures: flowcontrol.NewTokenBucketPassiveRateLimiter(failureEventsPerSecond, failureEventsAtOnce),
+		scope:    &scope{namespaces: slices.Clone(options.Namespaces)},
+	}
 	cluster.event, cluster.others = op.event, op.severalClusters
 	if options.LeaderElection.Mode == Always {
-		op.election, err = newElection(cluster, options.LeaderElection, options.Logger)
+		op.election, err = newElection(cluster, options.LeaderElection, logger)
 	}
 	return op, err
 }
@@ -264,9 +271,10 @@ func (op *Operator) Run(ctx context.Context) error {
 	// Also what runs write that have ignored their cancellation.
 	defer op.cluster.flying.end()
 	defer op.setRunning(false)
+	op.stopping.watch(ctx)
 	ctx = logr.NewContext(ctx, op.logger)
 	// Caches and events outlive the runs that use them.
-	background, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
+	background, stopBackground := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), clientLogger(op.logger)))
 	l := &life{background: background}
 	defer l.stores.Wait()
 	defer stopBackground()

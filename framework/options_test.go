@@ -27,7 +27,7 @@ func offline(t *testing.T) *framework.Operator {
 			t.Fatal(err)
 		}
 	}
-	op, err := framework.NewOperator(&rest.Config{Host: "127.0.0.1:1"}, framework.OperatorOptions{Scheme: scheme})
+	op, err := framework.NewOperator(&rest.Config{Host: "127.0.0.1:1"}, framework.OperatorOptions{Logger: quiet, Scheme: scheme})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"sync/atomic"
 
+	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -39,6 +40,7 @@ type resource struct {
 	// an answer must serve all caches.
 	writes *resource
 	echoes *echoes
+	logger logr.Logger // of requests whose context has none
 }
 
 // hasProtobuf tells built-in kinds, of which the server answers nothing that does not fit.
@@ -101,7 +103,7 @@ func (l listWatch) list(ctx context.Context, options metav1.ListOptions) (runtim
 		// "Any version" may be older than what was read or written before: the first list must not be.
 		options.ResourceVersion = ""
 	}
-	list := l.newList()
+	list, ctx := l.newList(), l.discreet(ctx)
 	result := l.inForm(l.client.Get(), "List").NamespaceIfScoped(l.namespace, l.namespace != "").Resource(l.name).
 		SpecificallyVersionedParams(&options, parameters, parametersVersion).Do(ctx)
 	err := result.Into(list)
@@ -118,7 +120,7 @@ func (l listWatch) list(ctx context.Context, options metav1.ListOptions) (runtim
 			only.Items[i].SetGroupVersionKind(l.gvk)
 		}
 	}
-	return list, err
+	return list, discreetError(l.gvk, err)
 }
 
 func (l listWatch) Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
@@ -131,10 +133,11 @@ func (l listWatch) Watch(ctx context.Context, options metav1.ListOptions) (watch
 	// Of streamed lists the server compresses every later event by itself too: more work on both sides than it saves.
 	// Kubernetes' own controllers do without compression as well. It is for the Reflector to try again: client-go would do so for
 	// minutes where a connection times out, and nobody would learn of it.
+	ctx = l.discreet(ctx)
 	events, err := l.inForm(l.client.Get(), "").MaxRetries(0).NamespaceIfScoped(l.namespace, l.namespace != "").Resource(l.name).
 		SetHeader("Accept-Encoding", "identity").SpecificallyVersionedParams(&options, parameters, parametersVersion).Watch(ctx)
 	if err != nil || l.form != metadataForm {
-		return events, err
+		return events, discreetError(l.gvk, err)
 	}
 	return newMetadataWatch(events, l.gvk), nil
 }
@@ -237,9 +240,9 @@ func (r *resource) delete(ctx context.Context, key trc.Key, options metav1.Delet
 	if err := request.Error(); err != nil {
 		return answer{}, errors.Join(errUnsent, err)
 	}
-	result := atOnce(request).Do(ctx)
+	result := atOnce(request).Do(r.discreet(ctx))
 	if err := result.Error(); err != nil {
-		return answer{}, err
+		return answer{}, discreetError(r.gvk, err)
 	}
 	raw, err := result.Raw()
 	if err != nil {
@@ -247,14 +250,14 @@ func (r *resource) delete(ctx context.Context, key trc.Key, options metav1.Delet
 	}
 	var kind metav1.TypeMeta
 	if err := json.Unmarshal(raw, &kind); err != nil {
-		return answer{}, errors.Join(errUndecodable, err)
+		return answer{}, errors.Join(errUndecodable, undecodedError(r.gvk, err))
 	}
 	if kind.Kind == "Status" && kind.APIVersion == "v1" {
 		return answer{}, nil
 	}
 	o := r.newItem()
 	if err := json.Unmarshal(raw, o); err != nil {
-		return answer{}, errors.Join(errUndecodable, err)
+		return answer{}, errors.Join(errUndecodable, undecodedError(r.gvk, err))
 	}
 	return answer{Object: o}, nil
 }
@@ -275,9 +278,9 @@ func (r *resource) do(ctx context.Context, request *rest.Request) (answer, error
 		return answer{}, errors.Join(errUnsent, err)
 	}
 	var code int
-	result := atOnce(request).Do(ctx).StatusCode(&code)
+	result := atOnce(request).Do(r.discreet(ctx)).StatusCode(&code)
 	if err := result.Error(); err != nil {
-		return answer{}, err
+		return answer{}, discreetError(r.gvk, err)
 	}
 	o := r.newItem()
 	if err := result.Into(o); err != nil {

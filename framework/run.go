@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -46,7 +47,7 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 	defer func() {
 		rc.ended.Store(true)
 		result.Requests, result.ReadsAhead = rc.write.end(), int(rc.write.readsAhead.Load())
-		result.Nodes = rc.passes.notes()
+		result.Nodes, result.ID = rc.passes.notes(), rc.logID(result.Err != nil || !returns)
 		c.leave(key, rc.write)
 		c.added.leave(rc)
 		if gone && returns && !awaits {
@@ -58,7 +59,8 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 		}
 		result.Decided = rc.write.closing()
 		if failure := result.Err; failure != nil && !rc.life.isCut() {
-			result.Decided = func() { rc.write.close(); c.followUp(rc, failure) }
+			excused := result.Excused
+			result.Decided = func() { rc.write.close(); c.followUp(rc, failure, excused) }
 		}
 	}()
 	result, result.Err = c.goThrough(ctx, rc, shared)
@@ -78,6 +80,7 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 		result.Err, result.Superseded = nil, true
 	}
 	result.Err = withTimeout(ctx, result.Err)
+	result.Excused = result.Err != nil && (rc.life.isCut() || c.options.Retry.Judge(result.Err).Class == retry.Soon)
 	rc.write.tellAll(life)
 	return result
 }

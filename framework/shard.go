@@ -70,7 +70,7 @@ func (l listWatch) probeShard(ctx context.Context) error {
 	}
 	options := metav1.ListOptions{Limit: 1, ShardSelector: "probe()"}
 	answer, err := l.inForm(l.client.Get(), "List").NamespaceIfScoped(l.namespace, l.namespace != "").Resource(l.name).
-		SpecificallyVersionedParams(&options, parameters, parametersVersion).Do(ctx).Raw()
+		SpecificallyVersionedParams(&options, parameters, parametersVersion).Do(l.discreet(ctx)).Raw()
 	switch {
 	case err != nil && bytes.Contains(answer, []byte("shard selector")): // Kubernetes 1.37 words it as an internal error
 		return nil

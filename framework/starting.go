@@ -199,8 +199,12 @@ func (op *Operator) waits(c runner, reason error) {
 	before := op.waiting[c.controllerName()]
 	op.waiting[c.controllerName()] = reason
 	op.mu.Unlock()
-	if before == nil || before.Error() != reason.Error() {
+	switch {
+	case before != nil && before.Error() == reason.Error():
+	case errors.Is(reason, errUnfilled):
 		op.logger.Info("waiting to start", "controller", c.controllerName(), "reason", reason.Error())
+	default:
+		op.logger.Error(reason, "waiting to start", "controller", c.controllerName())
 	}
 }
 

@@ -84,7 +84,7 @@ func startWith(t *testing.T, options framework.OperatorOptions, takes ...time.Du
 			}
 			return apimodel.Fault{}
 		})
-		options.Scheme, options.Grace = scheme, -1
+		options.Scheme, options.Grace, options.Logger = scheme, -1, quiet
 		op, err := framework.NewOperator(model.Config(), options)
 		noError(t, err)
 		r := &pages{reconcile: func(_ context.Context, page *Page, _ *pageContext) (pageUpdate, error) {
@@ -142,7 +142,7 @@ func TestAPartThatCannotStartEndsTheOthersToo(t *testing.T) {
 		admin, err := client.New(model.Config(), client.Options{Scheme: scheme})
 		noError(t, err)
 		noError(t, admin.Create(t.Context(), newPage("default", "p")))
-		op, err := framework.NewOperator(model.Config(), framework.OperatorOptions{Scheme: scheme, SyncTimeout: 5 * time.Second, Grace: time.Minute})
+		op, err := framework.NewOperator(model.Config(), framework.OperatorOptions{Logger: quiet, Scheme: scheme, SyncTimeout: 5 * time.Second, Grace: time.Minute})
 		noError(t, err)
 		p := &protocol{began: time.Now()}
 		noError(t, framework.Register(op, &pages{reconcile: func(ctx context.Context, page *Page, _ *pageContext) (pageUpdate, error) {
@@ -171,7 +171,7 @@ func TestAnOperatorThatIsStoppedBeforeItStartsDoesNothing(t *testing.T) {
 		admin, err := client.New(model.Config(), client.Options{Scheme: scheme})
 		noError(t, err)
 		noError(t, admin.Create(t.Context(), newPage("default", "p")))
-		op, err := framework.NewOperator(model.Config(), framework.OperatorOptions{Scheme: scheme})
+		op, err := framework.NewOperator(model.Config(), framework.OperatorOptions{Logger: quiet, Scheme: scheme})
 		noError(t, err)
 		d := newDiary()
 		noError(t, framework.Register(op, d, pageOptions{}))
@@ -195,7 +195,7 @@ func TestC74WhatWasThereBeforeTheStartMakesOneRun(t *testing.T) {
 		for _, name := range []string{"one", "two"} {
 			noError(t, admin.Create(t.Context(), configMapOf(newPage("default", name), "x")))
 		}
-		op, err := framework.NewOperator(model.Config(), framework.OperatorOptions{Scheme: scheme, Grace: -1})
+		op, err := framework.NewOperator(model.Config(), framework.OperatorOptions{Logger: quiet, Scheme: scheme, Grace: -1})
 		noError(t, err)
 		p := &protocol{began: time.Now()}
 		r := &pages{reconcile: func(_ context.Context, _ *Page, c *pageContext) (pageUpdate, error) {

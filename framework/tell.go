@@ -17,11 +17,21 @@ const (
 	ReasonRetriesExhausted = "RetriesExhausted"
 	// ReasonObjectTooLarge: the API server or etcd refused an object for its size; no retry follows.
 	ReasonObjectTooLarge = "ObjectTooLarge"
+	// ReasonReconcileFailed: the run failed, and is retried. There are at most some of these at a time for all primaries
+	// of the operator; what is left out is told with a later failure.
+	ReasonReconcileFailed = "ReconcileFailed"
 	// ReasonRunTimeout: the run exceeded [ControllerOptions.RunTimeout].
 	ReasonRunTimeout = "RunTimeout"
 	// ReasonFinalizerRemoved: somebody else took the controller's finalizer off a living primary, which has
 	// it again now. Maybe another controller uses the same one.
 	ReasonFinalizerRemoved = "FinalizerRemoved"
+)
+
+// Events about runs that failed are bounded for the whole operator: an outage fails all primaries at once. An API
+// server merges those of one primary, so a later one adds no more than a count.
+const (
+	failureEventsPerSecond = 2
+	failureEventsAtOnce    = 50
 )
 
 // maxNote is what the API server takes of an event's note, in bytes.
@@ -58,7 +68,7 @@ func (c *controller[P]) wasLast(rc *Context[P], failure error) bool {
 
 // followUp follows a failed run once it is decided what comes next: it publishes what a user of the primary must
 // know.
-func (c *controller[P]) followUp(rc *Context[P], failure error) {
+func (c *controller[P]) followUp(rc *Context[P], failure error, excused bool) {
 	about, last := rc.write.owner, c.wasLast(rc, failure)
 	switch {
 	case errors.Is(failure, ErrTooLarge):
@@ -67,6 +77,8 @@ func (c *controller[P]) followUp(rc *Context[P], failure error) {
 		c.warn(about, ReasonRetriesExhausted, "failed after %d retries, and no further one follows: %v", rc.run.Attempt, failure)
 	case errors.Is(failure, errRunTimeout):
 		c.warn(about, ReasonRunTimeout, "%v", failure)
+	case !excused && c.operator.failures.TryAccept():
+		c.warn(about, ReasonReconcileFailed, "%v", failure)
 	}
 	if last && rc.gone {
 		c.departInVain(rc, failure)

@@ -94,7 +94,7 @@ func TestG08ARunThatAChangeOfNamespacesEndsIsNoFailure(t *testing.T) {
 			}
 			return nil
 		}}
-		op, err := framework.NewOperator(model.Config(), framework.OperatorOptions{Scheme: scheme, Namespaces: []string{"default"}, Grace: -1})
+		op, err := framework.NewOperator(model.Config(), framework.OperatorOptions{Logger: quiet, Scheme: scheme, Namespaces: []string{"default"}, Grace: -1})
 		noError(t, err)
 		noError(t, framework.Register(op, r, framework.ControllerOptions[*corev1.Node]{Secondaries: framework.Secondaries(&configMaps)}))
 		running, stop := context.WithCancel(t.Context())

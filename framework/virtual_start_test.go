@@ -25,7 +25,7 @@ func startIncomplete(t *testing.T, options framework.OperatorOptions, fault func
 		if fault != nil {
 			model.Intercept(fault)
 		}
-		options.Scheme, options.Grace = scheme, -1
+		options.Scheme, options.Grace, options.Logger = scheme, -1, quiet
 		op, err := framework.NewOperator(model.Config(), options)
 		noError(t, err)
 		noError(t, framework.Register(op, unserved{}, framework.ControllerOptions[*unstructuredObject]{

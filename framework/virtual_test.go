@@ -56,6 +56,9 @@ func inVirtualTimeOf(t *testing.T, o framework.OperatorOptions, register func(*f
 		noError(t, err)
 		model.Intercept(v.intercept)
 		o.Scheme, o.Name, o.Grace = scheme, "virtual", -1
+		if o.Logger == nil {
+			o.Logger = quiet
+		}
 		v.op, err = framework.NewOperator(model.Config(), o)
 		noError(t, err)
 		noError(t, register(v.op))

@@ -75,9 +75,11 @@ type Result struct {
 	Decided func()
 	// Requests are the write requests of the run, for the record.
 	Requests []timeline.Request
-	// Nodes and ReadsAhead are for the record as well.
+	// Nodes, ReadsAhead, Excused and ID are for the record as well.
 	Nodes      []timeline.Node
 	ReadsAhead int
+	Excused    bool
+	ID         string
 }
 
 // Func is the function that is run for a due key. It is never called twice at a time for one key.
@@ -116,6 +118,8 @@ type Options[K comparable] struct {
 	Decide func(key K, cause timeline.Cause) bool
 	// Record, if set, is told of every run after it ended and before the key has another one.
 	Record func(key K, record timeline.Record)
+	// RecordFailures says that Record is told of runs that failed, and of no others.
+	RecordFailures bool
 }
 
 // RateLimit allows each key a number of runs per period. The zero value is no limit.

@@ -107,7 +107,7 @@ func (s *Scheduler[K]) finish(term *term, state *keyState[K], e end) {
 	e.cutOff = term.over
 	next := s.core.finish(now, state, e)
 	s.ended++
-	if e.Decided != nil || s.options.Record != nil {
+	if e.Decided != nil || s.records(e) {
 		s.mu.Unlock()
 		s.tell(key, e, ended.since(e.began), next)
 		s.mu.Lock()
@@ -119,12 +119,17 @@ func (s *Scheduler[K]) finish(term *term, state *keyState[K], e end) {
 	s.mu.Unlock()
 }
 
+// records reports whether somebody is to be told of a run.
+func (s *Scheduler[K]) records(e end) bool {
+	return s.options.Record != nil && (e.Err != nil || !s.options.RecordFailures)
+}
+
 // tell tells of a run, before the key can have another: the records of a key come in the order of its runs.
 func (s *Scheduler[K]) tell(key K, e end, duration, next time.Duration) {
 	if e.Decided != nil {
 		e.Decided()
 	}
-	if s.options.Record == nil {
+	if !s.records(e) {
 		return
 	}
 	r := record(e.run, e.Result)
@@ -142,10 +147,10 @@ func record(run Run, result Result) timeline.Record {
 		if r.Outcome = timeline.Failed; errors.As(result.Err, &panicked) {
 			r.Outcome, r.Stack = timeline.Panicked, string(panicked.Stack)
 		}
-		r.Err = result.Err.Error()
+		r.Err, r.Excused = result.Err.Error(), result.Excused
 	case result.Gone:
 		r.Outcome = timeline.Gone
 	}
-	r.Nodes, r.ReadsAhead = result.Nodes, result.ReadsAhead
+	r.Nodes, r.ReadsAhead, r.ID = result.Nodes, result.ReadsAhead, result.ID
 	return r
 }

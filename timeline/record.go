@@ -64,6 +64,11 @@ type Record struct {
 	Outcome    Outcome
 	// Err is the error's text, empty unless Outcome is Failed or Panicked; Stack is where it Panicked.
 	Err, Stack string
+	// Excused says that the failure is none of the run's own: it was cut off, as by a stop, or the server asked to
+	// come again later.
+	Excused bool
+	// ID is what the log calls the run's reconcileID; empty if nothing was logged with it.
+	ID string
 	// Next is the wait until the next run that is already certain (retry, reschedule or max
 	// interval), 0 if none is.
 	Next time.Duration

@@ -138,7 +138,7 @@ func (w *world) run(f *fuse, r framework.Reconciler[*Shop], options framework.Co
 		config.Wrap(f.wrap)
 	}
 	var err error
-	w.op, err = framework.NewOperator(config, framework.OperatorOptions{Scheme: scheme, Name: "shops", Namespaces: []string{"default"}, Grace: -1})
+	w.op, err = framework.NewOperator(config, framework.OperatorOptions{Logger: quiet, Scheme: scheme, Name: "shops", Namespaces: []string{"default"}, Grace: -1})
 	noError(w.T, err)
 	noError(w.T, framework.Register(w.op, r, options))
 	running, cancel := context.WithCancel(w.Context())

@@ -175,7 +175,7 @@ func TestAGateNamesWhatIsNotRegistered(t *testing.T) {
 
 // TestAGuardIsRegisteredOnce, and says so; what failed may be mended and tried again.
 func TestAGuardIsRegisteredOnce(t *testing.T) {
-	op, err := framework.NewOperator(&rest.Config{Host: "http://127.0.0.1:1"}, framework.OperatorOptions{Scheme: scheme})
+	op, err := framework.NewOperator(&rest.Config{Host: "http://127.0.0.1:1"}, framework.OperatorOptions{Logger: quiet, Scheme: scheme})
 	noError(t, err)
 	guard := &interlock.Guard[*Database, *App]{Relation: databases}
 	guard.Options.Name = "Not A Name"

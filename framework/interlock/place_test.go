@@ -22,7 +22,7 @@ func (unwritten) Reconcile(context.Context, *App, *framework.Context[*App]) (fra
 // registered tells how the registration of a workflow has ended, in an operator that knows no server.
 func registered(t *testing.T, w framework.Workflow[*App]) error {
 	t.Helper()
-	op, err := framework.NewOperator(&rest.Config{Host: "http://127.0.0.1:1"}, framework.OperatorOptions{Scheme: scheme})
+	op, err := framework.NewOperator(&rest.Config{Host: "http://127.0.0.1:1"}, framework.OperatorOptions{Logger: quiet, Scheme: scheme})
 	noError(t, err)
 	return framework.Register(op, unwritten{}, framework.ControllerOptions[*App]{Workflow: w})
 }

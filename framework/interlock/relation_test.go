@@ -176,7 +176,7 @@ func TestTheGuardSaysWhatCannotBe(t *testing.T) {
 // TestGuardsOfRelationsWhoseNamesBeginAlikeAreToldApart: by the names that they are given, as an error says that names the relation.
 func TestGuardsOfRelationsWhoseNamesBeginAlikeAreToldApart(t *testing.T) {
 	openShop(t, func(s *shop) {
-		op, err := framework.NewOperator(s.model.Config(), framework.OperatorOptions{Scheme: scheme})
+		op, err := framework.NewOperator(s.model.Config(), framework.OperatorOptions{Logger: quiet, Scheme: scheme})
 		noError(t, err)
 		guardOf := func(relation, name string) *interlock.Guard[*Database, *App] {
 			return &interlock.Guard[*Database, *App]{

@@ -125,7 +125,7 @@ func openShopOf(t *testing.T, apps func(*shop, *framework.Operator) error, test 
 func (s *shop) start(side *side, name string) {
 	s.Helper()
 	var err error
-	side.op, err = framework.NewOperator(s.model.Config(), framework.OperatorOptions{Scheme: scheme, Name: name, Grace: -1})
+	side.op, err = framework.NewOperator(s.model.Config(), framework.OperatorOptions{Logger: quiet, Scheme: scheme, Name: name, Grace: -1})
 	noError(s.T, err)
 	noError(s.T, side.register(side.op))
 	running, stop := context.WithCancel(s.Context())

@@ -65,7 +65,7 @@ func operate(t *testing.T, model *apimodel.Model) (k *keeper, stop func()) {
 			t.Fatal(err)
 		}
 	}
-	op, err := framework.NewOperator(model.Config(), framework.OperatorOptions{Scheme: scheme, Name: "keeper"})
+	op, err := framework.NewOperator(model.Config(), framework.OperatorOptions{Logger: quiet, Scheme: scheme, Name: "keeper"})
 	if err != nil {
 		t.Fatal(err)
 	}

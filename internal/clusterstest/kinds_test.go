@@ -86,7 +86,7 @@ func TestG04_G18_AKindMayBeRemovedAndInstalledAgain(t *testing.T) {
 			if env != home {
 				r.boats.Cluster = rest.CopyConfig(env.Config)
 			}
-			op, err := framework.NewOperator(home.Config, framework.OperatorOptions{Scheme: scheme, Namespaces: []string{w.ns}, Grace: -1})
+			op, err := framework.NewOperator(home.Config, framework.OperatorOptions{Logger: quiet, Scheme: scheme, Namespaces: []string{w.ns}, Grace: -1})
 			must(t, err)
 			must(t, framework.Register(op, r, pageOptions{Name: "lookout", Secondaries: framework.Secondaries(&r.boats)}))
 			running, cancel := context.WithCancel(context.Background())

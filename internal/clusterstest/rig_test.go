@@ -105,7 +105,7 @@ func newWorld(t *testing.T, env *testenv.Env, options framework.OperatorOptions,
 		r.copies.Cluster = proxied
 	}
 	options.Scheme, options.Namespaces, options.Grace = scheme, []string{w.ns}, -1
-	if testing.Verbose() {
+	if options.Logger = quiet; testing.Verbose() {
 		options.Logger = testr.New(t)
 	}
 	w.op, err = framework.NewOperator(config, options)

@@ -44,7 +44,7 @@ func liveThrough(t *testing.T, at int, when testenv.When) (history string, write
 		operate := func(change func(*rest.Config)) (stop func()) {
 			config := rest.CopyConfig(model.Config())
 			change(config)
-			op, err := framework.NewOperator(config, framework.OperatorOptions{Scheme: scheme, Name: "crashing", Grace: -1})
+			op, err := framework.NewOperator(config, framework.OperatorOptions{Logger: quiet, Scheme: scheme, Name: "crashing", Grace: -1})
 			noError(t, err)
 			noError(t, framework.Register(op, nothing(), managing(fourKinds()...)))
 			running, cancel := context.WithCancel(t.Context())

@@ -106,7 +106,7 @@ func inVirtualTime(t *testing.T, r framework.Reconciler[*Page], options pageOpti
 		v.admin, err = client.New(model.Config(), client.Options{Scheme: scheme})
 		noError(t, err)
 		model.Intercept(v.intercept)
-		v.op, err = framework.NewOperator(model.Config(), framework.OperatorOptions{Scheme: scheme, Name: "virtual", Grace: -1})
+		v.op, err = framework.NewOperator(model.Config(), framework.OperatorOptions{Logger: quiet, Scheme: scheme, Name: "virtual", Grace: -1})
 		noError(t, err)
 		options.KeepRecords = 1000
 		noError(t, framework.Register(v.op, r, options))

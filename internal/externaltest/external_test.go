@@ -88,7 +88,7 @@ func (s *setup) run() {
 		reconciler, source, err = byPush(service, hooks)
 	}
 	Expect(err).NotTo(HaveOccurred())
-	s.op, err = framework.NewOperator(env.Config, framework.OperatorOptions{Scheme: scheme, Namespaces: []string{s.namespace}})
+	s.op, err = framework.NewOperator(env.Config, framework.OperatorOptions{Logger: quiet, Scheme: scheme, Namespaces: []string{s.namespace}})
 	Expect(err).NotTo(HaveOccurred())
 	Expect(framework.Register(s.op, reconciler, framework.ControllerOptions[*v1.WebPage]{
 		Sources: []eventsource.Source{source}, KeepRecords: 1000,

@@ -104,7 +104,7 @@ var _ = Describe("G13 ExternalStateIT What is remembered, on a whole control pla
 			Create:  system.create, Remove: system.remove,
 			State: &dependent.InConfigMap[*v1.WebPage]{}, ID: func(m monitor) string { return m.ID }, ByID: system.byID,
 		}
-		op, err := framework.NewOperator(plane.Config, framework.OperatorOptions{Scheme: scheme, Namespaces: []string{ns.Name}})
+		op, err := framework.NewOperator(plane.Config, framework.OperatorOptions{Logger: quiet, Scheme: scheme, Namespaces: []string{ns.Name}})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(framework.Register(op, monitored{}, framework.ControllerOptions[*v1.WebPage]{
 			Workflow: framework.Workflow[*v1.WebPage]{Dependents: []framework.Dependent[*v1.WebPage]{watched}},

@@ -22,7 +22,7 @@ var ofKinds = []mutant{
 		name:   "an object that does not decode ends its watch",
 		breaks: "G15: it does not stop the others",
 		file:   "framework/decoding.go",
-		old:    "			if o, err = undecoded(data, o, err); err != nil {\n				return nil, err\n			}\n",
+		old:    "			if o, err = undecoded(data, o, undecodedError(d.gvk, err)); err != nil {\n				return nil, err\n			}\n",
 		new:    "			return nil, err\n",
 		kills:  specs("does not fit its Go type"),
 	},

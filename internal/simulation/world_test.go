@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
@@ -163,7 +165,7 @@ func (w *world) start(place int) {
 	w.all[in.name] = in
 	w.mu.Unlock()
 	options := framework.OperatorOptions{
-		Scheme: s, Name: in.name, Grace: w.plan.grace, StartPolicy: framework.WaitForAll,
+		Scheme: s, Logger: logr.Discard(), Name: in.name, Grace: w.plan.grace, StartPolicy: framework.WaitForAll,
 		LeaderElection: framework.LeaderElection{Mode: framework.Never},
 	}
 	if w.plan.rivals {

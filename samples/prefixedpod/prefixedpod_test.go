@@ -43,7 +43,7 @@ var _ = Describe("The PrefixedPod operator", Ordered, func() {
 		// Pods get the default service account, which no controller makes here.
 		Expect(admin.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default"}})).To(Succeed())
 
-		op, err := framework.NewOperator(env.Config, framework.OperatorOptions{Scheme: scheme})
+		op, err := framework.NewOperator(env.Config, framework.OperatorOptions{Logger: quiet, Scheme: scheme})
 		Expect(err).NotTo(HaveOccurred())
 		Expect(prefixedpod.Register(op)).To(Succeed())
 		running, stop := context.WithCancel(ctx)
