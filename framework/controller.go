@@ -65,6 +65,9 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 		return nil, err
 	}
 	options.setDefaults(gvk)
+	if err := checkAbilities(reconciler, abilitiesOf[P]()); err != nil {
+		return nil, fmt.Errorf("framework: controller %q: the reconciler: %w", options.Name, err)
+	}
 	c := &controller[P]{
 		operator: op, name: options.Name, gvk: gvk, options: options, reconciler: reconciler,
 		informers: map[SecondarySource]*eventsource.Informer{}, referring: map[SecondarySource]eventsource.Mapper{},

@@ -56,6 +56,9 @@ func newGuest(source eventsource.Source, logger logr.Logger) (g *guest, err erro
 	if g.name == "" {
 		return nil, errors.New("its name is empty")
 	}
+	if err := checkAbilities(source, sourceAbilities()); err != nil {
+		return nil, err
+	}
 	g.watcher, _ = source.(eventsource.PrimaryWatcher)
 	g.logger = logger.WithValues("source", g.name)
 	return g, nil

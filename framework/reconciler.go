@@ -25,7 +25,9 @@ type Reconciler[P Object] interface {
 	Reconcile(ctx context.Context, primary P, c *Context[P]) (UpdateControl[P], error)
 }
 
-// Cleaner is implemented by a [Reconciler] that must do something before its primary goes. The
+// Cleaner is implemented by a [Reconciler] that must do something before its primary goes. [Register] refuses one
+// with a method of that name that is no Cleaner, and one that holds another Reconciler that is: a decorator has to
+// pass Cleanup on. The
 // framework then puts a finalizer on every primary before the first Reconcile, and takes it off
 // after Cleanup. What a [Workflow] deletes needs no Cleaner.
 //
@@ -37,7 +39,8 @@ type Cleaner[P Object] interface {
 	Cleanup(ctx context.Context, primary P, c *Context[P]) (DeleteControl, error)
 }
 
-// ErrorStatusHandler is implemented by a [Reconciler] that shows failures in the primary's status.
+// ErrorStatusHandler is implemented by a [Reconciler] that shows failures in the primary's status. [Register] refuses
+// what only looks like one, as with [Cleaner].
 type ErrorStatusHandler[P Object] interface {
 	// ErrorStatus is called after every Reconcile that returned an error or panicked, or of whose [UpdateControl]
 	// something could not be written, and in its place if a pass through the [Workflow] failed; also the last time that
