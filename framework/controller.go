@@ -34,6 +34,7 @@ type controller[P Object] struct {
 	manner       manner // of what runs write
 	conditions   []int  // where a primary has them, see conditionsIn
 	workflow     managed[P]
+	former       string // finalizer that counts as the controller's; see ControllerOptions.Finalizer
 	scope        *scope // the namespaces that are watched where nothing else is said
 
 	resource  *resource
@@ -51,6 +52,8 @@ type controller[P Object] struct {
 	histories *timeline.Histories
 	// unresolved are the writes of unknown fate by primary: trc.Key to leftover, never empty.
 	unresolved sync.Map
+	// leftOver are the primaries of which the finalizers were told that nobody takes off: trc.Key to types.UID.
+	leftOver   sync.Map
 	departures departures // none unless ControllerOptions.AllEvents
 	added      addedSources
 	late       []string // of these the secondaries that the options declare
@@ -74,7 +77,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 		fetches:  map[SecondarySource]trc.Fetch{},
 		recorder: timeline.NewRecorder(options.KeepRecords), histories: timeline.NewHistories(options.KeepRecordsPerPrimary),
 	}
-	c.scope = op.scope
+	c.scope, c.former = op.scope, options.formerFinalizer(gvk)
 	if len(options.Namespaces) > 0 {
 		c.scope = &scope{of: c.name, namespaces: slices.Clone(options.Namespaces)}
 	}
@@ -88,7 +91,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	}
 	unmanaged := c.manage()
 	if c.cleans() {
-		c.manner.finalizer = options.Finalizer
+		c.manner.finalizer, c.manner.formerFinalizer = options.Finalizer, c.former
 	}
 	schedule := scheduler.Options[trc.Key]{
 		Concurrency: options.Concurrency, Retry: c.options.Retry, MaxInterval: options.MaxInterval, RateLimit: options.RateLimit,
@@ -223,6 +226,14 @@ func (c *controller[P]) finalizerName() (string, string) {
 		return "", ""
 	}
 	return c.gvk.GroupKind().String(), c.options.Finalizer
+}
+
+// yields has another controller's finalizer not count as this one's.
+func (c *controller[P]) yields(gk, finalizer string) {
+	if gk == c.gvk.GroupKind().String() && finalizer == c.former {
+		c.former = ""
+		c.manner.formerFinalizer = ""
+	}
 }
 
 // findKinds asks the API server's discovery for the resources of the controller. It may be repeated.
@@ -390,9 +401,14 @@ func (c *controller[P]) ledgerWriter(key trc.Key) trc.Writer {
 
 // needsFinalizer tells whether the controller's finalizer is still to be put on the primary.
 func (c *controller[P]) needsFinalizer(primary trc.Object) bool {
-	return c.cleans() && primary.GetDeletionTimestamp() == nil && !c.hasFinalizer(primary)
+	return c.cleans() && primary.GetDeletionTimestamp() == nil && !slices.Contains(primary.GetFinalizers(), c.options.Finalizer)
 }
 
+// hasFinalizer tells whether the primary carries the controller's finalizer, be it a former one.
 func (c *controller[P]) hasFinalizer(primary trc.Object) bool {
-	return slices.Contains(primary.GetFinalizers(), c.options.Finalizer)
+	return slices.ContainsFunc(primary.GetFinalizers(), c.isFinalizer)
+}
+
+func (c *controller[P]) isFinalizer(f string) bool {
+	return f == c.options.Finalizer || f == c.former && f != ""
 }

@@ -185,6 +185,7 @@ func (c *controller[P]) primaryGone(t trc.Transition) {
 	if !c.options.AllEvents || !c.triggers(t, false) {
 		if c.departures.due(key) == nil {
 			c.unresolved.Delete(key)
+			c.leftOver.Delete(key)
 			c.scheduler.Forget(key)
 			c.letGo(key)
 			c.gate.forget(key)

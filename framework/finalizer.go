@@ -17,13 +17,15 @@ func (w *writer) finalizerToKeep(r *resource, key trc.Key) string {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return finalizerOn(w.held, w.finalizer)
+	return finalizerOn(w.held, w.finalizer, w.formerFinalizer)
 }
 
-// finalizerOn returns the finalizer if o carries it, empty otherwise.
-func finalizerOn(o Object, finalizer string) string {
-	if o != nil && slices.Contains(o.GetFinalizers(), finalizer) {
-		return finalizer
+// finalizerOn returns the first of some finalizers that o carries, empty if it carries none.
+func finalizerOn(o Object, finalizers ...string) string {
+	for _, finalizer := range finalizers {
+		if o != nil && finalizer != "" && slices.Contains(o.GetFinalizers(), finalizer) {
+			return finalizer
+		}
 	}
 	return ""
 }

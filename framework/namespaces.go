@@ -219,6 +219,7 @@ func (c *controller[P]) leaveNamespaces(removed []string, leaving []trc.Object) 
 				continue
 			}
 			c.unresolved.Delete(key)
+			c.leftOver.Delete(key)
 			c.letGo(key)
 			c.histories.Forget(recordKey(key))
 		}

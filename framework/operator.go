@@ -96,6 +96,7 @@ type Operator struct {
 type runner interface {
 	controllerName() string
 	finalizerName() (gk string, name string)
+	yields(gk, finalizer string)
 	// findKinds asks for the controller's resources; prepare sets up its stores once that has
 	// succeeded, subscribe connects it to them, startBrought starts the author's sources; end takes that back.
 	findKinds(ctx context.Context) error
@@ -228,7 +229,8 @@ func (o *OperatorOptions) validate() error {
 
 // Register adds a controller for primaries of type P. It makes no request. It returns an error that
 // names every option that makes no sense, and refuses a second controller of the same name, or with
-// the same finalizer on the same kind: the two would take each other's finalizer off.
+// the same finalizer on the same kind: the two would take each other's finalizer off. As the default of that follows from
+// the kind, all but one of several such controllers must set [ControllerOptions.Finalizer].
 func Register[P Object](op *Operator, reconciler Reconciler[P], options ControllerOptions[P]) error {
 	c, err := newController(op, reconciler, options)
 	if err != nil {
@@ -252,6 +254,10 @@ func (op *Operator) add(c runner) error {
 			return fmt.Errorf("framework: register controller %q: controller %q puts the finalizer %q on %s already; set ControllerOptions.Finalizer",
 				c.controllerName(), other.controllerName(), finalizer, gk)
 		}
+	}
+	for _, other := range op.controllers {
+		c.yields(other.finalizerName())
+		other.yields(gk, finalizer)
 	}
 	op.controllers = append(op.controllers, c)
 	return nil

@@ -79,7 +79,14 @@ type ControllerOptions[P Object] struct {
 	// the leader of that time unless it follows soon: only a finalizer does not miss that.
 	AllEvents bool
 	// Finalizer is put on primaries if the reconciler is a [Cleaner], or the [Workflow] has something to delete. Default:
-	// GROUP/NAME-finalizer with the primary's group and the controller's name.
+	// GROUP/KIND-finalizer with the primary's group and its kind in lower case, so that a controller may be
+	// renamed. Of several controllers of one kind, also in several operators, all but one must name their own, or
+	// the one would take off what the other waits for; within an operator [Register] refuses that. Before a
+	// finalizer is changed, or a Cleaner taken out, all primaries have to be rid of it: those that are not, and
+	// are deleted, stay, which an event says ([ReasonFinalizerLeftOver]).
+	//
+	// Versions of this package that named the default after the controller have left GROUP/NAME-finalizer on
+	// primaries. It counts as the default, and is replaced by it.
 	Finalizer string
 	// FieldManager owns the fields the controller writes. Default: the controller's name. Too long
 	// ones (over 128 bytes) are refused.
@@ -180,7 +187,7 @@ func (o *ControllerOptions[P]) setDefaults(gvk schema.GroupVersionKind) {
 		o.Name = strings.ToLower(gvk.Kind)
 	}
 	if o.Finalizer == "" && !o.AllEvents {
-		o.Finalizer = defaultFinalizer(gvk.Group, o.Name)
+		o.Finalizer = defaultFinalizer(gvk.Group, strings.ToLower(gvk.Kind))
 	}
 	if o.Retry.Classify == nil {
 		o.Retry.Classify = Classify
@@ -199,16 +206,33 @@ func (o *ControllerOptions[P]) setDefaults(gvk schema.GroupVersionKind) {
 	}
 }
 
-// defaultFinalizer is unique per group and controller. The server takes 63 characters after the slash; the name
-// of a controller may have as many.
-func defaultFinalizer(group, controller string) string {
+// finalizerSuffix ends default finalizers, unless that makes them too long.
+const finalizerSuffix = "-finalizer"
+
+// defaultFinalizer is unique per group and kind. The server takes 63 characters after the slash; a kind may have
+// as many.
+func defaultFinalizer(group, kind string) string {
+	if full := kind + finalizerSuffix; len(full) <= validation.DNS1123LabelMaxLength {
+		kind = full
+	}
+	return finalizerDomain(group) + "/" + kind
+}
+
+func finalizerDomain(group string) string {
 	if group == "" {
-		group = "evenkeel.dev"
+		return "evenkeel.dev"
 	}
-	if full := controller + "-finalizer"; len(full) <= validation.DNS1123LabelMaxLength {
-		controller = full
+	return group
+}
+
+// formerFinalizer is what the default was when it followed from the controller's name, if that differs; empty if
+// the finalizer is not the default.
+func (o *ControllerOptions[P]) formerFinalizer(gvk schema.GroupVersionKind) string {
+	former := defaultFinalizer(gvk.Group, o.Name)
+	if o.Finalizer != defaultFinalizer(gvk.Group, strings.ToLower(gvk.Kind)) || former == o.Finalizer {
+		return ""
 	}
-	return group + "/" + controller
+	return former
 }
 
 // checkNamespaces refuses lists that mix names with all, and names that cannot exist.

@@ -23,7 +23,8 @@ func (c *controller[P]) addFinalizer(ctx context.Context, w *writer, from trc.Ob
 	current, options := Object(from), w.options(nil)
 	options.internal = true
 	for try := 1; ; try++ {
-		patch := finalizers(append(slices.Clone(current.GetFinalizers()), c.options.Finalizer))
+		others := slices.DeleteFunc(slices.Clone(current.GetFinalizers()), c.isFinalizer)
+		patch := finalizers(append(others, c.options.Finalizer))
 		stored, err := w.sendMergePatch(ctx, c.resource.writes, trc.KeyOf(current), current, patch, options)
 		var met *conflict
 		if err == nil && formOf(stored) == c.resource.form {
@@ -36,7 +37,7 @@ func (c *controller[P]) addFinalizer(ctx context.Context, w *writer, from trc.Ob
 			return nil, err
 		}
 		live := met.live
-		if live == nil || live.GetUID() != from.GetUID() || live.GetDeletionTimestamp() != nil || c.hasFinalizer(live) {
+		if live == nil || live.GetUID() != from.GetUID() || !c.needsFinalizer(live) {
 			// Gone, another incarnation, in deletion, or done by an earlier attempt: a run on the fresh view decides.
 			return nil, err
 		}
@@ -53,7 +54,7 @@ func (c *controller[P]) removeFinalizer(ctx context.Context, w *writer, read Obj
 		current = newer
 	}
 	for try := 1; c.hasFinalizer(current); try++ {
-		rest := slices.DeleteFunc(slices.Clone(current.GetFinalizers()), func(f string) bool { return f == c.options.Finalizer })
+		rest := slices.DeleteFunc(slices.Clone(current.GetFinalizers()), c.isFinalizer)
 		_, err := w.sendMergePatch(ctx, c.resource.writes, key, current, finalizers(rest), w.options(nil))
 		if err == nil || apierrors.IsNotFound(err) {
 			return nil
@@ -146,7 +147,7 @@ func (c *controller[P]) carryOutByPatch(ctx context.Context, rc *Context[P], rea
 func (c *controller[P]) patchOf(read trc.Object, returned Object, control UpdateControl[P], kept *reserved) (map[string]any, error) {
 	isCopy, finalizer := returned.GetUID() != "", ""
 	if control.resource && c.cleans() {
-		finalizer = finalizerOn(read, c.options.Finalizer)
+		finalizer = finalizerOn(read, c.options.Finalizer, c.former)
 	}
 	if isCopy && !control.resource {
 		if patch, ok, err := statusDifference(read, returned); ok {

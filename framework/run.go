@@ -188,6 +188,7 @@ func (c *controller[P]) lifecycle(ctx context.Context, rc *Context[P], shared tr
 	rc.write.owner = shared
 	if shared.GetDeletionTimestamp() != nil && !c.options.AllEvents {
 		if !c.cleans() || !c.hasFinalizer(shared) {
+			c.tellOfLeftOver(rc, shared)
 			return scheduler.Result{}, nil
 		}
 		rc.primary = copyOf[P](shared)
@@ -195,7 +196,7 @@ func (c *controller[P]) lifecycle(ctx context.Context, rc *Context[P], shared tr
 	}
 	read := shared
 	if c.needsFinalizer(shared) {
-		if !rc.write.deposed() {
+		if !rc.write.deposed() && !c.hasFinalizer(shared) {
 			c.tellOfFinalizer(shared, rc.run.Causes)
 		}
 		withFinalizer, err := c.addFinalizer(ctx, rc.write, shared)
@@ -226,7 +227,11 @@ func (c *controller[P]) cleanup(ctx context.Context, rc *Context[P]) (scheduler.
 	if remains, err := c.notGone(rc); remains {
 		return scheduler.Result{}, err
 	}
-	return scheduler.Result{}, c.removeFinalizer(ctx, rc.write, rc.write.owner)
+	if err := c.removeFinalizer(ctx, rc.write, rc.write.owner); err != nil {
+		return scheduler.Result{}, err
+	}
+	c.tellOfLeftOver(rc, rc.write.owner)
+	return scheduler.Result{}, nil
 }
 
 // reconcileAuthor calls the author and carries out the result. read is the primary as the author got

@@ -25,6 +25,9 @@ const (
 	// ReasonFinalizerRemoved: somebody else took the controller's finalizer off a living primary, which has
 	// it again now. Maybe another controller uses the same one.
 	ReasonFinalizerRemoved = "FinalizerRemoved"
+	// ReasonFinalizerLeftOver: the primary is in deletion, and carries a finalizer that looks like one of this package
+	// and that no controller of the operator takes off: one was renamed, or is no [Cleaner] any more.
+	ReasonFinalizerLeftOver = "FinalizerLeftOver"
 )
 
 // Events about runs that failed are bounded for the whole operator: an outage fails all primaries at once. An API
@@ -105,4 +108,44 @@ func (c *controller[P]) tellOfFinalizer(primary trc.Object, causes []timeline.Ca
 	if len(by) > 0 {
 		c.warn(primary, ReasonFinalizerRemoved, "finalizer %q was taken off, and is put on again; last changed by %s", c.options.Finalizer, strings.Join(by, ", "))
 	}
+}
+
+// tellOfLeftOver tells, once for each primary, that one in deletion carries finalizers that may have been put on by a
+// controller that is not there any more.
+func (c *controller[P]) tellOfLeftOver(rc *Context[P], primary trc.Object) {
+	var left []string
+	for _, f := range primary.GetFinalizers() {
+		if c.looksLeftOver(f) {
+			left = append(left, f)
+		}
+	}
+	if len(left) == 0 || rc.write.deposed() {
+		return
+	}
+	if told, _ := c.leftOver.Swap(rc.key, primary.GetUID()); told == primary.GetUID() {
+		return
+	}
+	names := strings.Join(left, ", ")
+	rc.Logger().Error(errLeftOver, "the primary is in deletion and stays", "finalizers", names)
+	c.warn(primary, ReasonFinalizerLeftOver, "%s: %v. Register a Cleaner with that finalizer (ControllerOptions.Finalizer), or take it off",
+		names, errLeftOver)
+}
+
+var errLeftOver = errors.New("no controller of this operator takes the finalizer off; unless another operator does, a controller or its finalizer was renamed, or its Cleaner taken out")
+
+// looksLeftOver tells whether a finalizer is, or looks like, a default for the kind and belongs to no controller of
+// the operator.
+func (c *controller[P]) looksLeftOver(finalizer string) bool {
+	domain, name, _ := strings.Cut(finalizer, "/")
+	known := finalizer == c.options.Finalizer || finalizer == c.former ||
+		domain == finalizerDomain(c.gvk.Group) && strings.HasSuffix(name, finalizerSuffix)
+	if !known || c.cleans() && c.isFinalizer(finalizer) {
+		return false
+	}
+	for _, other := range c.operator.runners() {
+		if gk, name := other.finalizerName(); name == finalizer && gk == c.gvk.GroupKind().String() {
+			return false
+		}
+	}
+	return true
 }

@@ -43,8 +43,8 @@ type manner struct {
 	mode WriteMode
 	// ownerGVK is the kind of the primaries; empty outside of runs.
 	ownerGVK schema.GroupVersionKind
-	// finalizer is the controller's, empty if it has none.
-	finalizer string
+	// finalizer is the controller's, empty if it has none; formerFinalizer counts as it.
+	finalizer, formerFinalizer string
 }
 
 // writer sends the writes of one run, and lays their answers over the caches before it returns them.

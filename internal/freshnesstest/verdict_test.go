@@ -11,7 +11,7 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-const keeperFinalizer = "samples.evenkeel.dev/keeper-finalizer"
+const keeperFinalizer = "samples.evenkeel.dev/webpage-finalizer"
 
 // verdict compares what the operator saw and did with the truth, at rest.
 type verdict struct {

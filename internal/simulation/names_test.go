@@ -27,7 +27,7 @@ const (
 	keeperName = "keeper"
 	// auditorName is that of the controller beside the keeper: what the one writes, the other must see.
 	auditorName      = "auditor"
-	keeperFinalizer  = "samples.evenkeel.dev/keeper-finalizer"
+	keeperFinalizer  = "samples.evenkeel.dev/webpage-finalizer"
 	foreignFinalizer = "example.com/somebody-elses"
 	// sharedName is the ConfigMap that is for those pages that its label names, separated by dots.
 	sharedName = "shared"

@@ -293,7 +293,7 @@ func (r *racer) judge(pages map[types.UID][]commit) {
 		claimed, overlooked := false, false
 		for i, c := range history {
 			what := fmt.Sprintf("%s (%s) at %d", c.name, uid, c.revision)
-			claimed = claimed || slices.Contains(c.page.Finalizers, "samples.evenkeel.dev/racer-finalizer")
+			claimed = claimed || slices.Contains(c.page.Finalizers, "samples.evenkeel.dev/webpage-finalizer")
 			Expect(c.page.Status.URL).To(Or(BeEmpty(), HavePrefix(string(uid)+"/")), what)
 			Expect(c.page.Annotations[writtenFor]).To(Or(BeEmpty(), Equal(string(uid))), what)
 			Expect(c.deleted).To(Equal(i == len(history)-1), what)

@@ -141,7 +141,7 @@ var _ = Describe("A fight over finalizers", func() {
 			// What is shown late makes the patches of finalizers start from old versions.
 			proxy := behindProxy(faultproxy.Lag("late", 60*time.Millisecond, "webpages"))
 			r := &requests{}
-			op, _ := operate(r.through(proxy.Config()), ns, c, pageOptions{Name: c.name, Secondaries: framework.Secondaries(&c.maps), Concurrency: 16, Retry: hurried})
+			op, _ := operate(r.through(proxy.Config()), ns, c, pageOptions{Name: c.name, Finalizer: c.finalizer(), Secondaries: framework.Secondaries(&c.maps), Concurrency: 16, Retry: hurried})
 			operators, seen = append(operators, op), append(seen, r)
 		}
 		for round := range rounds { // the names come again
