@@ -28,7 +28,8 @@ type Policy struct {
 	Initial time.Duration
 	// Factor multiplies the delay after each further failure; at least 1. Default 2.
 	Factor float64
-	// Max caps the delay before jitter. Default 5 minutes; it must not be below Initial.
+	// Max caps the delay before jitter. Default 5 minutes; it must not be below Initial. It is also how long
+	// events wait for a run once no retry is left, so that what fails for good does not run for each of them.
 	Max time.Duration
 	// Jitter spreads each delay evenly over delay×(1±Jitter), so that keys that failed together do
 	// not come back together. Between 0 and 1; 0 means the default of 0.1, [NoJitter] none.
@@ -143,6 +144,9 @@ func (p Policy) Next(s *State) (time.Duration, bool) {
 func (p Policy) LastAttempt(s *State) bool {
 	return p.MaxAttempts == NoRetry || (p.MaxAttempts > 0 && s.attempts >= p.MaxAttempts)
 }
+
+// MaxDelay returns the longest delay before jitter: Max, or its default.
+func (p Policy) MaxDelay() time.Duration { return p.withDefaults().Max }
 
 // generator wraps the backoff library as what it is good at, computing delays; its Retry loop,
 // which sleeps, is never used.

@@ -170,6 +170,7 @@ func TestTheRecordSaysWhatHeldTheRunBack(t *testing.T) {
 		offer("fails", event())
 		offer("fails", event())
 		offer("fails", event())
+		time.Sleep(time.Second)
 		h.pause(t)
 		offer("paused", event())
 		time.Sleep(time.Second)
@@ -187,7 +188,7 @@ func TestTheRecordSaysWhatHeldTheRunBack(t *testing.T) {
 		slices.Sort(gates)
 		gates = slices.Compact(gates)
 		want := []string{
-			"fails 0s ", "fails 1m0s back-off", "fails 43m0s rate limit",
+			"fails 0s ", "fails 100ms back-off", "fails 48m0s rate limit",
 			"paused 1s pause", "refused 0s ", "refused 20s refusal",
 			"slow 0s ",
 			"stormy 0s ", "stormy 10ms storm", "stormy 59m59.69s rate limit",

@@ -48,14 +48,14 @@ const (
 	// These end what held runs back.
 	holdSlot  = runSlots     // what refused a run said when to come again
 	limitSlot = runSlots + 1 // the period of the rate limit
-	slotCount = runSlots + 2
+	pauseSlot = runSlots + 2 // events may bring the next run: see rests
+	slotCount = runSlots + 3
 )
 
 // keyState is what the machine remembers of a key. Invariants:
 //   - it is idle, queued, running or ending; a queued key stands in exactly one lane once;
 //   - it has causes while queued, and those that arrived since its start while running and ending; an idle key
 //     that has some waits for a slot;
-//   - early only while backing off;
 //   - at is the earliest of the slots, and the key is in the timer heap iff it is not zero.
 type keyState[K comparable] struct {
 	key            K
@@ -75,10 +75,13 @@ type keyState[K comparable] struct {
 	forgot uint16 // how often the resource went away during the run
 	pauses uint16 // of the machine when it was queued
 	vain   uint8  // runs in a row that came to nothing
-	early  bool   // the back-off window's one early run is used up
+	early  uint8  // failed runs that events had brought before their retry, since it last succeeded or was renewed
 	phase  phase
 	lane   Lane
 	gate   timeline.Gate
+	// rests says whom pauseSlot holds back: with Open only a key that waits for a retry, from its next
+	// early run; otherwise every run but those of a renewal or a time that was asked for, for that reason.
+	rests timeline.Gate
 }
 
 func (s *keyState[K]) isSet(at slot) bool { return s.slots[at] != 0 }
@@ -86,6 +89,13 @@ func (s *keyState[K]) isSet(at slot) bool { return s.slots[at] != 0 }
 func (s *keyState[K]) clear(slots ...slot) {
 	for _, at := range slots {
 		s.slots[at] = 0
+	}
+}
+
+// endRest lets a run begin that was asked for in time.
+func (s *keyState[K]) endRest() {
+	if s.rests != timeline.Open {
+		s.slots[pauseSlot] = 0
 	}
 }
 

@@ -47,6 +47,20 @@ func (m *machine[K]) state(key K) *keyState[K] {
 	return s
 }
 
+const (
+	// shortestPause and longestPause bound the pauses between runs that events bring before the retry.
+	shortestPause = 100 * time.Millisecond
+	longestPause  = 10 * time.Second
+)
+
+// pauseAfter is the pause after so many runs that should not have been: it doubles from one to the next.
+func pauseAfter(runs uint8) time.Duration {
+	if runs == 0 {
+		return 0
+	}
+	return min(longestPause, shortestPause<<min(runs-1, 7))
+}
+
 // maxSpare bounds the batches kept for the next key that becomes due.
 const maxSpare = 1024
 
@@ -101,8 +115,8 @@ func (m *machine[K]) offer(now instant, key K, e Event) {
 // renew ends the back-off: what is wanted is not what failed.
 func (m *machine[K]) renew(s *keyState[K]) {
 	s.retry.Reset()
-	s.early = false
-	s.clear(retrySlot, calmSlot)
+	s.early = 0
+	s.clear(retrySlot, calmSlot, pauseSlot)
 	m.retime(s)
 }
 
@@ -115,7 +129,6 @@ func (m *machine[K]) wake(s *keyState[K], lane Lane) {
 		s.gate = gate
 		return
 	}
-	s.early = s.isSet(retrySlot)
 	m.enqueue(s, lane)
 }
 
@@ -128,7 +141,9 @@ func (m *machine[K]) closed(s *keyState[K]) timeline.Gate {
 		return timeline.RateLimit
 	case s.isSet(calmSlot):
 		return timeline.Storm
-	case s.isSet(retrySlot) && s.early:
+	case s.isSet(pauseSlot) && s.rests != timeline.Open:
+		return s.rests
+	case s.isSet(pauseSlot) && s.isSet(retrySlot):
 		return timeline.BackOff
 	}
 	return timeline.Open
@@ -275,7 +290,7 @@ func (m *machine[K]) restore(now instant, s *keyState[K], e end) {
 		again.add(c, false) // if it renewed, that was done
 	}
 	m.putBefore(s, again)
-	s.early, s.gate = false, timeline.Pause
+	s.gate = timeline.Pause
 	if s.isSet(limitSlot) {
 		s.used--
 	}
@@ -296,8 +311,8 @@ func (m *machine[K]) settle(now instant, s *keyState[K], e end) {
 		m.repeat(now, s, 0)
 	default:
 		s.retry.Reset()
-		s.clear(retrySlot)
-		s.early, s.vain = false, 0
+		s.clear(retrySlot, pauseSlot)
+		s.early, s.vain = 0, 0
 	}
 	m.reschedule(now, s, e.RescheduleAfter)
 	if e.RescheduleNow {
@@ -313,7 +328,8 @@ func (m *machine[K]) fail(now instant, s *keyState[K], v retry.Verdict) {
 		m.repeat(now, s, v.NotBefore)
 	case retry.NotAgain:
 		s.clear(retrySlot)
-		s.early, s.vain = false, 0
+		s.vain = 0
+		m.exhaust(now, s)
 		return
 	default:
 		s.vain = 0
@@ -341,15 +357,27 @@ func (m *machine[K]) repeat(now instant, s *keyState[K], notBefore time.Duration
 }
 
 // backOff schedules the retry of a failed run. A window that is still open means that the run was
-// an early one: it consumed no attempt and leaves the window as it is.
+// an early one: it consumed no attempt and leaves the window as it is. The next early one comes after a pause
+// that is short whatever the back-off: what fails for one reason may have been healed of another.
 func (m *machine[K]) backOff(now instant, s *keyState[K], notBefore time.Duration) {
 	if s.isSet(retrySlot) {
+		s.early = min(s.early+1, 100)
+		s.slots[pauseSlot], s.rests = now.after(pauseAfter(s.early)), timeline.Open
 		return
 	}
-	s.early = false
-	if delay, again := m.policy.Next(&s.retry); again {
-		s.slots[retrySlot] = now.after(max(delay, notBefore))
+	delay, again := m.policy.Next(&s.retry)
+	if !again {
+		m.exhaust(now, s)
+		return
 	}
+	s.slots[retrySlot] = now.after(max(delay, notBefore))
+}
+
+// exhaust follows a failure after which there is no retry. Whatever comes up within the policy's longest delay brings
+// one run, at its end.
+func (m *machine[K]) exhaust(now instant, s *keyState[K]) {
+	s.early = 0
+	s.slots[pauseSlot], s.rests = now.after(m.policy.MaxDelay()), timeline.BackOff
 }
 
 func (m *machine[K]) reschedule(now instant, s *keyState[K], after time.Duration) {
@@ -383,7 +411,7 @@ func (m *machine[K]) forget(key K) {
 // drain clears everything a past incarnation left: attempts and timers.
 func (m *machine[K]) drain(s *keyState[K]) {
 	s.retry.Reset()
-	s.forgot, s.vain, s.early, s.gate = 0, 0, false, timeline.Open
+	s.forgot, s.vain, s.early, s.gate = 0, 0, 0, timeline.Open
 	s.slots = [slotCount]instant{}
 	m.retime(s)
 }

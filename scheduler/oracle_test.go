@@ -34,7 +34,9 @@ type modelKey struct {
 
 	attempts             int // the retries granted
 	retryAt              time.Time
-	early                bool
+	early                int       // failed runs that came before their retry
+	pauseUntil           time.Time // no early run before; or, if exhausted, none at all
+	exhausted            bool
 	calmAt               time.Time
 	calm                 time.Duration
 	inVain               int
@@ -91,8 +93,8 @@ func (o *oracle) offer(name string, e scheduler.Event) {
 // renew: an event that renews resets the attempts and ends the back-off.
 func (o *oracle) renew(k *modelKey) {
 	if k.renewed {
-		k.attempts, k.early = 0, false
-		k.retryAt, k.calmAt = time.Time{}, time.Time{}
+		k.attempts, k.early = 0, 0
+		k.retryAt, k.calmAt, k.pauseUntil = time.Time{}, time.Time{}, time.Time{}
 	}
 }
 
@@ -103,10 +105,10 @@ func (o *oracle) consider(k *modelKey, lane scheduler.Lane) {
 	}
 	o.renew(k)
 	limited := !k.periodEnd.IsZero() && k.runs >= o.limit.Runs
-	if !k.notBefore.IsZero() || limited || !k.calmAt.IsZero() || (!k.retryAt.IsZero() && k.early) {
+	paused := !k.pauseUntil.IsZero() && (k.exhausted || !k.retryAt.IsZero())
+	if !k.notBefore.IsZero() || limited || !k.calmAt.IsZero() || paused {
 		return
 	}
-	k.early = !k.retryAt.IsZero()
 	k.queued, k.lane, k.queuedAt = true, lane, o.now
 }
 
@@ -145,7 +147,7 @@ func (o *oracle) end(k *modelKey, r scheduler.Result) {
 		*k = modelKey{causes: k.causes, renewed: k.renewed, since: k.since}
 	case k.cutOff:
 		k.causes = append(k.old, k.causes...)
-		k.since, k.early = k.oldSince, false
+		k.since = k.oldSince
 		if !k.periodEnd.IsZero() {
 			k.runs--
 		}
@@ -169,14 +171,15 @@ func (o *oracle) settle(k *modelKey, r scheduler.Result) {
 	verdict := o.policy.Judge(r.Err)
 	switch {
 	case r.Err != nil && verdict.Class == retry.NotAgain:
-		k.retryAt, k.early, k.inVain = time.Time{}, false, 0
+		k.retryAt, k.inVain = time.Time{}, 0
+		o.exhaust(k)
 	case r.Err != nil && verdict.Class == retry.ByPolicy:
 		k.inVain = 0
 		o.failed(k, verdict.NotBefore)
 	case r.Err != nil || r.Superseded:
 		o.inVain(k, verdict.NotBefore)
 	default:
-		k.attempts, k.retryAt, k.early, k.inVain = 0, time.Time{}, false, 0
+		k.attempts, k.retryAt, k.early, k.inVain, k.pauseUntil = 0, time.Time{}, 0, 0, time.Time{}
 	}
 	if verdict.NotBefore > 0 {
 		k.notBefore = o.now.Add(verdict.NotBefore)
@@ -187,12 +190,18 @@ func (o *oracle) settle(k *modelKey, r scheduler.Result) {
 	}
 }
 
-// failed grants a retry: Initial, doubled for each attempt up to Max, unless the run was an early one.
+// failed grants a retry: Initial, doubled for each attempt up to Max, unless the run was an early one. After the
+// n-th of these the next one has to wait 100 ms, doubled n-1 times up to 10 s.
 func (o *oracle) failed(k *modelKey, notBefore time.Duration) {
 	if !k.retryAt.IsZero() {
+		pause := 100 * time.Millisecond
+		for range k.early {
+			pause = min(10*time.Second, 2*pause)
+		}
+		k.early++
+		k.pauseUntil, k.exhausted = o.now.Add(pause), false
 		return
 	}
-	k.early = false
 	if p := o.policy; p.MaxAttempts == 0 || k.attempts < p.MaxAttempts {
 		delay := p.Initial
 		for range k.attempts {
@@ -200,7 +209,14 @@ func (o *oracle) failed(k *modelKey, notBefore time.Duration) {
 		}
 		k.attempts++
 		k.retryAt = o.now.Add(max(delay, notBefore))
+		return
 	}
+	o.exhaust(k)
+}
+
+// exhaust: no retry follows, and events wait for Max.
+func (o *oracle) exhaust(k *modelKey) {
+	k.early, k.exhausted, k.pauseUntil = 0, true, o.now.Add(o.policy.Max)
 }
 
 // inVain: at once, then after 10 ms, doubling up to 1 s.
@@ -233,7 +249,7 @@ func (o *oracle) forget(name string) {
 
 // times are all that a key waits for.
 func (k *modelKey) times() []time.Time {
-	return slices.DeleteFunc([]time.Time{k.retryAt, k.calmAt, k.rescheduleAt, k.intervalAt, k.notBefore, k.periodEnd}, time.Time.IsZero)
+	return slices.DeleteFunc([]time.Time{k.retryAt, k.calmAt, k.rescheduleAt, k.intervalAt, k.notBefore, k.periodEnd, k.pauseUntil}, time.Time.IsZero)
 }
 
 // next is the earliest moment at which something is due, or false.
@@ -264,14 +280,15 @@ func (o *oracle) advance(to time.Time) {
 		}
 		come(&k.notBefore)
 		come(&k.periodEnd)
-		if come(&k.retryAt) {
-			k.early = false
-			if !k.running {
-				o.add(k, timeline.Retry{Attempt: k.attempts})
-			}
+		come(&k.pauseUntil)
+		if come(&k.retryAt) && !k.running {
+			o.add(k, timeline.Retry{Attempt: k.attempts})
 		}
 		if come(&k.calmAt) {
 			o.add(k, timeline.Timer{After: k.calm})
+		}
+		if !k.rescheduleAt.IsZero() && !k.rescheduleAt.After(to) || !k.intervalAt.IsZero() && !k.intervalAt.After(to) {
+			k.timely()
 		}
 		if come(&k.rescheduleAt) {
 			o.add(k, timeline.Timer{After: k.reschedule})
@@ -280,6 +297,13 @@ func (o *oracle) advance(to time.Time) {
 			o.add(k, timeline.MaxInterval{Interval: o.maxInterval})
 		}
 		o.consider(k, scheduler.LiveLane)
+	}
+}
+
+// timely: what was asked for in time comes though no retry is left.
+func (k *modelKey) timely() {
+	if k.exhausted {
+		k.pauseUntil = time.Time{}
 	}
 }
 

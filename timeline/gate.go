@@ -11,7 +11,8 @@ const (
 	Open Gate = iota
 	// Workers: all were busy, or others were due before it.
 	Workers
-	// BackOff: the key had failed, and its events waited for the retry.
+	// BackOff: the key had failed, and its events waited for the retry, for the pause between runs before the retry,
+	// or, if no retry was left, for the policy's longest delay.
 	BackOff
 	// Storm: runs of the key had come to nothing in a row, as the world kept changing.
 	Storm
