@@ -13,7 +13,7 @@
 // wait for it: what they are about may be healthy. An event that renews the key (a new generation, a
 // deletion) starts it at once and resets the attempts.
 //
-// When no retry is left, events within the policy's longest delay ([retry.Policy.MaxDelay]) are merged into one run
+// When no retry is left, events within the policy's window ([retry.Policy.Window]) are merged into one run
 // at its end. Renewals, requested times and the max interval do not wait for that. What else may follow
 // a failure, [Result.Err] says.
 //

@@ -373,11 +373,11 @@ func (m *machine[K]) backOff(now instant, s *keyState[K], notBefore time.Duratio
 	s.slots[retrySlot] = now.after(max(delay, notBefore))
 }
 
-// exhaust follows a failure after which there is no retry. Whatever comes up within the policy's longest delay brings
+// exhaust follows a failure after which there is no retry. Whatever comes up within the policy's window brings
 // one run, at its end.
 func (m *machine[K]) exhaust(now instant, s *keyState[K]) {
 	s.early = 0
-	s.slots[pauseSlot], s.rests = now.after(m.policy.MaxDelay()), timeline.BackOff
+	s.slots[pauseSlot], s.rests = now.after(m.policy.Window()), timeline.BackOff
 }
 
 func (m *machine[K]) reschedule(now instant, s *keyState[K], after time.Duration) {

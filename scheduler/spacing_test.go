@@ -51,7 +51,7 @@ func TestG08OnceTheRetriesAreExhaustedEventsWaitForTheLongestDelay(t *testing.T)
 		"attempts used up": {retry.Policy{Initial: time.Second, Jitter: retry.NoJitter, Max: time.Minute, MaxAttempts: 2}, errBroken, 3 * time.Second, time.Minute},
 		"never":            {retry.Never(), errBroken, 0, 5 * time.Minute},
 		"final":            {retry.Policy{Max: 2 * time.Minute}, retry.Final(errBroken), 0, 2 * time.Minute},
-		"time used up":     {retry.Policy{Initial: 2 * time.Second, Factor: 1, Jitter: retry.NoJitter, Max: time.Minute, MaxElapsed: 3 * time.Second}, errBroken, 2 * time.Second, time.Minute},
+		"time used up":     {retry.Policy{Initial: 2 * time.Second, Factor: 1, Jitter: retry.NoJitter, Max: time.Minute, MaxElapsed: 3 * time.Second}, errBroken, 2 * time.Second, 10 * time.Second},
 		"JOSDK":            {retry.JOSDK(), errBroken, 18250 * time.Millisecond, 15187 * time.Millisecond},
 	} {
 		run := func(context.Context, string, scheduler.Run) scheduler.Result { return scheduler.Result{Err: c.err} }
