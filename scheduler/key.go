@@ -76,6 +76,8 @@ type keyState[K comparable] struct {
 	pauses uint16 // of the machine when it was queued
 	vain   uint8  // runs in a row that came to nothing
 	early  uint8  // failed runs that events had brought before their retry, since it last succeeded or was renewed
+	passed uint8  // runs in a row that a renewal brought before the time of a refusal
+	passes bool   // so will the next one be
 	phase  phase
 	lane   Lane
 	gate   timeline.Gate

@@ -104,16 +104,24 @@ func (m *machine[K]) offer(now instant, key K, e Event) {
 	case running, ending:
 	case queued:
 		if e.Renews {
-			m.renew(s)
+			m.renew(now, s)
 		}
 		m.promote(s, e.Lane)
 	case idle:
-		m.wake(s, e.Lane)
+		m.wake(now, s, e.Lane)
 	}
 }
 
-// renew ends the back-off: what is wanted is not what failed.
-func (m *machine[K]) renew(s *keyState[K]) {
+// renew ends the back-off: what is wanted is not what failed. It passes the time of a refusal, too, which may have
+// been about anything; further ones in a row are spaced.
+func (m *machine[K]) renew(now instant, s *keyState[K]) {
+	if until := s.slots[holdSlot]; until != 0 {
+		s.passes = true
+		if until = min(until, s.settled.after(pauseAfter(s.passed))); until <= now {
+			until = 0
+		}
+		s.slots[holdSlot] = until
+	}
 	s.retry.Reset()
 	s.early = 0
 	s.clear(retrySlot, calmSlot, pauseSlot)
@@ -121,9 +129,9 @@ func (m *machine[K]) renew(s *keyState[K]) {
 }
 
 // wake decides whether an idle key with fresh causes is queued now or waits for a slot.
-func (m *machine[K]) wake(s *keyState[K], lane Lane) {
+func (m *machine[K]) wake(now instant, s *keyState[K], lane Lane) {
 	if s.renewed() {
-		m.renew(s)
+		m.renew(now, s)
 	}
 	if gate := m.closed(s); gate != timeline.Open {
 		s.gate = gate
@@ -207,6 +215,10 @@ func (m *machine[K]) begin(now instant, s *keyState[K]) Run {
 	m.due--
 	m.busy++
 	s.phase, s.forgot = running, 0
+	if s.passed = min(s.passed+1, 100); !s.passes {
+		s.passed = 0
+	}
+	s.passes = false
 	if m.limit.Runs > 0 {
 		if !s.isSet(limitSlot) {
 			s.slots[limitSlot], s.used = now.after(m.limit.Period), 0
@@ -251,17 +263,17 @@ func (m *machine[K]) finish(now instant, s *keyState[K], e end) time.Duration {
 		m.settle(now, s, e)
 	}
 	if s.renewed() {
-		m.renew(s)
+		m.renew(now, s)
 	}
 	return m.next(now, s)
 }
 
 // release lets a key go whose run was finished.
-func (m *machine[K]) release(s *keyState[K]) {
+func (m *machine[K]) release(now instant, s *keyState[K]) {
 	m.busy--
 	s.phase = idle
 	if s.pending != nil {
-		m.wake(s, LiveLane)
+		m.wake(now, s, LiveLane)
 	}
 	m.tidy(s)
 }
@@ -411,7 +423,7 @@ func (m *machine[K]) forget(key K) {
 // drain clears everything a past incarnation left: attempts and timers.
 func (m *machine[K]) drain(s *keyState[K]) {
 	s.retry.Reset()
-	s.forgot, s.vain, s.early, s.gate = 0, 0, 0, timeline.Open
+	s.forgot, s.vain, s.early, s.passed, s.passes, s.gate = 0, 0, 0, 0, false, timeline.Open
 	s.slots = [slotCount]instant{}
 	m.retime(s)
 }

@@ -44,7 +44,10 @@ type modelKey struct {
 	reschedule           time.Duration
 	intervalAt           time.Time
 	notBefore, periodEnd time.Time
-	runs                 int // of the period
+	settled              time.Time
+	passes               bool // the next run is before its time
+	passed               int  // such runs in a row
+	runs                 int  // of the period
 
 	// Of the run in flight.
 	cutOff, forgotten bool
@@ -93,9 +96,38 @@ func (o *oracle) offer(name string, e scheduler.Event) {
 // renew: an event that renews resets the attempts and ends the back-off.
 func (o *oracle) renew(k *modelKey) {
 	if k.renewed {
+		o.pass(k)
 		k.attempts, k.early = 0, 0
 		k.retryAt, k.calmAt, k.pauseUntil = time.Time{}, time.Time{}, time.Time{}
 	}
+}
+
+// pass: one that renews passes the time of a refusal. The n-th in a row has to wait 100 ms, doubled n-2 times up to
+// 10 s, since the last run.
+func (o *oracle) pass(k *modelKey) {
+	if k.notBefore.IsZero() {
+		return
+	}
+	k.passes = true
+	may := k.settled
+	if k.passed > 0 {
+		may = may.Add(doubled(k.passed - 1))
+	}
+	if may.Before(k.notBefore) {
+		k.notBefore = may
+	}
+	if !k.notBefore.After(o.now) {
+		k.notBefore = time.Time{}
+	}
+}
+
+// doubled is 100 ms, doubled n times up to 10 s.
+func doubled(n int) time.Duration {
+	pause := 100 * time.Millisecond
+	for range n {
+		pause = min(10*time.Second, 2*pause)
+	}
+	return pause
 }
 
 // consider queues an idle key that has causes, unless something holds it back.
@@ -115,6 +147,10 @@ func (o *oracle) consider(k *modelKey, lane scheduler.Lane) {
 // begin is what a run that begins now is told.
 func (o *oracle) begin(k *modelKey) (causes []string, run scheduler.Run) {
 	k.queued, k.running, k.cutOff, k.forgotten = false, true, false, false
+	if k.passed++; !k.passes {
+		k.passed = 0
+	}
+	k.passes = false
 	if o.limit.Runs > 0 {
 		if k.periodEnd.IsZero() {
 			k.periodEnd, k.runs = o.now.Add(o.limit.Period), 0
@@ -165,6 +201,7 @@ func (o *oracle) schedule(k *modelKey, after time.Duration) {
 }
 
 func (o *oracle) settle(k *modelKey, r scheduler.Result) {
+	k.settled = o.now
 	if o.maxInterval > 0 {
 		k.intervalAt = o.now.Add(o.maxInterval)
 	}
@@ -194,12 +231,8 @@ func (o *oracle) settle(k *modelKey, r scheduler.Result) {
 // n-th of these the next one has to wait 100 ms, doubled n-1 times up to 10 s.
 func (o *oracle) failed(k *modelKey, notBefore time.Duration) {
 	if !k.retryAt.IsZero() {
-		pause := 100 * time.Millisecond
-		for range k.early {
-			pause = min(10*time.Second, 2*pause)
-		}
+		k.pauseUntil, k.exhausted = o.now.Add(doubled(k.early)), false
 		k.early++
-		k.pauseUntil, k.exhausted = o.now.Add(pause), false
 		return
 	}
 	if p := o.policy; p.MaxAttempts == 0 || k.attempts < p.MaxAttempts {

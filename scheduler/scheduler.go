@@ -58,7 +58,8 @@ type Result struct {
 	// Err is the failure, nil for success. [retry.Policy.Judge] says what follows it: a retry by the policy;
 	// a run soon (at once the first time, after up to 1 s when that goes on, in any case not before the
 	// verdict's time), which is no attempt; or none, until an event or the max interval brings a run. A time
-	// before which no run is to be holds back everything, a renewal, too.
+	// before which no run is to be holds back everything but a renewal, which passes once; several in a row
+	// are spaced by pauses of 100 ms to 10 s.
 	Err error
 	// RescheduleAfter asks for a run at the latest after that time; 0 asks for none.
 	RescheduleAfter time.Duration

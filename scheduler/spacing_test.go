@@ -222,3 +222,62 @@ func (h *harness) expectStarts(t *testing.T, want ...time.Duration) {
 		t.Errorf("runs at %v, want %v", got, want)
 	}
 }
+
+// TestG08ARenewalPassesTheTimeOfARefusal, as what was refused may have nothing to do with it; several of them in a row
+// are spaced, as the server asked for time.
+func TestG08ARenewalPassesTheTimeOfARefusal(t *testing.T) {
+	refused := func(context.Context, string, scheduler.Run) scheduler.Result {
+		return scheduler.Result{Err: retry.After(errBroken, 24*time.Hour)}
+	}
+	options := scheduler.Options[string]{MaxInterval: scheduler.NoMaxInterval}
+	bubble(t, "once each", func(t *testing.T) {
+		h := start(t, options, refused)
+		h.Offer("a", event())
+		time.Sleep(time.Second)
+		h.Offer("a", event())
+		h.Offer("a", renewal())
+		time.Sleep(time.Minute)
+		h.Offer("a", event())
+		h.Offer("a", renewal())
+		time.Sleep(time.Hour)
+		h.expect(t, "0s a: manual by test", "1s a: manual by test, manual by spec", "1m1s a: manual by test, manual by spec")
+		time.Sleep(24 * time.Hour)
+		h.expect(t, "0s a: manual by test", "1s a: manual by test, manual by spec", "1m1s a: manual by test, manual by spec",
+			"24h1m1s a: rescheduled after 24h0m0s")
+	})
+	bubble(t, "not each of many at once", func(t *testing.T) {
+		h := start(t, options, refused)
+		h.Offer("a", event())
+		time.Sleep(time.Second)
+		for range 1000 {
+			h.Offer("a", renewal())
+			time.Sleep(10 * time.Millisecond)
+		}
+		h.expectStarts(t, 0, time.Second, 1100*time.Millisecond, 1300*time.Millisecond, 1700*time.Millisecond,
+			2500*time.Millisecond, 4100*time.Millisecond, 7300*time.Millisecond)
+	})
+	bubble(t, "that came during the refused run, too", func(t *testing.T) {
+		h := start(t, options, func(ctx context.Context, key string, r scheduler.Run) scheduler.Result {
+			time.Sleep(time.Second)
+			return refused(ctx, key, r)
+		})
+		h.Offer("a", event())
+		time.Sleep(100 * time.Millisecond)
+		h.Offer("a", renewal())
+		time.Sleep(time.Hour)
+		h.expect(t, "0s a: manual by test", "1s a: manual by spec")
+	})
+	bubble(t, "and the run that it brings ends the wait if it succeeds", func(t *testing.T) {
+		h := start(t, options, failing(retry.After(errBroken, time.Hour)))
+		h.Offer("a", event())
+		time.Sleep(time.Second)
+		h.Offer("a", renewal())
+		time.Sleep(time.Second)
+		h.Offer("a", event())
+		time.Sleep(24 * time.Hour)
+		h.expect(t, "0s a: manual by test", "1s a: manual by spec", "2s a: manual by test")
+		if n := h.Len(); n != 0 {
+			t.Errorf("state for %d keys is kept, want none", n)
+		}
+	})
+}

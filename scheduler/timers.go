@@ -19,7 +19,7 @@ func (m *machine[K]) fire(now instant) {
 		}
 		m.retime(s)
 		if s.phase == idle && s.pending != nil {
-			m.wake(s, LiveLane)
+			m.wake(now, s, LiveLane)
 		}
 		m.tidy(s)
 	}
