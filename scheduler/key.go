@@ -41,6 +41,7 @@ const (
 	// These bring a run when they come.
 	retrySlot      slot = iota // the back-off ends; set exactly while the key backs off
 	calmSlot                   // the repeat of a run that came to nothing
+	turnSlot                   // the run at once that was asked for, slowed
 	rescheduleSlot             // what a run asked for
 	intervalSlot               // the max interval
 	runSlots
@@ -78,6 +79,7 @@ type keyState[K comparable] struct {
 	early  uint8  // failed runs that events had brought before their retry, since it last succeeded or was renewed
 	passed uint8  // runs in a row that a renewal brought before the time of a refusal
 	passes bool   // so will the next one be
+	turns  uint8  // runs in a row that asked for another one at once, with nothing else between
 	phase  phase
 	lane   Lane
 	gate   timeline.Gate
@@ -133,6 +135,19 @@ type batch struct {
 }
 
 func (b *batch) empty() bool { return len(b.causes) == 0 && b.more == 0 }
+
+// isAsked reports whether all of them are runs that were asked for in time.
+func (b *batch) isAsked() bool {
+	if b.more > 0 {
+		return false
+	}
+	for _, c := range b.causes {
+		if _, is := c.(timeline.Timer); !is {
+			return false
+		}
+	}
+	return true
+}
 
 func (b *batch) add(c timeline.Cause, renews bool) {
 	if many, ok := c.(timeline.Overflow); ok {

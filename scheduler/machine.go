@@ -61,6 +61,22 @@ func pauseAfter(runs uint8) time.Duration {
 	return min(longestPause, shortestPause<<min(runs-1, 7))
 }
 
+const (
+	// freeTurns is how many runs in a row may ask for another one at once before there are pauses.
+	freeTurns = 4
+	// atOnce is what is too little time to be one: a run after less is asked for at once.
+	atOnce = 10 * time.Millisecond
+)
+
+// slowed is the pause before one more of so many runs in a row that ask for a further one at once: none at first,
+// then 10 ms, doubling up to 1 s.
+func slowed(turns uint8) time.Duration {
+	if turns < freeTurns {
+		return 0
+	}
+	return min(time.Second, 10*time.Millisecond<<min(turns-freeTurns, 7))
+}
+
 // maxSpare bounds the batches kept for the next key that becomes due.
 const maxSpare = 1024
 
@@ -227,6 +243,13 @@ func (m *machine[K]) begin(now instant, s *keyState[K]) Run {
 		s.used++
 	}
 	b := m.unload(s)
+	if s.isSet(turnSlot) {
+		s.clear(turnSlot)
+		m.retime(s)
+	}
+	if !b.isAsked() {
+		s.turns = 0
+	}
 	run := Run{Causes: b.told(), Waited: now.since(b.since), Gate: s.gate, Attempt: s.retry.Attempt()}
 	run.LastAttempt = !s.isSet(retrySlot) && m.policy.LastAttempt(&s.retry)
 	if s.isSet(retrySlot) {
@@ -313,6 +336,7 @@ func (m *machine[K]) restore(now instant, s *keyState[K], e end) {
 // settle applies the result of a run of a resource that is still there.
 func (m *machine[K]) settle(now instant, s *keyState[K], e end) {
 	s.settled = now
+	turn := m.turn(s, e)
 	if m.maxInterval > 0 {
 		s.slots[intervalSlot] = now.after(m.jitter(m.maxInterval))
 	}
@@ -325,12 +349,34 @@ func (m *machine[K]) settle(now instant, s *keyState[K], e end) {
 		s.retry.Reset()
 		s.clear(retrySlot, pauseSlot)
 		s.early, s.vain = 0, 0
+		if e.Rest > 0 {
+			s.slots[pauseSlot], s.rests = now.after(e.Rest), timeline.Loop
+		}
 	}
-	m.reschedule(now, s, e.RescheduleAfter)
-	if e.RescheduleNow {
+	if after := e.RescheduleAfter; after >= atOnce {
+		m.reschedule(now, s, after)
+	} else if after > 0 {
+		m.reschedule(now, s, max(after, turn))
+	}
+	switch {
+	case !e.RescheduleNow:
+	case turn == 0:
 		m.arrive(now, s, timeline.Timer{}, false)
+	default:
+		s.slots[turnSlot] = now.after(turn)
 	}
 	m.retime(s)
+}
+
+// turn counts the runs in a row that ask for a further one at once, and returns the pause before that.
+func (m *machine[K]) turn(s *keyState[K], e end) time.Duration {
+	if !e.RescheduleNow && (e.RescheduleAfter <= 0 || e.RescheduleAfter >= atOnce) {
+		s.turns = 0
+		return 0
+	}
+	pause := slowed(s.turns)
+	s.turns = min(s.turns+1, 100)
+	return pause
 }
 
 // fail schedules what follows a failure.
@@ -423,7 +469,8 @@ func (m *machine[K]) forget(key K) {
 // drain clears everything a past incarnation left: attempts and timers.
 func (m *machine[K]) drain(s *keyState[K]) {
 	s.retry.Reset()
-	s.forgot, s.vain, s.early, s.passed, s.passes, s.gate = 0, 0, 0, 0, false, timeline.Open
+	s.forgot, s.vain, s.early, s.turns, s.gate = 0, 0, 0, 0, timeline.Open
+	s.passed, s.passes = 0, false
 	s.slots = [slotCount]instant{}
 	m.retime(s)
 }

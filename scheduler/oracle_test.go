@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/evenkeel/evenkeel/retry"
@@ -40,6 +41,9 @@ type modelKey struct {
 	calmAt               time.Time
 	calm                 time.Duration
 	inVain               int
+	turnAt               time.Time // of a run at once that was slowed
+	turn                 time.Duration
+	turns                int // runs in a row that asked for one at once
 	rescheduleAt         time.Time
 	reschedule           time.Duration
 	intervalAt           time.Time
@@ -157,6 +161,12 @@ func (o *oracle) begin(k *modelKey) (causes []string, run scheduler.Run) {
 		}
 		k.runs++
 	}
+	k.turnAt = time.Time{}
+	for _, cause := range k.causes {
+		if !strings.HasPrefix(cause, "rescheduled ") {
+			k.turns = 0
+		}
+	}
 	k.old, k.oldSince = k.causes, k.since
 	k.causes, k.renewed = nil, false
 	last := k.retryAt.IsZero() && (o.policy.MaxAttempts == retry.NoRetry || (o.policy.MaxAttempts > 0 && k.attempts >= o.policy.MaxAttempts))
@@ -217,13 +227,42 @@ func (o *oracle) settle(k *modelKey, r scheduler.Result) {
 		o.inVain(k, verdict.NotBefore)
 	default:
 		k.attempts, k.retryAt, k.early, k.inVain, k.pauseUntil = 0, time.Time{}, 0, 0, time.Time{}
+		if r.Rest > 0 {
+			k.pauseUntil, k.exhausted = o.now.Add(r.Rest), true
+		}
 	}
 	if verdict.NotBefore > 0 {
 		k.notBefore = o.now.Add(verdict.NotBefore)
 	}
-	o.schedule(k, r.RescheduleAfter)
-	if r.RescheduleNow {
+	o.ask(k, r)
+}
+
+// ask: the first four of several runs at once in a row are, then there are pauses of 10 ms, doubling up to 1 s.
+func (o *oracle) ask(k *modelKey, r scheduler.Result) {
+	soon := r.RescheduleAfter > 0 && r.RescheduleAfter < 10*time.Millisecond
+	if !soon {
+		o.schedule(k, r.RescheduleAfter)
+	}
+	if !soon && !r.RescheduleNow {
+		k.turns = 0
+		return
+	}
+	pause := time.Duration(0)
+	if k.turns++; k.turns > 4 {
+		pause = 10 * time.Millisecond
+		for range k.turns - 5 {
+			pause = min(time.Second, 2*pause)
+		}
+	}
+	if soon {
+		o.schedule(k, max(pause, r.RescheduleAfter))
+	}
+	switch {
+	case !r.RescheduleNow:
+	case pause == 0:
 		o.add(k, timeline.Timer{})
+	default:
+		k.turn, k.turnAt = pause, o.now.Add(pause)
 	}
 }
 
@@ -282,7 +321,7 @@ func (o *oracle) forget(name string) {
 
 // times are all that a key waits for.
 func (k *modelKey) times() []time.Time {
-	return slices.DeleteFunc([]time.Time{k.retryAt, k.calmAt, k.rescheduleAt, k.intervalAt, k.notBefore, k.periodEnd, k.pauseUntil}, time.Time.IsZero)
+	return slices.DeleteFunc([]time.Time{k.retryAt, k.calmAt, k.rescheduleAt, k.intervalAt, k.notBefore, k.periodEnd, k.pauseUntil, k.turnAt}, time.Time.IsZero)
 }
 
 // next is the earliest moment at which something is due, or false.
@@ -319,6 +358,9 @@ func (o *oracle) advance(to time.Time) {
 		}
 		if come(&k.calmAt) {
 			o.add(k, timeline.Timer{After: k.calm})
+		}
+		if come(&k.turnAt) {
+			o.add(k, timeline.Timer{After: k.turn})
 		}
 		if !k.rescheduleAt.IsZero() && !k.rescheduleAt.After(to) || !k.intervalAt.IsZero() && !k.intervalAt.After(to) {
 			k.timely()

@@ -281,3 +281,131 @@ func TestG08ARenewalPassesTheTimeOfARefusal(t *testing.T) {
 		}
 	})
 }
+
+// turning is a run that takes 10 ms and asks for another one at once.
+func turning(context.Context, string, scheduler.Run) scheduler.Result {
+	time.Sleep(10 * time.Millisecond)
+	return scheduler.Result{RescheduleNow: true}
+}
+
+// TestG15WhoAsksForARunAtOnceAgainAndAgainIsSlowedButNeverStopped.
+func TestG15WhoAsksForARunAtOnceAgainAndAgainIsSlowedButNeverStopped(t *testing.T) {
+	for name, run := range map[string]scheduler.Func[string]{
+		"at once": turning,
+		"so soon that it is at once": func(context.Context, string, scheduler.Run) scheduler.Result {
+			time.Sleep(10 * time.Millisecond)
+			return scheduler.Result{RescheduleAfter: time.Nanosecond}
+		},
+		"both": func(context.Context, string, scheduler.Run) scheduler.Result {
+			time.Sleep(10 * time.Millisecond)
+			return scheduler.Result{RescheduleNow: true, RescheduleAfter: time.Millisecond}
+		},
+	} {
+		bubble(t, name, func(t *testing.T) {
+			h := start(t, scheduler.Options[string]{}, run)
+			h.Offer("a", event())
+			time.Sleep(5 * time.Second)
+			if n := h.count(); n < 10 || n > 20 {
+				t.Errorf("%d runs in 5 s", n)
+			}
+			n := h.count()
+			time.Sleep(100 * time.Second)
+			if more := h.count() - n; more < 95 || more > 100 {
+				t.Errorf("%d runs in the next 100 s, want about one a second", more)
+			}
+		})
+	}
+	bubble(t, "a few steps are at once", func(t *testing.T) {
+		h := start(t, scheduler.Options[string]{}, turning)
+		h.Offer("a", event())
+		time.Sleep(time.Second)
+		ms := time.Millisecond
+		want := []time.Duration{0, 10 * ms, 20 * ms, 30 * ms, 40 * ms, 60 * ms, 90 * ms, 140 * ms, 230 * ms, 400 * ms, 730 * ms}
+		h.expectStarts(t, want...)
+	})
+	bubble(t, "something else is not slowed, and begins anew", func(t *testing.T) {
+		h := start(t, scheduler.Options[string]{}, turning)
+		h.Offer("a", event())
+		time.Sleep(10*time.Second + 500*time.Millisecond)
+		synctest.Wait()
+		h.runs = nil
+		at := time.Since(h.start)
+		h.Offer("a", event())
+		time.Sleep(35 * time.Millisecond)
+		ms := time.Millisecond
+		h.expectStarts(t, at, at+10*ms, at+20*ms, at+30*ms)
+	})
+	bubble(t, "a longer time that was asked for is exact, and a pause between ends it", func(t *testing.T) {
+		h := start(t, scheduler.Options[string]{}, func(context.Context, string, scheduler.Run) scheduler.Result {
+			return scheduler.Result{RescheduleAfter: 10 * time.Millisecond}
+		})
+		h.Offer("a", event())
+		time.Sleep(time.Second + time.Millisecond)
+		if n := h.count(); n != 101 {
+			t.Errorf("%d runs in a second", n)
+		}
+	})
+	bubble(t, "nothing of it is lost to a run between", func(t *testing.T) {
+		h := start(t, scheduler.Options[string]{MaxInterval: scheduler.NoMaxInterval}, func(_ context.Context, _ string, r scheduler.Run) scheduler.Result {
+			return scheduler.Result{RescheduleNow: !slices.Contains(r.Causes, own)}
+		})
+		h.Offer("a", event())
+		time.Sleep(10*time.Second + 500*time.Millisecond)
+		n := h.count()
+		h.Offer("a", scheduler.Event{Cause: own})
+		time.Sleep(time.Hour)
+		if h.count() != n+1 || h.Len() != 0 {
+			t.Errorf("%d runs after the one that asked for none, and %d keys are kept", h.count()-n-1, h.Len())
+		}
+	})
+}
+
+func TestARunThatMakesItsKeyDueItselfMayRest(t *testing.T) {
+	options := scheduler.Options[string]{MaxInterval: scheduler.NoMaxInterval}
+	rests := func(context.Context, string, scheduler.Run) scheduler.Result {
+		return scheduler.Result{Rest: time.Minute}
+	}
+	bubble(t, "events wait and are merged, a renewal does not", func(t *testing.T) {
+		h := start(t, options, rests)
+		h.Offer("a", event())
+		time.Sleep(time.Second)
+		h.Offer("a", event())
+		h.Offer("a", event())
+		time.Sleep(time.Minute)
+		h.Offer("a", renewal())
+		h.expect(t, "0s a: manual by test", "1m0s a: manual by test, manual by test", "1m1s a: manual by spec")
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if h.count() != 3 || h.Len() != 0 {
+			t.Errorf("%d runs, %d keys are kept: a rest brings no run", h.count(), h.Len())
+		}
+	})
+	bubble(t, "what comes during the run waits as well, and a time that was asked for does not", func(t *testing.T) {
+		var h *harness
+		h = start(t, options, func(_ context.Context, key string, _ scheduler.Run) scheduler.Result {
+			h.Offer(key, event())
+			return scheduler.Result{Rest: time.Minute, RescheduleAfter: 50 * time.Second}
+		})
+		h.Offer("a", event())
+		time.Sleep(115 * time.Second)
+		h.expect(t, "0s a: manual by test", "50s a: manual by test, rescheduled after 50s", "1m40s a: manual by test, rescheduled after 50s")
+	})
+	bubble(t, "a run at once that was asked for waits, too", func(t *testing.T) {
+		h := start(t, options, func(_ context.Context, _ string, r scheduler.Run) scheduler.Result {
+			return scheduler.Result{Rest: time.Minute, RescheduleNow: r.Causes[0] == event().Cause}
+		})
+		h.Offer("a", event())
+		time.Sleep(time.Hour)
+		h.expect(t, "0s a: manual by test", "1m0s a: rescheduled after 0s")
+	})
+	bubble(t, "not after a failure", func(t *testing.T) {
+		h := start(t, scheduler.Options[string]{Retry: retry.Policy{Initial: time.Second, Jitter: retry.NoJitter}}, func(context.Context, string, scheduler.Run) scheduler.Result {
+			return scheduler.Result{Rest: time.Minute, Err: errBroken}
+		})
+		h.Offer("a", event())
+		synctest.Wait()
+		h.Offer("a", event())
+		time.Sleep(1500 * time.Millisecond)
+		h.expect(t, "0s a: manual by test", "0s a: manual by test", "1s a: retry 1")
+	})
+}

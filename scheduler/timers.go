@@ -33,6 +33,9 @@ func (m *machine[K]) come(now instant, s *keyState[K], at slot, after time.Durat
 		if s.phase != running {
 			m.arrive(now, s, timeline.Retry{Attempt: s.retry.Attempt()}, false)
 		}
+	case turnSlot:
+		s.gate = timeline.Loop
+		m.arrive(now, s, timeline.Timer{After: after}, false)
 	case calmSlot:
 		m.arrive(now, s, timeline.Timer{After: after}, false)
 	case rescheduleSlot:

@@ -22,6 +22,8 @@ const (
 	RateLimit
 	// Pause: the scheduler was paused.
 	Pause
+	// Loop: runs of the key kept making it due themselves.
+	Loop
 )
 
 // String is a word or two, empty for Open.
@@ -41,6 +43,8 @@ func (g Gate) String() string {
 		return "rate limit"
 	case Pause:
 		return "pause"
+	case Loop:
+		return "loop"
 	}
 	return fmt.Sprintf("Gate(%d)", int(g))
 }
