@@ -31,6 +31,9 @@ func (c *controller[P]) guardedFilters() primaryFilters {
 // triggers applies the generation filter and the author's. renewed says that the transition is an update
 // that renews.
 func (c *controller[P]) triggers(t trc.Transition, renewed bool) bool {
+	if t.New != nil && c.waitsForCleanup(t.New) {
+		return true
+	}
 	ask := c.filters.update
 	switch {
 	case t.Old == nil:
@@ -41,6 +44,12 @@ func (c *controller[P]) triggers(t trc.Transition, renewed bool) bool {
 		return false
 	}
 	return (ask == nil || ask(t.Old, t.New)) && (c.filters.every == nil || c.filters.every(t.Old, t.New))
+}
+
+// waitsForCleanup tells of a primary that only Cleanup, or the workflow, lets go: no filter may hide that, at whatever
+// change of it.
+func (c *controller[P]) waitsForCleanup(primary trc.Object) bool {
+	return primary.GetDeletionTimestamp() != nil && c.cleans() && c.hasFinalizer(primary)
 }
 
 // renews tells a change of what is wanted from all others. A replaced primary is no update here: stores tell

@@ -54,7 +54,7 @@ type ControllerOptions[P Object] struct {
 	ListLimit int64
 	// AllGenerations makes every change of a primary trigger, not only those of its specification. By
 	// default an update triggers if metadata.generation grew, deletion was requested, the finalizer is
-	// missing, or the kind has no generations.
+	// missing, the primary waits for its Cleanup, or the kind has no generations.
 	AllGenerations bool
 	// GenerationFilter, if set, replaces the look at generations: it tells the updates that change what is
 	// wanted from all others. As a new generation does, these end the back-off of a failing primary too.
@@ -63,11 +63,14 @@ type ControllerOptions[P Object] struct {
 	// AddFilter, UpdateFilter and DeleteFilter, if set, further restrict which changes of a primary trigger:
 	// those that would otherwise. A primary that was replaced by one of the same name is no update. Deletions
 	// trigger only with AllEvents, so DeleteFilter requires it.
+	//
+	// A primary whose deletion is requested and that carries the controller's finalizer passes every filter, at each
+	// of its changes and after a restart: only Cleanup, or the Workflow, lets it go.
 	AddFilter    func(added P) bool
 	UpdateFilter func(old, new P) bool
 	DeleteFilter func(last P) bool
 	// Filter, if set, is asked about all that the more specific ones let pass. old is nil for an addition,
-	// new for a deletion. A filter that rejects the request to delete keeps Cleanup from being called.
+	// new for a deletion. Nor does it keep a primary from its Cleanup.
 	Filter func(old, new P) bool
 
 	// AllEvents runs Reconcile also for primaries in deletion, and once more when a primary is gone: with

@@ -223,7 +223,7 @@ func (w *writer) refused(ctx context.Context, q write, lost bool, refusal error)
 func unread(stale, readErr error) error {
 	err := errors.Join(stale, readErr)
 	if busy := Classify(readErr); busy.Class == retry.Soon {
-		return retry.After(err, busy.NotBefore)
+		return retry.Refused(err, busy.NotBefore)
 	}
 	return err
 }

@@ -28,7 +28,8 @@ type Policy struct {
 	Initial time.Duration
 	// Factor multiplies the delay after each further failure; at least 1. Default 2.
 	Factor float64
-	// Max caps the delay before jitter. Default 5 minutes; it must not be below Initial.
+	// Max caps the delay before jitter. Default 5 minutes; it must not be below Initial. It is also how long
+	// events wait for a run once no retry is left (see [Policy.Window]).
 	Max time.Duration
 	// Jitter spreads each delay evenly over delay×(1±Jitter), so that keys that failed together do
 	// not come back together. Between 0 and 1; 0 means the default of 0.1, [NoJitter] none.
@@ -142,6 +143,19 @@ func (p Policy) Next(s *State) (time.Duration, bool) {
 // author can say so in the status.
 func (p Policy) LastAttempt(s *State) bool {
 	return p.MaxAttempts == NoRetry || (p.MaxAttempts > 0 && s.attempts >= p.MaxAttempts)
+}
+
+// shortestWindow is the least that [Policy.Window] returns where delays do not grow.
+const shortestWindow = 10 * time.Second
+
+// Window returns how long events wait for a run once no retry is left: Max, or its default. The delays of a policy
+// with the Factor 1 never come near Max: its window is Initial, but at least 10 s, and at most Max.
+func (p Policy) Window() time.Duration {
+	d := p.withDefaults()
+	if d.Factor == 1 {
+		return min(d.Max, max(d.Initial, shortestWindow))
+	}
+	return d.Max
 }
 
 // generator wraps the backoff library as what it is good at, computing delays; its Retry loop,

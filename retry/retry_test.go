@@ -99,6 +99,25 @@ func TestExhaustedStaysExhaustedUntilReset(t *testing.T) {
 	}
 }
 
+func TestTheWindowAfterTheLastRetryIsTheLongestDelay(t *testing.T) {
+	for name, c := range map[string]struct {
+		policy retry.Policy
+		want   time.Duration
+	}{
+		"default":                     {retry.Policy{MaxAttempts: 3}, 5 * time.Minute},
+		"never":                       {retry.Never(), 5 * time.Minute},
+		"a maximum":                   {retry.Policy{Initial: time.Millisecond, Max: 3 * time.Second}, 3 * time.Second},
+		"above the default":           {retry.Policy{Initial: time.Hour}, time.Hour},
+		"constant":                    {retry.Policy{Initial: time.Minute, Factor: 1}, time.Minute},
+		"constant and short":          {retry.Policy{Initial: time.Second, Factor: 1}, 10 * time.Second},
+		"constant and short, bounded": {retry.Policy{Initial: time.Second, Factor: 1, Max: 2 * time.Second}, 2 * time.Second},
+	} {
+		if got := c.policy.Window(); got != c.want {
+			t.Errorf("%s: the window is %v, want %v", name, got, c.want)
+		}
+	}
+}
+
 func TestJitterStaysWithinItsBounds(t *testing.T) {
 	p := retry.Policy{Initial: time.Second, Factor: 1, Jitter: 0.5}
 	lowest, highest := time.Hour, time.Duration(0)

@@ -36,8 +36,8 @@ func (c Class) String() string {
 // Verdict is what is to follow a failure. The zero value is a retry by the policy.
 type Verdict struct {
 	Class Class
-	// NotBefore is the least time until the next attempt, whatever else asks for one. 0 or less is none. It
-	// means nothing for NotAgain.
+	// NotBefore is the least time until the next attempt, whatever else asks for one but a renewal (a new
+	// generation, a deletion), which passes once. 0 or less is none. It means nothing for NotAgain.
 	NotBefore time.Duration
 }
 
@@ -45,17 +45,36 @@ type Verdict struct {
 type judged struct {
 	error
 	verdict Verdict
+	asked   bool // NotBefore is another's, and counts up to Policy.Patience
 }
 
 func (j *judged) Unwrap() error { return j.error }
 
-// After returns err as a failure after which a run follows [Soon], but not before d has passed: not for an event,
-// nor for a new generation of the resource, as who asked for that time does not answer earlier. It is for
-// "too many requests, come back in 30 s"; to look again at something that takes its time, reschedule instead.
-// The text and what it wraps are those of err; of a nil err it returns nil.
+// After returns err as a refusal for now, after which a run follows [Soon], but not before d has passed: not for
+// an event. A new generation and a deletion of the resource pass once, as they may have nothing to do with
+// what was refused. It is for "too many requests, come back in 30 s"; to look again at something that takes
+// its time, reschedule instead. The text and what it wraps are those of err; of a nil err it returns nil.
+//
+// d is taken at its word. Where it is what a server asked for, use [Refused].
 func After(err error, d time.Duration) error {
 	return withVerdict(err, Verdict{Class: Soon, NotBefore: max(0, d)})
 }
+
+// Refused is [After] for a time that a server asked for, in a Retry-After perhaps: it counts up to
+// [Policy.Patience], as a server may ask for days.
+func Refused(err error, d time.Duration) error {
+	if err == nil {
+		return nil
+	}
+	return &judged{err, Verdict{Class: Soon, NotBefore: max(0, d)}, true}
+}
+
+// leastPatience is the least that [Policy.Patience] returns.
+const leastPatience = 10 * time.Second
+
+// Patience returns the longest time until the next attempt that a server may ask for: Max, or its default, but at
+// least 10 s, as a server that is asked earlier than it wants does not recover.
+func (p Policy) Patience() time.Duration { return max(p.withDefaults().Max, leastPatience) }
 
 // Final returns err as a failure that no retry mends. The text and what it wraps are those of err; of a nil
 // err it returns nil.
@@ -65,11 +84,11 @@ func withVerdict(err error, v Verdict) error {
 	if err == nil {
 		return nil
 	}
-	return &judged{err, v}
+	return &judged{err, v, false}
 }
 
 // Judge says what is to follow a failure. What the error says of itself ([After], [Final]) counts most, the
-// outermost first, through any wrapping; then what [Policy.Classify] says.
+// outermost first, through any wrapping; then what [Policy.Classify] says, whose times count up to [Policy.Patience].
 //
 // An error that wraps several ([errors.Join]) stands for several failures, which are judged one by one. What
 // helps one of them is done: it is retried by the policy if one of them is, soon if one of them is and the
@@ -79,6 +98,9 @@ func (p Policy) Judge(err error) Verdict {
 	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
 		switch e := inner.(type) {
 		case *judged:
+			if e.asked {
+				return p.bounded(e.verdict)
+			}
 			return e.verdict
 		case interface{ Unwrap() []error }:
 			if all := e.Unwrap(); len(all) > 0 {
@@ -89,8 +111,12 @@ func (p Policy) Judge(err error) Verdict {
 	if p.Classify == nil || err == nil {
 		return Verdict{}
 	}
-	v := p.Classify(err)
-	v.NotBefore = max(0, v.NotBefore)
+	return p.bounded(p.Classify(err))
+}
+
+// bounded is a verdict with a time that can be waited for.
+func (p Policy) bounded(v Verdict) Verdict {
+	v.NotBefore = min(max(0, v.NotBefore), p.Patience())
 	return v
 }
 

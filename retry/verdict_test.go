@@ -71,6 +71,32 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+func TestATimeThatAServerAsksForIsBounded(t *testing.T) {
+	day := 24 * time.Hour
+	asks := func(error) retry.Verdict { return retry.Verdict{Class: retry.Soon, NotBefore: day} }
+	for name, c := range map[string]struct {
+		policy retry.Policy
+		err    error
+		want   time.Duration
+	}{
+		"by the default maximum":    {retry.Policy{}, retry.Refused(errPlain, day), 5 * time.Minute},
+		"by the policy's":           {retry.Policy{Max: time.Hour}, fmt.Errorf("get: %w", retry.Refused(errPlain, day)), time.Hour},
+		"not by a very short one":   {retry.Policy{Initial: 1, Max: time.Millisecond}, retry.Refused(errPlain, day), 10 * time.Second},
+		"as it is":                  {retry.Policy{}, retry.Refused(errPlain, time.Minute), time.Minute},
+		"none":                      {retry.Policy{}, retry.Refused(errPlain, -1), 0},
+		"that a classifier found":   {retry.Policy{Classify: asks}, errPlain, 5 * time.Minute},
+		"of several":                {retry.Policy{Classify: asks}, errors.Join(errPlain, retry.Refused(errPlain, 2*day)), 5 * time.Minute},
+		"but an author is believed": {retry.Policy{}, errors.Join(retry.Refused(errPlain, 2*day), retry.After(errPlain, day)), day},
+	} {
+		if got := c.policy.Judge(c.err); got != (retry.Verdict{Class: retry.Soon, NotBefore: c.want}) {
+			t.Errorf("%s: %+v, want soon after %v", name, got, c.want)
+		}
+	}
+	if retry.Refused(nil, day) != nil {
+		t.Error("no error became one")
+	}
+}
+
 func TestWhatIsMarkedStaysWhatItIs(t *testing.T) {
 	for _, marked := range []error{retry.Final(errPlain), retry.After(errPlain, time.Second)} {
 		if !errors.Is(marked, errPlain) || marked.Error() != errPlain.Error() {

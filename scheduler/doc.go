@@ -7,9 +7,15 @@
 //
 // Per key: idle → queued → running → (queued | backing off | idle). Events that arrive while a key
 // waits or runs are merged into one further run, with all their causes. A failure is followed by
-// the delay of [Options.Retry]; an ordinary event brings a backing-off key forward at most once per
-// delay, without consuming an attempt; an event that renews the key (a new generation, a deletion)
-// starts it at once and resets the attempts. What else may follow a failure, [Result.Err] says.
+// the delay of [Options.Retry]. An ordinary event runs a backing-off key before that, which consumes no
+// attempt: the first at once, the next after a pause of 100 ms, and the pause doubles with every such run that
+// fails, up to 10 s. Only a success or a renewal makes it short again. So events neither defeat the back-off nor
+// wait for it: what they are about may be healthy. An event that renews the key (a new generation, a
+// deletion) starts it at once and resets the attempts.
+//
+// When no retry is left, events within the policy's window ([retry.Policy.Window]) are merged into one run
+// at its end. Renewals, requested times and the max interval do not wait for that. What else may follow
+// a failure, [Result.Err] says.
 //
 // [Scheduler.Pause] holds everything back and cuts off what runs, [Scheduler.Resume] goes on without a loss;
 // [RateLimit] bounds the runs of a key. [Run.Gate] and the record say which of them held a run back.

@@ -41,6 +41,7 @@ const (
 	// These bring a run when they come.
 	retrySlot      slot = iota // the back-off ends; set exactly while the key backs off
 	calmSlot                   // the repeat of a run that came to nothing
+	turnSlot                   // the run at once that was asked for, slowed
 	rescheduleSlot             // what a run asked for
 	intervalSlot               // the max interval
 	runSlots
@@ -48,14 +49,14 @@ const (
 	// These end what held runs back.
 	holdSlot  = runSlots     // what refused a run said when to come again
 	limitSlot = runSlots + 1 // the period of the rate limit
-	slotCount = runSlots + 2
+	pauseSlot = runSlots + 2 // events may bring the next run: see rests
+	slotCount = runSlots + 3
 )
 
 // keyState is what the machine remembers of a key. Invariants:
 //   - it is idle, queued, running or ending; a queued key stands in exactly one lane once;
 //   - it has causes while queued, and those that arrived since its start while running and ending; an idle key
 //     that has some waits for a slot;
-//   - early only while backing off;
 //   - at is the earliest of the slots, and the key is in the timer heap iff it is not zero.
 type keyState[K comparable] struct {
 	key            K
@@ -75,10 +76,16 @@ type keyState[K comparable] struct {
 	forgot uint16 // how often the resource went away during the run
 	pauses uint16 // of the machine when it was queued
 	vain   uint8  // runs in a row that came to nothing
-	early  bool   // the back-off window's one early run is used up
+	early  uint8  // failed runs that events had brought before their retry, since it last succeeded or was renewed
+	passed uint8  // runs in a row that a renewal brought before the time of a refusal
+	passes bool   // so will the next one be
+	turns  uint8  // runs in a row that asked for another one at once, with nothing else between
 	phase  phase
 	lane   Lane
 	gate   timeline.Gate
+	// rests says whom pauseSlot holds back: with Open only a key that waits for a retry, from its next
+	// early run; otherwise every run but those of a renewal or a time that was asked for, for that reason.
+	rests timeline.Gate
 }
 
 func (s *keyState[K]) isSet(at slot) bool { return s.slots[at] != 0 }
@@ -86,6 +93,13 @@ func (s *keyState[K]) isSet(at slot) bool { return s.slots[at] != 0 }
 func (s *keyState[K]) clear(slots ...slot) {
 	for _, at := range slots {
 		s.slots[at] = 0
+	}
+}
+
+// endRest lets a run begin that was asked for in time.
+func (s *keyState[K]) endRest() {
+	if s.rests != timeline.Open {
+		s.slots[pauseSlot] = 0
 	}
 }
 
@@ -121,6 +135,19 @@ type batch struct {
 }
 
 func (b *batch) empty() bool { return len(b.causes) == 0 && b.more == 0 }
+
+// isAsked reports whether all of them are runs that were asked for in time.
+func (b *batch) isAsked() bool {
+	if b.more > 0 {
+		return false
+	}
+	for _, c := range b.causes {
+		if _, is := c.(timeline.Timer); !is {
+			return false
+		}
+	}
+	return true
+}
 
 func (b *batch) add(c timeline.Cause, renews bool) {
 	if many, ok := c.(timeline.Overflow); ok {

@@ -47,6 +47,36 @@ func (m *machine[K]) state(key K) *keyState[K] {
 	return s
 }
 
+const (
+	// shortestPause and longestPause bound the pauses between runs that events bring before the retry.
+	shortestPause = 100 * time.Millisecond
+	longestPause  = 10 * time.Second
+)
+
+// pauseAfter is the pause after so many runs that should not have been: it doubles from one to the next.
+func pauseAfter(runs uint8) time.Duration {
+	if runs == 0 {
+		return 0
+	}
+	return min(longestPause, shortestPause<<min(runs-1, 7))
+}
+
+const (
+	// freeTurns is how many runs in a row may ask for another one at once before there are pauses.
+	freeTurns = 4
+	// atOnce is what is too little time to be one: a run after less is asked for at once.
+	atOnce = 10 * time.Millisecond
+)
+
+// slowed is the pause before one more of so many runs in a row that ask for a further one at once: none at first,
+// then 10 ms, doubling up to 1 s.
+func slowed(turns uint8) time.Duration {
+	if turns < freeTurns {
+		return 0
+	}
+	return min(time.Second, 10*time.Millisecond<<min(turns-freeTurns, 7))
+}
+
 // maxSpare bounds the batches kept for the next key that becomes due.
 const maxSpare = 1024
 
@@ -90,32 +120,39 @@ func (m *machine[K]) offer(now instant, key K, e Event) {
 	case running, ending:
 	case queued:
 		if e.Renews {
-			m.renew(s)
+			m.renew(now, s)
 		}
 		m.promote(s, e.Lane)
 	case idle:
-		m.wake(s, e.Lane)
+		m.wake(now, s, e.Lane)
 	}
 }
 
-// renew ends the back-off: what is wanted is not what failed.
-func (m *machine[K]) renew(s *keyState[K]) {
+// renew ends the back-off: what is wanted is not what failed. It passes the time of a refusal, too, which may have
+// been about anything; further ones in a row are spaced.
+func (m *machine[K]) renew(now instant, s *keyState[K]) {
+	if until := s.slots[holdSlot]; until != 0 {
+		s.passes = true
+		if until = min(until, s.settled.after(pauseAfter(s.passed))); until <= now {
+			until = 0
+		}
+		s.slots[holdSlot] = until
+	}
 	s.retry.Reset()
-	s.early = false
-	s.clear(retrySlot, calmSlot)
+	s.early = 0
+	s.clear(retrySlot, calmSlot, pauseSlot)
 	m.retime(s)
 }
 
 // wake decides whether an idle key with fresh causes is queued now or waits for a slot.
-func (m *machine[K]) wake(s *keyState[K], lane Lane) {
+func (m *machine[K]) wake(now instant, s *keyState[K], lane Lane) {
 	if s.renewed() {
-		m.renew(s)
+		m.renew(now, s)
 	}
 	if gate := m.closed(s); gate != timeline.Open {
 		s.gate = gate
 		return
 	}
-	s.early = s.isSet(retrySlot)
 	m.enqueue(s, lane)
 }
 
@@ -128,7 +165,9 @@ func (m *machine[K]) closed(s *keyState[K]) timeline.Gate {
 		return timeline.RateLimit
 	case s.isSet(calmSlot):
 		return timeline.Storm
-	case s.isSet(retrySlot) && s.early:
+	case s.isSet(pauseSlot) && s.rests != timeline.Open:
+		return s.rests
+	case s.isSet(pauseSlot) && s.isSet(retrySlot):
 		return timeline.BackOff
 	}
 	return timeline.Open
@@ -192,6 +231,10 @@ func (m *machine[K]) begin(now instant, s *keyState[K]) Run {
 	m.due--
 	m.busy++
 	s.phase, s.forgot = running, 0
+	if s.passed = min(s.passed+1, 100); !s.passes {
+		s.passed = 0
+	}
+	s.passes = false
 	if m.limit.Runs > 0 {
 		if !s.isSet(limitSlot) {
 			s.slots[limitSlot], s.used = now.after(m.limit.Period), 0
@@ -200,6 +243,13 @@ func (m *machine[K]) begin(now instant, s *keyState[K]) Run {
 		s.used++
 	}
 	b := m.unload(s)
+	if s.isSet(turnSlot) {
+		s.clear(turnSlot)
+		m.retime(s)
+	}
+	if !b.isAsked() {
+		s.turns = 0
+	}
 	run := Run{Causes: b.told(), Waited: now.since(b.since), Gate: s.gate, Attempt: s.retry.Attempt()}
 	run.LastAttempt = !s.isSet(retrySlot) && m.policy.LastAttempt(&s.retry)
 	if s.isSet(retrySlot) {
@@ -236,17 +286,17 @@ func (m *machine[K]) finish(now instant, s *keyState[K], e end) time.Duration {
 		m.settle(now, s, e)
 	}
 	if s.renewed() {
-		m.renew(s)
+		m.renew(now, s)
 	}
 	return m.next(now, s)
 }
 
 // release lets a key go whose run was finished.
-func (m *machine[K]) release(s *keyState[K]) {
+func (m *machine[K]) release(now instant, s *keyState[K]) {
 	m.busy--
 	s.phase = idle
 	if s.pending != nil {
-		m.wake(s, LiveLane)
+		m.wake(now, s, LiveLane)
 	}
 	m.tidy(s)
 }
@@ -275,7 +325,7 @@ func (m *machine[K]) restore(now instant, s *keyState[K], e end) {
 		again.add(c, false) // if it renewed, that was done
 	}
 	m.putBefore(s, again)
-	s.early, s.gate = false, timeline.Pause
+	s.gate = timeline.Pause
 	if s.isSet(limitSlot) {
 		s.used--
 	}
@@ -286,6 +336,7 @@ func (m *machine[K]) restore(now instant, s *keyState[K], e end) {
 // settle applies the result of a run of a resource that is still there.
 func (m *machine[K]) settle(now instant, s *keyState[K], e end) {
 	s.settled = now
+	turn := m.turn(s, e)
 	if m.maxInterval > 0 {
 		s.slots[intervalSlot] = now.after(m.jitter(m.maxInterval))
 	}
@@ -296,14 +347,36 @@ func (m *machine[K]) settle(now instant, s *keyState[K], e end) {
 		m.repeat(now, s, 0)
 	default:
 		s.retry.Reset()
-		s.clear(retrySlot)
-		s.early, s.vain = false, 0
+		s.clear(retrySlot, pauseSlot)
+		s.early, s.vain = 0, 0
+		if e.Rest > 0 {
+			s.slots[pauseSlot], s.rests = now.after(e.Rest), timeline.Loop
+		}
 	}
-	m.reschedule(now, s, e.RescheduleAfter)
-	if e.RescheduleNow {
+	if after := e.RescheduleAfter; after >= atOnce {
+		m.reschedule(now, s, after)
+	} else if after > 0 {
+		m.reschedule(now, s, max(after, turn))
+	}
+	switch {
+	case !e.RescheduleNow:
+	case turn == 0:
 		m.arrive(now, s, timeline.Timer{}, false)
+	default:
+		s.slots[turnSlot] = now.after(turn)
 	}
 	m.retime(s)
+}
+
+// turn counts the runs in a row that ask for a further one at once, and returns the pause before that.
+func (m *machine[K]) turn(s *keyState[K], e end) time.Duration {
+	if !e.RescheduleNow && (e.RescheduleAfter <= 0 || e.RescheduleAfter >= atOnce) {
+		s.turns = 0
+		return 0
+	}
+	pause := slowed(s.turns)
+	s.turns = min(s.turns+1, 100)
+	return pause
 }
 
 // fail schedules what follows a failure.
@@ -313,7 +386,8 @@ func (m *machine[K]) fail(now instant, s *keyState[K], v retry.Verdict) {
 		m.repeat(now, s, v.NotBefore)
 	case retry.NotAgain:
 		s.clear(retrySlot)
-		s.early, s.vain = false, 0
+		s.vain = 0
+		m.exhaust(now, s)
 		return
 	default:
 		s.vain = 0
@@ -341,15 +415,27 @@ func (m *machine[K]) repeat(now instant, s *keyState[K], notBefore time.Duration
 }
 
 // backOff schedules the retry of a failed run. A window that is still open means that the run was
-// an early one: it consumed no attempt and leaves the window as it is.
+// an early one: it consumed no attempt and leaves the window as it is. The next early one comes after a pause
+// that is short whatever the back-off: what fails for one reason may have been healed of another.
 func (m *machine[K]) backOff(now instant, s *keyState[K], notBefore time.Duration) {
 	if s.isSet(retrySlot) {
+		s.early = min(s.early+1, 100)
+		s.slots[pauseSlot], s.rests = now.after(pauseAfter(s.early)), timeline.Open
 		return
 	}
-	s.early = false
-	if delay, again := m.policy.Next(&s.retry); again {
-		s.slots[retrySlot] = now.after(max(delay, notBefore))
+	delay, again := m.policy.Next(&s.retry)
+	if !again {
+		m.exhaust(now, s)
+		return
 	}
+	s.slots[retrySlot] = now.after(max(delay, notBefore))
+}
+
+// exhaust follows a failure after which there is no retry. Whatever comes up within the policy's window brings
+// one run, at its end.
+func (m *machine[K]) exhaust(now instant, s *keyState[K]) {
+	s.early = 0
+	s.slots[pauseSlot], s.rests = now.after(m.policy.Window()), timeline.BackOff
 }
 
 func (m *machine[K]) reschedule(now instant, s *keyState[K], after time.Duration) {
@@ -383,7 +469,8 @@ func (m *machine[K]) forget(key K) {
 // drain clears everything a past incarnation left: attempts and timers.
 func (m *machine[K]) drain(s *keyState[K]) {
 	s.retry.Reset()
-	s.forgot, s.vain, s.early, s.gate = 0, 0, false, timeline.Open
+	s.forgot, s.vain, s.early, s.turns, s.gate = 0, 0, 0, 0, timeline.Open
+	s.passed, s.passes = 0, false
 	s.slots = [slotCount]instant{}
 	m.retime(s)
 }

@@ -64,7 +64,8 @@ type world struct {
 	stop    context.CancelFunc
 	stopped chan error
 	pauses  []*modelPause
-	runs    int // that have begun
+	runs    int  // that have begun
+	loops   bool // runs ask for a further one at once
 
 	mu       sync.Mutex
 	inFlight map[string]chan scheduler.Result
@@ -136,6 +137,7 @@ func newWorld(t *rapid.T) *world {
 		workers:     rapid.IntRange(1, 3).Draw(t, "workers"),
 	}
 	w := &world{oracle: o, inFlight: map[string]chan scheduler.Result{}, stopped: make(chan error, 1)}
+	w.loops = rapid.IntRange(0, 9).Draw(t, "loops") == 0
 	s, err := scheduler.New(w.run, scheduler.Options[string]{
 		Concurrency: o.workers, Retry: policy, MaxInterval: o.maxInterval, RateLimit: o.limit, Grace: -1,
 		Decide: func(_ string, c timeline.Cause) bool { return c != own },
@@ -247,6 +249,7 @@ func (w *world) end(t *rapid.T) {
 	r := rapid.SampledFrom([]scheduler.Result{
 		{},
 		{},
+		{RescheduleAfter: time.Millisecond},
 		{Superseded: true},
 		{Gone: true},
 		{Err: errBroken},
@@ -259,8 +262,9 @@ func (w *world) end(t *rapid.T) {
 		{Err: retry.After(errBroken, 2500*time.Millisecond)},
 	}).Draw(t, "result")
 	if r.Err != errPanic {
-		r.RescheduleAfter = rapid.SampledFrom([]time.Duration{0, 0, 0, 1500 * time.Millisecond, 20 * time.Second}).Draw(t, "after")
-		r.RescheduleNow = rapid.IntRange(0, 5).Draw(t, "now") == 0
+		r.RescheduleAfter = rapid.SampledFrom([]time.Duration{r.RescheduleAfter, r.RescheduleAfter, r.RescheduleAfter, 1500 * time.Millisecond, 20 * time.Second}).Draw(t, "after")
+		r.RescheduleNow = rapid.IntRange(0, 5).Draw(t, "now") == 0 || w.loops
+		r.Rest = rapid.SampledFrom([]time.Duration{0, 0, 0, 0, 3700 * time.Millisecond}).Draw(t, "rest")
 	}
 	w.endThat(key, r)
 }

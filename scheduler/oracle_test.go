@@ -3,6 +3,7 @@ package scheduler_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/evenkeel/evenkeel/retry"
@@ -34,15 +35,23 @@ type modelKey struct {
 
 	attempts             int // the retries granted
 	retryAt              time.Time
-	early                bool
+	early                int       // failed runs that came before their retry
+	pauseUntil           time.Time // no early run before; or, if exhausted, none at all
+	exhausted            bool
 	calmAt               time.Time
 	calm                 time.Duration
 	inVain               int
+	turnAt               time.Time // of a run at once that was slowed
+	turn                 time.Duration
+	turns                int // runs in a row that asked for one at once
 	rescheduleAt         time.Time
 	reschedule           time.Duration
 	intervalAt           time.Time
 	notBefore, periodEnd time.Time
-	runs                 int // of the period
+	settled              time.Time
+	passes               bool // the next run is before its time
+	passed               int  // such runs in a row
+	runs                 int  // of the period
 
 	// Of the run in flight.
 	cutOff, forgotten bool
@@ -91,9 +100,38 @@ func (o *oracle) offer(name string, e scheduler.Event) {
 // renew: an event that renews resets the attempts and ends the back-off.
 func (o *oracle) renew(k *modelKey) {
 	if k.renewed {
-		k.attempts, k.early = 0, false
-		k.retryAt, k.calmAt = time.Time{}, time.Time{}
+		o.pass(k)
+		k.attempts, k.early = 0, 0
+		k.retryAt, k.calmAt, k.pauseUntil = time.Time{}, time.Time{}, time.Time{}
 	}
+}
+
+// pass: one that renews passes the time of a refusal. The n-th in a row has to wait 100 ms, doubled n-2 times up to
+// 10 s, since the last run.
+func (o *oracle) pass(k *modelKey) {
+	if k.notBefore.IsZero() {
+		return
+	}
+	k.passes = true
+	may := k.settled
+	if k.passed > 0 {
+		may = may.Add(doubled(k.passed - 1))
+	}
+	if may.Before(k.notBefore) {
+		k.notBefore = may
+	}
+	if !k.notBefore.After(o.now) {
+		k.notBefore = time.Time{}
+	}
+}
+
+// doubled is 100 ms, doubled n times up to 10 s.
+func doubled(n int) time.Duration {
+	pause := 100 * time.Millisecond
+	for range n {
+		pause = min(10*time.Second, 2*pause)
+	}
+	return pause
 }
 
 // consider queues an idle key that has causes, unless something holds it back.
@@ -103,21 +141,31 @@ func (o *oracle) consider(k *modelKey, lane scheduler.Lane) {
 	}
 	o.renew(k)
 	limited := !k.periodEnd.IsZero() && k.runs >= o.limit.Runs
-	if !k.notBefore.IsZero() || limited || !k.calmAt.IsZero() || (!k.retryAt.IsZero() && k.early) {
+	paused := !k.pauseUntil.IsZero() && (k.exhausted || !k.retryAt.IsZero())
+	if !k.notBefore.IsZero() || limited || !k.calmAt.IsZero() || paused {
 		return
 	}
-	k.early = !k.retryAt.IsZero()
 	k.queued, k.lane, k.queuedAt = true, lane, o.now
 }
 
 // begin is what a run that begins now is told.
 func (o *oracle) begin(k *modelKey) (causes []string, run scheduler.Run) {
 	k.queued, k.running, k.cutOff, k.forgotten = false, true, false, false
+	if k.passed++; !k.passes {
+		k.passed = 0
+	}
+	k.passes = false
 	if o.limit.Runs > 0 {
 		if k.periodEnd.IsZero() {
 			k.periodEnd, k.runs = o.now.Add(o.limit.Period), 0
 		}
 		k.runs++
+	}
+	k.turnAt = time.Time{}
+	for _, cause := range k.causes {
+		if !strings.HasPrefix(cause, "rescheduled ") {
+			k.turns = 0
+		}
 	}
 	k.old, k.oldSince = k.causes, k.since
 	k.causes, k.renewed = nil, false
@@ -145,7 +193,7 @@ func (o *oracle) end(k *modelKey, r scheduler.Result) {
 		*k = modelKey{causes: k.causes, renewed: k.renewed, since: k.since}
 	case k.cutOff:
 		k.causes = append(k.old, k.causes...)
-		k.since, k.early = k.oldSince, false
+		k.since = k.oldSince
 		if !k.periodEnd.IsZero() {
 			k.runs--
 		}
@@ -163,36 +211,69 @@ func (o *oracle) schedule(k *modelKey, after time.Duration) {
 }
 
 func (o *oracle) settle(k *modelKey, r scheduler.Result) {
+	k.settled = o.now
 	if o.maxInterval > 0 {
 		k.intervalAt = o.now.Add(o.maxInterval)
 	}
 	verdict := o.policy.Judge(r.Err)
 	switch {
 	case r.Err != nil && verdict.Class == retry.NotAgain:
-		k.retryAt, k.early, k.inVain = time.Time{}, false, 0
+		k.retryAt, k.inVain = time.Time{}, 0
+		o.exhaust(k)
 	case r.Err != nil && verdict.Class == retry.ByPolicy:
 		k.inVain = 0
 		o.failed(k, verdict.NotBefore)
 	case r.Err != nil || r.Superseded:
 		o.inVain(k, verdict.NotBefore)
 	default:
-		k.attempts, k.retryAt, k.early, k.inVain = 0, time.Time{}, false, 0
+		k.attempts, k.retryAt, k.early, k.inVain, k.pauseUntil = 0, time.Time{}, 0, 0, time.Time{}
+		if r.Rest > 0 {
+			k.pauseUntil, k.exhausted = o.now.Add(r.Rest), true
+		}
 	}
 	if verdict.NotBefore > 0 {
 		k.notBefore = o.now.Add(verdict.NotBefore)
 	}
-	o.schedule(k, r.RescheduleAfter)
-	if r.RescheduleNow {
+	o.ask(k, r)
+}
+
+// ask: the first four of several runs at once in a row are, then there are pauses of 10 ms, doubling up to 1 s.
+func (o *oracle) ask(k *modelKey, r scheduler.Result) {
+	soon := r.RescheduleAfter > 0 && r.RescheduleAfter < 10*time.Millisecond
+	if !soon {
+		o.schedule(k, r.RescheduleAfter)
+	}
+	if !soon && !r.RescheduleNow {
+		k.turns = 0
+		return
+	}
+	pause := time.Duration(0)
+	if k.turns++; k.turns > 4 {
+		pause = 10 * time.Millisecond
+		for range k.turns - 5 {
+			pause = min(time.Second, 2*pause)
+		}
+	}
+	if soon {
+		o.schedule(k, max(pause, r.RescheduleAfter))
+	}
+	switch {
+	case !r.RescheduleNow:
+	case pause == 0:
 		o.add(k, timeline.Timer{})
+	default:
+		k.turn, k.turnAt = pause, o.now.Add(pause)
 	}
 }
 
-// failed grants a retry: Initial, doubled for each attempt up to Max, unless the run was an early one.
+// failed grants a retry: Initial, doubled for each attempt up to Max, unless the run was an early one. After the
+// n-th of these the next one has to wait 100 ms, doubled n-1 times up to 10 s.
 func (o *oracle) failed(k *modelKey, notBefore time.Duration) {
 	if !k.retryAt.IsZero() {
+		k.pauseUntil, k.exhausted = o.now.Add(doubled(k.early)), false
+		k.early++
 		return
 	}
-	k.early = false
 	if p := o.policy; p.MaxAttempts == 0 || k.attempts < p.MaxAttempts {
 		delay := p.Initial
 		for range k.attempts {
@@ -200,7 +281,14 @@ func (o *oracle) failed(k *modelKey, notBefore time.Duration) {
 		}
 		k.attempts++
 		k.retryAt = o.now.Add(max(delay, notBefore))
+		return
 	}
+	o.exhaust(k)
+}
+
+// exhaust: no retry follows, and events wait for Max.
+func (o *oracle) exhaust(k *modelKey) {
+	k.early, k.exhausted, k.pauseUntil = 0, true, o.now.Add(o.policy.Max)
 }
 
 // inVain: at once, then after 10 ms, doubling up to 1 s.
@@ -233,7 +321,7 @@ func (o *oracle) forget(name string) {
 
 // times are all that a key waits for.
 func (k *modelKey) times() []time.Time {
-	return slices.DeleteFunc([]time.Time{k.retryAt, k.calmAt, k.rescheduleAt, k.intervalAt, k.notBefore, k.periodEnd}, time.Time.IsZero)
+	return slices.DeleteFunc([]time.Time{k.retryAt, k.calmAt, k.rescheduleAt, k.intervalAt, k.notBefore, k.periodEnd, k.pauseUntil, k.turnAt}, time.Time.IsZero)
 }
 
 // next is the earliest moment at which something is due, or false.
@@ -264,14 +352,18 @@ func (o *oracle) advance(to time.Time) {
 		}
 		come(&k.notBefore)
 		come(&k.periodEnd)
-		if come(&k.retryAt) {
-			k.early = false
-			if !k.running {
-				o.add(k, timeline.Retry{Attempt: k.attempts})
-			}
+		come(&k.pauseUntil)
+		if come(&k.retryAt) && !k.running {
+			o.add(k, timeline.Retry{Attempt: k.attempts})
 		}
 		if come(&k.calmAt) {
 			o.add(k, timeline.Timer{After: k.calm})
+		}
+		if come(&k.turnAt) {
+			o.add(k, timeline.Timer{After: k.turn})
+		}
+		if !k.rescheduleAt.IsZero() && !k.rescheduleAt.After(to) || !k.intervalAt.IsZero() && !k.intervalAt.After(to) {
+			k.timely()
 		}
 		if come(&k.rescheduleAt) {
 			o.add(k, timeline.Timer{After: k.reschedule})
@@ -280,6 +372,13 @@ func (o *oracle) advance(to time.Time) {
 			o.add(k, timeline.MaxInterval{Interval: o.maxInterval})
 		}
 		o.consider(k, scheduler.LiveLane)
+	}
+}
+
+// timely: what was asked for in time comes though no retry is left.
+func (k *modelKey) timely() {
+	if k.exhausted {
+		k.pauseUntil = time.Time{}
 	}
 }
 

@@ -58,12 +58,18 @@ type Result struct {
 	// Err is the failure, nil for success. [retry.Policy.Judge] says what follows it: a retry by the policy;
 	// a run soon (at once the first time, after up to 1 s when that goes on, in any case not before the
 	// verdict's time), which is no attempt; or none, until an event or the max interval brings a run. A time
-	// before which no run is to be holds back everything, a renewal, too.
+	// before which no run is to be holds back everything but a renewal, which passes once; several in a row
+	// are spaced by pauses of 100 ms to 10 s.
 	Err error
-	// RescheduleAfter asks for a run at the latest after that time; 0 asks for none.
+	// RescheduleAfter asks for a run at the latest after that time; 0 asks for none. Less than 10 ms is at once.
 	RescheduleAfter time.Duration
-	// RescheduleNow asks for a further run at once.
+	// RescheduleNow asks for a further run at once. Of several such runs in a row, with nothing else between them,
+	// the first four are at once; before further ones there are pauses of 10 ms, doubling up to 1 s.
 	RescheduleNow bool
+	// Rest, after a success, is how long other events wait, as after a run that has itself made its key due: they
+	// are merged into one run at its end. Renewals, requested times and the max interval do not wait for it. It
+	// brings no run.
+	Rest time.Duration
 	// Superseded says that the run came to nothing because the world had changed meanwhile: a further
 	// one follows, at once the first time and after up to 1 s when that goes on, which no event shortens but
 	// one that renews. As it was neither success

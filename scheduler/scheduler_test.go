@@ -80,7 +80,7 @@ func TestG08C68C79FailuresFollowTheRetryLaw(t *testing.T) {
 			t.Fatalf("runs are %v, want a fifth one for the max interval", h.runs)
 		}
 	})
-	bubble(t, "an event brings a window forward once and consumes no attempt", func(t *testing.T) {
+	bubble(t, "events bring runs forward, with pauses, and consume no attempt", func(t *testing.T) {
 		h := start(t, scheduler.Options[string]{Retry: exact}, fail)
 		h.Offer("a", event())
 		for range 4 {
@@ -88,13 +88,13 @@ func TestG08C68C79FailuresFollowTheRetryLaw(t *testing.T) {
 			h.Offer("a", event())
 		}
 		time.Sleep(1500 * time.Millisecond)
-		h.expect(t,
-			"0s a: manual by test", "200ms a: manual by test",
-			"1s a: manual by test, manual by test, manual by test, retry 1")
+		runs := []string{
+			"0s a: manual by test", "200ms a: manual by test", "400ms a: manual by test", "600ms a: manual by test",
+			"1s a: manual by test, retry 1",
+		}
+		h.expect(t, runs...)
 		time.Sleep(time.Second)
-		h.expect(t,
-			"0s a: manual by test", "200ms a: manual by test",
-			"1s a: manual by test, manual by test, manual by test, retry 1", "3s a: retry 2")
+		h.expect(t, append(runs, "3s a: retry 2")...)
 	})
 	bubble(t, "a renewal runs at once and resets the attempts", func(t *testing.T) {
 		h := start(t, scheduler.Options[string]{Retry: exact}, fail)

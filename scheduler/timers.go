@@ -19,7 +19,7 @@ func (m *machine[K]) fire(now instant) {
 		}
 		m.retime(s)
 		if s.phase == idle && s.pending != nil {
-			m.wake(s, LiveLane)
+			m.wake(now, s, LiveLane)
 		}
 		m.tidy(s)
 	}
@@ -29,16 +29,20 @@ func (m *machine[K]) fire(now instant) {
 func (m *machine[K]) come(now instant, s *keyState[K], at slot, after time.Duration) {
 	switch at {
 	case retrySlot:
-		s.early = false
 		// A run in flight when its window ends is the retry: it started no earlier than it had to.
 		if s.phase != running {
 			m.arrive(now, s, timeline.Retry{Attempt: s.retry.Attempt()}, false)
 		}
+	case turnSlot:
+		s.gate = timeline.Loop
+		m.arrive(now, s, timeline.Timer{After: after}, false)
 	case calmSlot:
 		m.arrive(now, s, timeline.Timer{After: after}, false)
 	case rescheduleSlot:
+		s.endRest()
 		m.arrive(now, s, timeline.Timer{After: s.rescheduleAfter}, false)
 	case intervalSlot:
+		s.endRest()
 		m.arrive(now, s, timeline.MaxInterval{Interval: after}, false)
 	}
 }
@@ -60,8 +64,12 @@ func (m *machine[K]) next(now instant, s *keyState[K]) time.Duration {
 	if m.limited(s) {
 		held = max(held, s.slots[limitSlot])
 	}
-	if s.pending != nil && held != 0 {
+	switch {
+	case s.pending == nil:
+	case held != 0:
 		at = held
+	case s.isSet(pauseSlot):
+		at = earliest([]instant{at, s.slots[pauseSlot]})
 	}
 	if at == 0 {
 		return 0

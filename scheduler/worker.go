@@ -112,7 +112,7 @@ func (s *Scheduler[K]) finish(term *term, state *keyState[K], e end) {
 		s.tell(key, e, ended.since(e.began), next)
 		s.mu.Lock()
 	}
-	s.core.release(state)
+	s.core.release(now, state)
 	s.endedLocked(state)
 	s.armLocked()
 	s.callLocked()

@@ -11,7 +11,8 @@ const (
 	Open Gate = iota
 	// Workers: all were busy, or others were due before it.
 	Workers
-	// BackOff: the key had failed, and its events waited for the retry.
+	// BackOff: the key had failed, and its events waited for the retry, for the pause between runs before the retry,
+	// or, if no retry was left, for the policy's longest delay.
 	BackOff
 	// Storm: runs of the key had come to nothing in a row, as the world kept changing.
 	Storm
@@ -21,6 +22,8 @@ const (
 	RateLimit
 	// Pause: the scheduler was paused.
 	Pause
+	// Loop: runs of the key kept making it due themselves.
+	Loop
 )
 
 // String is a word or two, empty for Open.
@@ -40,6 +43,8 @@ func (g Gate) String() string {
 		return "rate limit"
 	case Pause:
 		return "pause"
+	case Loop:
+		return "loop"
 	}
 	return fmt.Sprintf("Gate(%d)", int(g))
 }
