@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -111,7 +112,7 @@ func (c *controller[P]) record(key trc.Key, r timeline.Record) {
 	}
 	if v := logger.V(2); v.Enabled() {
 		for _, cause := range r.Causes {
-			v.Info("cause", "cause", cause.String())
+			v.Info("cause", "cause", author.Sprint(cause))
 		}
 	}
 }

@@ -23,6 +23,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -73,6 +74,8 @@ type Operator struct {
 	logger   logr.Logger
 	election *election // nil if there is none
 	always   perTerm   // what is kept then
+	calls    *author.Callbacks
+	probes   *author.Callbacks // those that say how they do: they are asked again with each probe
 
 	changing sync.Mutex // serialises changes of namespaces and what sets up and ends stores; taken before all others
 	life     *life      // while it runs; guarded by changing
@@ -162,12 +165,17 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	if options.Logger.GetSink() == nil {
 		options.Logger = logr.Discard()
 	}
+	options.Logger = guardedLogger(options.Logger)
 	cluster, err := newCluster(ownConfig(config, options.Name), options.Scheme, options.Logger)
 	if err != nil {
 		return nil, err
 	}
 	cluster.staleAfter = options.StaleAfter
-	op := &Operator{options: options, cluster: cluster, logger: options.Logger, scope: &scope{namespaces: slices.Clone(options.Namespaces)}}
+	op := &Operator{
+		options: options, cluster: cluster, logger: options.Logger, scope: &scope{namespaces: slices.Clone(options.Namespaces)},
+		calls: &author.Callbacks{Reporter: callReporter{options.Logger}}, probes: &author.Callbacks{Reporter: callReporter{options.Logger}},
+	}
+	cluster.calls, cluster.flying.calls = op.calls, op.calls
 	cluster.event, cluster.others = op.event, op.severalClusters
 	if options.LeaderElection.Mode == Always {
 		op.election, err = newElection(cluster, options.LeaderElection, options.Logger)

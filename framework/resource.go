@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
+	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -104,7 +105,7 @@ func (l listWatch) list(ctx context.Context, options metav1.ListOptions) (runtim
 	list := l.newList()
 	result := l.inForm(l.client.Get(), "List").NamespaceIfScoped(l.namespace, l.namespace != "").Resource(l.name).
 		SpecificallyVersionedParams(&options, parameters, parametersVersion).Do(ctx)
-	err := result.Into(list)
+	err := decodedInto(result, list)
 	if err == nil {
 		l.echoes.passed(list.(metav1.ListInterface).GetResourceVersion())
 	}
@@ -253,8 +254,11 @@ func (r *resource) delete(ctx context.Context, key trc.Key, options metav1.Delet
 		return answer{}, nil
 	}
 	o := r.newItem()
-	if err := json.Unmarshal(raw, o); err != nil {
-		return answer{}, errors.Join(errUndecodable, err)
+	if panicked := author.Try(func() { err = json.Unmarshal(raw, o) }); panicked != nil {
+		err = failed(panicked)
+	}
+	if err != nil {
+		return answer{}, errors.Join(errUndecodable, author.Sound(err))
 	}
 	return answer{Object: o}, nil
 }
@@ -280,7 +284,7 @@ func (r *resource) do(ctx context.Context, request *rest.Request) (answer, error
 		return answer{}, err
 	}
 	o := r.newItem()
-	if err := result.Into(o); err != nil {
+	if err := decodedInto(result, o); err != nil {
 		return answer{}, errors.Join(errUndecodable, err)
 	}
 	// Unstructured objects take in anything, a Scale for instance.

@@ -78,12 +78,15 @@ func (c *Callback) Name() string { return c.name }
 // Do calls f, which calls the function, in a goroutine of its own. It returns nil once f has returned, or what it did
 // instead, which is reported. What f writes must not be read after a failure. about is asked what the call is about
 // if there is something to report.
-func (c *Callback) Do(about func() string, f func()) *Failure {
+func (c *Callback) Do(about func() string, f func()) *Failure { return c.DoWithin(Patience, about, f) }
+
+// DoWithin is Do with another patience.
+func (c *Callback) DoWithin(patience time.Duration, about func() string, f func()) *Failure {
 	if c.Hangs() {
 		return &Failure{Kind: Hangs, Skipped: true}
 	}
 	began := time.Now()
-	failure, ended := apart(Patience, f)
+	failure, ended := apart(patience, f)
 	switch {
 	case failure == nil:
 		if took := time.Since(began); took >= Slow && c.mayReport() {
@@ -158,4 +161,12 @@ func (c *Callback) mayReport() bool {
 		return true
 	}
 	return false
+}
+
+// Ignores notes something else that does not return, until back is called.
+func (c *Callbacks) Ignores(name string, since time.Time) (back func()) {
+	hung := c.New(name)
+	hung.hangs(since)
+	c.Reporter.Failed(name, "", &Failure{Kind: Hangs, After: time.Since(since)})
+	return func() { hung.returned(since) }
 }
