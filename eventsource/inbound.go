@@ -72,8 +72,9 @@ func (i *Inbound[V]) Name() string { return i.options.Name }
 // Synced is closed from the beginning.
 func (i *Inbound[V]) Synced() <-chan struct{} { return closed }
 
-// Err returns nil: nothing can fail that the caller is not told.
-func (i *Inbound[V]) Err() error { return nil }
+// Err names a function of the options that has not returned, or has panicked in the last minute; nil otherwise. Of
+// nothing else that fails the caller is not told.
+func (i *Inbound[V]) Err() error { return i.calls.err(i.options.Name) }
 
 // Start begins to offer.
 func (i *Inbound[V]) Start(sink Sink) (stop func(), err error) {

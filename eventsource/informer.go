@@ -27,6 +27,15 @@ type InformerOptions struct {
 	// Filter, if set, tells whether a change matters. old is nil for an addition, new for a deletion;
 	// both are what readers saw before and see after it. Default: everything matters.
 	Filter func(old, new trc.Object) bool
+	// Of names whose the source is; see [trc.Subscriber].
+	Of string
+	// Apart says that Map or Filter may block, panic or end their goroutine: nobody else waits for them then, and
+	// Missed is called when changes were missed; see [trc.Subscriber]. Map must answer for the index, and so must
+	// Indexes, without doing any of that.
+	Apart  bool
+	Missed func()
+	// Check, if set, tells why the index of a name, or with "" that for [Informer.Of], cannot be relied on now.
+	Check func(index string) error
 }
 
 // Informer makes primaries due when their secondaries change. The store behind it may be shared with
@@ -64,9 +73,11 @@ func (i *Informer) Start(sink Sink) (stop func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	unsubscribe := i.store.Subscribe(func(t trc.Transition) { i.handle(t, sink) })
+	subscription := i.store.SubscribeAs(trc.Subscriber{
+		Handle: func(t trc.Transition) { i.handle(t, sink) }, Of: i.options.Of, Apart: i.options.Apart, Missed: i.options.Missed,
+	})
 	return func() {
-		unsubscribe()
+		subscription.End()
 		unindex()
 	}, nil
 }
@@ -101,13 +112,35 @@ func (i *Informer) addIndexes() (remove func(), err error) {
 
 // Of returns the secondaries of a primary as readers see them now, shared and in no order.
 func (i *Informer) Of(primary trc.Key) ([]trc.Object, error) {
-	return i.store.ByIndex(i.options.Index, primary.String())
+	return i.find("", i.options.Index, primary.String())
+}
+
+// find looks up what is filed, unless that cannot be relied on: before or after.
+func (i *Informer) find(index, inStore, value string) ([]trc.Object, error) {
+	found, err := i.store.ByIndex(inStore, value)
+	if i.options.Check != nil {
+		if unreliable := i.options.Check(index); unreliable != nil {
+			return nil, unreliable
+		}
+	}
+	return found, err
 }
 
 // ByIndex returns the objects that one of [InformerOptions.Indexes] files under a value, whether they belong to a primary or not, as
 // readers see them now: shared and in no order.
 func (i *Informer) ByIndex(name, value string) ([]trc.Object, error) {
-	return i.store.ByIndex(i.indexed(name), value)
+	return i.find(name, i.indexed(name), value)
+}
+
+// StoredAs is the name in the store of one of [InformerOptions.Indexes].
+func (i *Informer) StoredAs(name string) string { return i.indexed(name) }
+
+// Reliable returns why what Map says cannot be relied on now, nil if it can; see [InformerOptions.Check].
+func (i *Informer) Reliable() error {
+	if i.options.Check == nil {
+		return nil
+	}
+	return i.options.Check("")
 }
 
 func (i *Informer) indexed(name string) string { return i.options.Index + "#" + name }

@@ -4,12 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -18,7 +19,7 @@ type PollingOptions[V any] struct {
 	// Name of the source, required, unique within the controller.
 	Name string
 	// Period between the end of a poll and the begin of the next, required. It varies by a tenth, so that instances
-	// do not poll in step. After failures it is doubled, up to ten periods.
+	// do not poll in step. After failures it is doubled, up to ten periods. More than 70 years count as 70.
 	Period time.Duration
 	// Timeout of a poll. Default 30 s.
 	Timeout time.Duration
@@ -96,7 +97,7 @@ func (p *Polling[V]) Err() error {
 	if failure := p.failure.Load(); failure != nil {
 		return *failure
 	}
-	return overdueErr(p.options.Name, p.attempts.health(p.options.Timeout))
+	return errors.Join(overdueErr(p.options.Name, p.attempts.health(p.options.Timeout)), p.calls.err(p.options.Name))
 }
 
 // Start begins with a poll.
@@ -152,33 +153,48 @@ func (p *Polling[V]) fetch(ctx context.Context) (map[trc.Key]map[string]V, error
 	return byID, err
 }
 
+// longest is the longest period: with jitter it is still a Duration.
+const longest = math.MaxInt64 / 4 * time.Nanosecond
+
 // periodAfter is a period with jitter, doubled with each failure up to ten of them.
 func periodAfter(period time.Duration, failures int) time.Duration {
-	wait := period
+	most := longest
+	if period <= longest/10 {
+		most = 10 * period
+	}
+	wait := min(period, most)
 	for range failures {
-		wait = min(2*wait, 10*period)
+		if wait >= most/2 {
+			wait = most
+			break
+		}
+		wait *= 2
 	}
 	return jittered(wait)
 }
 
 // jittered varies a duration by a tenth.
 func jittered(d time.Duration) time.Duration {
+	d = min(d, longest)
 	return d - d/20 + rand.N(d/10+1)
 }
 
-// guarded calls a function of the author, with a timeout, and turns a panic into an error.
+// guarded calls a function of the author, with a timeout, and turns a panic, or the end of its goroutine, into an
+// error.
 func guarded[R any](ctx context.Context, timeout time.Duration, ask func(context.Context) (R, error)) (answer R, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	return recovered(func() (R, error) { return ask(ctx) })
+	if failure := author.Apart(math.MaxInt64, func() { answer, err = ask(ctx) }); failure != nil {
+		var none R
+		return none, failed(failure)
+	}
+	return answer, author.Sound(err)
 }
 
-// recovered calls a function of the author, and turns a panic into an error.
-func recovered[R any](ask func() (R, error)) (answer R, err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("panic: %v\n%s", value, debug.Stack())
-		}
-	}()
-	return ask()
+// failed is the error of a function of the author that did not return.
+func failed(failure *author.Failure) error {
+	if failure.Stack == nil {
+		return failure
+	}
+	return fmt.Errorf("%w\n%s", failure, failure.Stack)
 }

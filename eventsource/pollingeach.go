@@ -16,7 +16,7 @@ type PollingEachOptions[P trc.Object, V any] struct {
 	// Name of the source, required, unique within the controller.
 	Name string
 	// Period between the end of a primary's poll and the begin of its next, required; a poll may say otherwise. It varies by a
-	// tenth. After failures it is doubled, up to ten periods.
+	// tenth. After failures it is doubled, up to ten periods. More than 70 years count as 70.
 	Period time.Duration
 	// Timeout of a poll. Default 30 s.
 	Timeout time.Duration
@@ -97,7 +97,7 @@ func (p *PollingEach[P, V]) Err() error {
 	p.failed.Lock()
 	defer p.failed.Unlock()
 	if len(p.failures) == 0 {
-		return overdueErr(p.options.Name, p.attempts.health(p.options.Timeout))
+		return errors.Join(overdueErr(p.options.Name, p.attempts.health(p.options.Timeout)), p.calls.err(p.options.Name))
 	}
 	return fmt.Errorf("eventsource: poll %q: %d primaries fail, the last of them %w", p.options.Name, len(p.failures), p.last)
 }

@@ -105,6 +105,17 @@ func (r *rounds[P]) enqueue(queue workqueue.TypedDelayingInterface[trc.Key], key
 	}
 }
 
+// again has a primary come up as a new one does.
+func (r *rounds[P]) again(key trc.Key) {
+	r.mu.Lock()
+	primary, known := r.members[key]
+	queue := r.queue
+	r.mu.Unlock()
+	if known && queue != nil {
+		r.enqueue(queue, key, primary)
+	}
+}
+
 // run gives turns until stop is called, which waits for those under way.
 func (r *rounds[P]) run() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -14,12 +15,14 @@ import (
 // Ticks makes each primary due at times of its own, as by a calendar.
 type Ticks[P trc.Object] struct {
 	rounds[P]
-	name string
-	next func(primary P, after time.Time) time.Time
+	name   string
+	next   func(primary P, after time.Time) time.Time
+	asking *author.Callback // next
 
 	state  sync.Mutex // guards below; a leaf
 	due    map[trc.Key]time.Time
 	failed map[trc.Key]error
+	behind map[trc.Key]bool // that next could not be asked about, as it hangs
 	sink   Sink
 }
 
@@ -41,7 +44,7 @@ func NewTicks[P trc.Object](name string, next func(primary P, after time.Time) t
 	if len(wrong) > 0 {
 		return nil, errors.Join(wrong...)
 	}
-	t := &Ticks[P]{name: name, next: next, due: map[trc.Key]time.Time{}, failed: map[trc.Key]error{}}
+	t := &Ticks[P]{name: name, next: next, asking: newCalls().New("next"), due: map[trc.Key]time.Time{}, failed: map[trc.Key]error{}, behind: map[trc.Key]bool{}}
 	t.rounds = rounds[P]{workers: 1, takes: func(P) bool { return true }, first: t.until, turn: t.tick, renews: true, left: t.drop}
 	return t, nil
 }
@@ -74,7 +77,10 @@ func (t *Ticks[P]) Start(sink Sink) (stop func(), err error) {
 // until asks when a primary is due, and returns how long that is from now. One that is due already, and has not had its turn yet, stays so.
 func (t *Ticks[P]) until(primary P) (time.Duration, bool) {
 	now, key := time.Now(), trc.KeyOf(primary)
-	due, err := recovered(func() (time.Time, error) { return t.after(primary, now) })
+	due, err := t.after(primary, now)
+	if hangs, is := author.As[*author.Failure](err); is && hangs.Kind == author.Hangs {
+		t.askWhenBack(key)
+	}
 	t.state.Lock()
 	defer t.state.Unlock()
 	if was, known := t.due[key]; known && !was.After(now) {
@@ -93,9 +99,33 @@ func (t *Ticks[P]) until(primary P) (time.Duration, bool) {
 	return due.Sub(now), known
 }
 
+// askWhenBack has next asked about a primary once it hangs no more.
+func (t *Ticks[P]) askWhenBack(key trc.Key) {
+	t.state.Lock()
+	first := len(t.behind) == 0
+	t.behind[key] = true
+	t.state.Unlock()
+	if first && !t.asking.WhenBack(t.askBehind) {
+		t.askBehind()
+	}
+}
+
+func (t *Ticks[P]) askBehind() {
+	t.state.Lock()
+	behind := t.behind
+	t.behind = map[trc.Key]bool{}
+	t.state.Unlock()
+	for key := range behind {
+		t.again(key)
+	}
+}
+
 // after asks for the next time, which must be later: anything else would tick without a pause.
 func (t *Ticks[P]) after(primary P, now time.Time) (time.Time, error) {
-	due := t.next(primary, now)
+	due, failure := called(t.asking, func() string { return trc.KeyOf(primary).String() }, func() time.Time { return t.next(primary, now) })
+	if failure != nil {
+		return due, failed(failure)
+	}
 	if !due.IsZero() && !due.After(now) {
 		return due, fmt.Errorf("the next time is %v, which is not after %v", due, now)
 	}
@@ -124,4 +154,5 @@ func (t *Ticks[P]) drop(key trc.Key) {
 	defer t.state.Unlock()
 	delete(t.due, key)
 	delete(t.failed, key)
+	delete(t.behind, key)
 }

@@ -6,11 +6,13 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// ValuesOptions say how the values of an external system are told apart.
+// ValuesOptions say how the values of an external system are told apart. Of a function that panics, ends its goroutine
+// or does not return for 10 s, [Source.Err] tells; Equal says no then, Older no, and Filter yes.
 type ValuesOptions[V any] struct {
 	// ID tells the values of one primary apart. Default: a primary has one value, and its ID is "".
 	ID func(V) string
@@ -42,6 +44,9 @@ func (o *ValuesOptions[V]) id(value V) string {
 // before: only one that begins later can know better.
 type Values[V any] struct {
 	options ValuesOptions[V]
+	calls   *calls
+	// These are nil where the default is used.
+	equal, older, filter *author.Callback
 
 	mu        sync.Mutex // guards below; a leaf
 	clock     uint64     // counts beginnings of fetches, and their ends
@@ -75,13 +80,17 @@ type change[V any] struct {
 }
 
 func newValues[V any](options ValuesOptions[V]) *Values[V] {
-	if options.Equal == nil {
-		options.Equal = func(a, b V) bool { return reflect.DeepEqual(a, b) }
+	v := &Values[V]{options: options, calls: newCalls(), primaries: map[trc.Key]*held[V]{}}
+	if options.Equal != nil {
+		v.equal = v.calls.New("Values.Equal")
 	}
-	if options.Filter == nil {
-		options.Filter = func(_, _ *V) bool { return true }
+	if options.Older != nil {
+		v.older = v.calls.New("Values.Older")
 	}
-	return &Values[V]{options: options, primaries: map[trc.Key]*held[V]{}}
+	if options.Filter != nil {
+		v.filter = v.calls.New("Values.Filter")
+	}
+	return v
 }
 
 // Of returns the values of a primary, sorted by their IDs, or none if nothing is known of it.
@@ -274,17 +283,13 @@ func (v *Values[V]) apply(f fetch[V], primary trc.Key, h *held[V], fresh map[str
 	return changes
 }
 
-// isOlder tells that a change would bring back what was before. A function that panics knows nothing of that.
-func (v *Values[V]) isOlder(c change[V]) (older bool) {
-	if v.options.Older == nil || c.old == nil || c.new == nil {
+// isOlder tells that a change would bring back what was before. A function that does not return knows nothing of that.
+func (v *Values[V]) isOlder(c change[V]) bool {
+	if v.older == nil || c.old == nil || c.new == nil {
 		return false
 	}
-	defer func() {
-		if recover() != nil {
-			older = false
-		}
-	}()
-	return v.options.Older(*c.new, *c.old)
+	older, failure := called(v.older, c.about, func() bool { return v.options.Older(*c.new, *c.old) })
+	return failure == nil && older
 }
 
 func at[V any](values map[string]V, id string) *V {
@@ -311,15 +316,24 @@ func (v *Values[V]) offer(sink Sink, source string, initial bool, changes []chan
 	}
 }
 
-// matters takes a function that panics to say that a change matters: a run too many beats one too few.
-func (v *Values[V]) matters(c change[V]) (matters bool) {
-	defer func() {
-		if recover() != nil {
-			matters = true
-		}
-	}()
-	if c.old == nil && c.new == nil || c.old != nil && c.new != nil && v.options.Equal(*c.old, *c.new) {
+// matters takes a function that does not return to say that a change matters: a run too many beats one too few.
+func (v *Values[V]) matters(c change[V]) bool {
+	if c.old == nil && c.new == nil || c.old != nil && c.new != nil && v.alike(c) {
 		return false
 	}
-	return v.options.Filter(c.old, c.new)
+	if v.filter == nil {
+		return true
+	}
+	matters, failure := called(v.filter, c.about, func() bool { return v.options.Filter(c.old, c.new) })
+	return failure != nil || matters
 }
+
+func (v *Values[V]) alike(c change[V]) bool {
+	if v.equal == nil {
+		return reflect.DeepEqual(*c.old, *c.new)
+	}
+	alike, failure := called(v.equal, c.about, func() bool { return v.options.Equal(*c.old, *c.new) })
+	return failure == nil && alike
+}
+
+func (c change[V]) about() string { return c.primary.String() + " " + c.id }

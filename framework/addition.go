@@ -34,7 +34,6 @@ type addition struct {
 	filling    *sharedStore     // before that
 	err        error            // what is wrong with it
 	waiting    map[trc.Key]bool // the primaries that are due when it may
-	watches    bool             // it is told of primaries
 }
 
 // isRemoved tells whether it has been removed.

@@ -357,6 +357,16 @@ func (s *addedSources) secondaries() []secondaryDescription {
 	return all
 }
 
+// heldBy are the primaries that hold some.
+func (s *addedSources) heldBy() (keys []trc.Key) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.byName {
+		keys = slices.AppendSeq(keys, maps.Keys(a.holders))
+	}
+	return keys
+}
+
 // len counts them, with those that are removed and still there.
 func (s *addedSources) len() int {
 	s.mu.Lock()

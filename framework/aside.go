@@ -3,6 +3,7 @@ package framework
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -27,7 +28,10 @@ func undecoded(data []byte, o Object, err error) (Object, error) {
 	}
 	// Decoding may have ended before it came to the metadata, or to what the status says already.
 	metadata, _ := json.Marshal(map[string]json.RawMessage{"metadata": frame.Metadata})
-	if decode(metadata, o) != nil || o.GetName() == "" || o.GetUID() == "" || o.GetResourceVersion() == "" {
+	if decode(metadata, o) != nil {
+		o = standIn(o, metadata) // its type decodes nothing
+	}
+	if o == nil || o.GetName() == "" || o.GetUID() == "" || o.GetResourceVersion() == "" {
 		return nil, err
 	}
 	if frame.Status != nil {
@@ -35,6 +39,22 @@ func undecoded(data []byte, o Object, err error) (Object, error) {
 		_ = decode(status, o) // as far as that goes
 	}
 	return &trc.Undecoded{Object: o, Err: err}, nil
+}
+
+// standIn is a new object of the type of another one, with that metadata; nil if it cannot have that.
+func standIn(of Object, metadata []byte) Object {
+	var read metav1.PartialObjectMetadata
+	o := reflect.New(reflect.TypeOf(of).Elem()).Interface().(Object)
+	access, ok := o.(metav1.ObjectMetaAccessor)
+	if !ok || json.Unmarshal(metadata, &read) != nil {
+		return nil
+	}
+	place, ok := access.GetObjectMeta().(*metav1.ObjectMeta)
+	if !ok {
+		return nil
+	}
+	*place = read.ObjectMeta
+	return o
 }
 
 // listOneByOne decodes a list that does not decode at once.

@@ -124,7 +124,7 @@ func asideNote(u *trc.Undecoded) string {
 
 // sendAside goes past the caches, which do not show the object.
 func (c *controller[P]) sendAside(ctx context.Context, w *writer, u *trc.Undecoded, note string) error {
-	ctx, done, err := w.begin(ctx)
+	ctx, done, err := w.begin(ctx, request{"apply status of", c.resource, trc.KeyOf(u), w.run})
 	if err != nil {
 		return err
 	}

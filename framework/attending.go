@@ -58,12 +58,12 @@ func (s *addedSources) attendSecondary(ctx context.Context, l *life, a *addition
 		return
 	}
 	defer stop()
-	o.store.told(ctx) // what is told after a run has begun that waited for it brings another
+	o.store.told(ctx, s.of.controllerName()) // what is told after a run has begun that waited for it brings another
 	for !s.admit(a, o) {
 		if !isFilled(ctx, o.store) {
 			return
 		}
-		o.store.told(ctx)
+		o.store.told(ctx, s.of.controllerName())
 	}
 	<-ctx.Done()
 	select {
@@ -162,9 +162,6 @@ func (s *addedSources) attendSource(ctx context.Context, a *addition) {
 		return
 	}
 	if a.guest.watcher != nil {
-		s.mu.Lock()
-		a.watches = true
-		s.mu.Unlock()
 		defer s.of.watchPrimaries(ctx, a.guest)()
 	}
 	a.starts = true
@@ -245,18 +242,6 @@ func (s *addedSources) storeFor(a *addition) *sharedStore {
 	return a.filling
 }
 
-// tellWatchers tells the sources among the additions of a primary that nothing else tells of.
-func (s *addedSources) tellWatchers(t trc.Transition) {
-	for _, a := range s.now() {
-		s.mu.Lock()
-		watches := a.watches
-		s.mu.Unlock()
-		if watches {
-			a.guest.tell(t.Old, t.New)
-		}
-	}
-}
-
 // What additions need of their controller.
 
 func (c *controller[P]) sourcesAdded() *addedSources { return &c.added }
@@ -298,9 +283,12 @@ func (c *controller[P]) forsake(a *addition) {
 // watchPrimaries tells a source of all primaries there are, and from then on of their changes.
 func (c *controller[P]) watchPrimaries(ctx context.Context, g *guest) (unsubscribe func()) {
 	await(ctx, c.store.Synced())
-	unsubscribe = c.store.Subscribe(func(t trc.Transition) { g.tell(t.Old, t.New) })
-	c.store.told(ctx)
-	return unsubscribe
+	subscription := c.store.SubscribeAs(trc.Subscriber{
+		Handle: func(t trc.Transition) { g.tell(t.Old, t.New) }, Of: c.name, Apart: true,
+	})
+	g.primaries.Store(subscription)
+	c.store.told(ctx, c.name)
+	return subscription.End
 }
 
 // guestsNow are the author's sources, with those that were added.

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -34,6 +35,7 @@ type cluster struct {
 	codecs serializer.CodecFactory
 	disco  *discovery.DiscoveryClient
 	logger logr.Logger
+	calls  *author.Callbacks
 	at     string // where it is, empty for the operator's own
 	event  reporter
 	// others are all clusters of the operator, if there is more than one.

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/framework/workflow"
+	"github.com/evenkeel/evenkeel/internal/author"
 )
 
 // The condition types that tools such as kubectl wait and kstatus understand. Ready is always
@@ -52,16 +53,16 @@ func set(conditions *[]metav1.Condition, kind string, status metav1.ConditionSta
 // (invalid, forbidden, too large) stalls the primary, and so does one that says so itself, by a method Stalls() bool of it or of
 // what it wraps. Of several that are joined, one is enough. Any other leaves it reconciling.
 func MarkFailure(conditions *[]metav1.Condition, generation int64, failure error) {
-	if stalls(failure) {
-		MarkStalled(conditions, generation, "Refused", failure.Error())
+	if failure = author.Sound(failure); stalls(failure) {
+		MarkStalled(conditions, generation, "Refused", author.Text(failure))
 		return
 	}
-	MarkReconciling(conditions, generation, "Failing", failure.Error())
+	MarkReconciling(conditions, generation, "Failing", author.Text(failure))
 }
 
 // stalls tells whether an error, or one of those that it joins, comes back until somebody changes something.
 func stalls(failure error) bool {
-	if says, self := failure.(interface{ Stalls() bool }); self && says.Stalls() || failure == ErrTooLarge {
+	if says, self := failure.(interface{ Stalls() bool }); self && saysSo(says) || failure == ErrTooLarge {
 		return true
 	}
 	switch failure := failure.(type) {
@@ -74,6 +75,12 @@ func stalls(failure error) bool {
 		return slices.ContainsFunc(failure.Unwrap(), stalls)
 	}
 	return false
+}
+
+// saysSo asks an error of the author's whether it stalls. One that panics does not say so.
+func saysSo(failure interface{ Stalls() bool }) (stalls bool) {
+	author.Try(func() { stalls = failure.Stalls() })
+	return stalls
 }
 
 // MarkWorkflow shows what a pass came to, with the node that decided as the reason: a node that failed stalls the primary if

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -43,6 +44,7 @@ type controller[P Object] struct {
 	sources   []eventsource.Source // over the stores of the secondaries
 	guests    []*guest             // the author's sources
 	stops     []func()             // of what was subscribed to and started
+	primaries atomic.Pointer[trc.Subscription]
 	informers map[SecondarySource]*eventsource.Informer
 	fetches   map[SecondarySource]trc.Fetch
 	referring map[SecondarySource]eventsource.Mapper // those secondaries that primaries refer to
@@ -85,6 +87,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	c.cleaner, _ = reconciler.(Cleaner[P])
 	c.errorHandler, _ = reconciler.(ErrorStatusHandler[P])
 	c.filters, c.conditions, c.indexes = c.guardedFilters(), conditionsIn(newObject[P]()), describeIndexes(options.Indexes)
+	c.mapIndexes(c.name, c.indexes)
 	c.options.Retry.Classify = c.guardedClassifier(options.Retry.Classify)
 	c.manner = manner{
 		cluster: op.cluster, fieldManager: options.FieldManager, mode: options.SecondaryWrites, ownerGVK: gvk,
@@ -155,7 +158,7 @@ func (c *controller[P]) describeSecondaries() error {
 			errs = append(errs, fmt.Errorf("framework: controller %q: Sources[%d] is nil", c.name, i))
 			continue
 		}
-		g, err := newGuest(source, c.operator.logger.WithValues("controller", c.name))
+		g, err := newGuest(source, c.name, c.operator)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("framework: controller %q: Sources[%d]: %w", c.name, i, err))
 			continue
@@ -202,6 +205,10 @@ func (c *controller[P]) describeSecondary(as string, secondary SecondarySource) 
 	}
 	if err := d.patience.check(); err != nil {
 		errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err))
+	}
+	c.mapIndexes(d.name, d.indexes)
+	if function := d.authors(); function != "" {
+		d.mapping = &mapping{callback: c.callback(function, d.name)}
 	}
 	if err := d.keeping.check(formOf(d.object)); err != nil {
 		errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err))
@@ -314,12 +321,47 @@ func (c *controller[P]) open(d secondaryDescription, index string) (*opened, err
 		c.operator.release(store)
 		return nil, err
 	}
-	found.informer = eventsource.NewInformer(store.Store, eventsource.InformerOptions{
+	options := eventsource.InformerOptions{
 		Name: d.name, Index: index, Unindexed: d.refers != nil, Kind: d.gvk.Kind, Cluster: d.cluster.at,
-		Map: c.guardedMapper(d.name, d.mapper), Filter: c.guardedFilter(d.name, d.filter),
-		Indexes: c.indexesOf(d),
-	})
+		Map: d.mapper, Filter: c.guardedFilter("Filter", d.name, d.filter), Indexes: d.filedUnder(),
+		Of: c.name, Apart: d.mapping != nil || d.filter != nil,
+		Missed: func() { c.everythingDue(missedSome) },
+		Check:  d.incomplete,
+	}
+	if d.mapping != nil && d.refers == nil {
+		options.Map = d.mapping.guardedMapper(d.mapper)
+	}
+	found.informer = eventsource.NewInformer(store.Store, options)
+	c.restoreBy(d, found, index)
 	return found, nil
+}
+
+// Why all primaries are due after something was missed.
+const (
+	missedSome = "changes were missed, as the author's code took too long"
+	askedAnew  = "the author's code has returned, and was asked anew"
+)
+
+// restoreBy says what to do when functions have returned that could not be asked.
+func (c *controller[P]) restoreBy(d secondaryDescription, found *opened, index string) {
+	refile := func(in *trc.Store, index string) {
+		if err := in.Refile(index); err != nil {
+			c.operator.logger.Error(err, "an index cannot be filed anew", "controller", c.name, "source", d.name)
+		}
+	}
+	if d.mapping != nil {
+		d.mapping.restore = func() {
+			if d.refers != nil {
+				refile(c.store.Store, found.referred)
+			} else {
+				refile(found.store.Store, index)
+			}
+			c.everythingDue(askedAnew)
+		}
+	}
+	for _, i := range d.indexes {
+		i.mapping.restore = func() { refile(found.store.Store, found.informer.StoredAs(i.name)) }
+	}
 }
 
 func (c *controller[P]) stores() []*sharedStore { return c.reads }
@@ -344,7 +386,12 @@ func (c *controller[P]) brought() []need {
 
 // subscribe connects the stores with the scheduler, which keeps their events until it runs.
 func (c *controller[P]) subscribe() error {
-	c.stops = append(c.stops, c.store.Subscribe(c.primaryChanged))
+	watched := func(g *guest) bool { return g.watcher != nil }
+	subscription := c.store.SubscribeAs(trc.Subscriber{
+		Handle: c.primaryChanged, Of: c.name, Apart: c.filters.any() || slices.ContainsFunc(c.guests, watched), Missed: c.missedPrimaries,
+	})
+	c.primaries.Store(subscription)
+	c.stops = append(c.stops, subscription.End)
 	c.store.mu.Lock()
 	c.store.onRewound = append(c.store.onRewound, c.rewound)
 	c.store.onSetAside = append(c.store.onSetAside, c.wasSetAside)
@@ -367,7 +414,7 @@ func (c *controller[P]) subscribe() error {
 // startBrought starts the author's sources, once those that ask for it have been told of all primaries.
 func (c *controller[P]) startBrought(ctx context.Context) {
 	for _, s := range c.reads {
-		s.told(ctx) // what is told after the first run has begun brings a second one
+		s.told(ctx, c.name) // what is told after the first run has begun brings a second one
 	}
 	for _, g := range c.guests {
 		if ctx.Err() == nil {
@@ -391,9 +438,17 @@ func (c *controller[P]) end() {
 }
 
 func (c *controller[P]) run(ctx context.Context) error { return c.scheduler.Run(ctx) }
-func (c *controller[P]) pause() error                  { return c.scheduler.Pause() }
 func (c *controller[P]) resume()                       { c.scheduler.Resume() }
 func (c *controller[P]) overdue() []string             { return c.gate.overdue() }
+
+// pause ends the runs; those that ignore it are noted.
+func (c *controller[P]) pause() error {
+	err := c.scheduler.Pause()
+	if err != nil {
+		c.gate.ignored()
+	}
+	return err
+}
 
 func (c *controller[P]) ledgerWriter(key trc.Key) trc.Writer {
 	return trc.Writer{Controller: c.name, Primary: key}

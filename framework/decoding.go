@@ -11,7 +11,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/json"
+
+	"github.com/evenkeel/evenkeel/internal/author"
 )
 
 // directly is a serializer that decodes objects of one kind, answered as JSON, straight into their Go type.
@@ -70,7 +73,7 @@ type itemDecoder struct {
 // Decode decodes an object of the kind directly.
 func (d itemDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	if !d.isItem(data, into) {
-		return d.Decoder.Decode(data, defaults, into)
+		return d.generally(data, defaults, into)
 	}
 	var o Object
 	var err error
@@ -83,6 +86,14 @@ func (d itemDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into
 		return nil, &d.gvk, err
 	}
 	return o, &d.gvk, nil
+}
+
+// generally decodes what may be an object of an author's type all the same.
+func (d itemDecoder) generally(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (o runtime.Object, gvk *schema.GroupVersionKind, err error) {
+	if panicked := author.Try(func() { o, gvk, err = d.Decoder.Decode(data, defaults, into) }); panicked != nil {
+		return nil, &d.gvk, failed(panicked)
+	}
+	return o, gvk, err
 }
 
 func (d itemDecoder) answer(data []byte, into Object) (Object, error) {
@@ -113,10 +124,24 @@ func (d itemDecoder) event(data []byte) (Object, error) {
 	return o, nil
 }
 
-func decode(data []byte, into Object) error {
-	err := json.UnmarshalCaseSensitivePreserveInts(data, into)
-	into.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as typed objects have it
-	return err
+// decode decodes an object of an author's type: what panics there is an error.
+func decode(data []byte, into Object) (err error) {
+	panicked := author.Try(func() {
+		err = json.UnmarshalCaseSensitivePreserveInts(data, into)
+		into.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as typed objects have it
+	})
+	if panicked != nil {
+		return failed(panicked)
+	}
+	return author.Sound(err)
+}
+
+// decodedInto is result.Into where that may call the author's code.
+func decodedInto(result rest.Result, into runtime.Object) (err error) {
+	if panicked := author.Try(func() { err = result.Into(into) }); panicked != nil {
+		return failed(panicked)
+	}
+	return author.Sound(err)
 }
 
 func (d itemDecoder) isItem(data []byte, into runtime.Object) bool {

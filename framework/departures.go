@@ -184,12 +184,7 @@ func (c *controller[P]) primaryGone(t trc.Transition) {
 	key := trc.KeyOf(t.Old)
 	if !c.options.AllEvents || !c.triggers(t, false) {
 		if c.departures.due(key) == nil {
-			c.unresolved.Delete(key)
-			c.leftOver.Delete(key)
-			c.scheduler.Forget(key)
-			c.letGo(key)
-			c.gate.forget(key)
-			c.histories.Forget(recordKey(key))
+			c.forget(key)
 		}
 		return
 	}
@@ -199,6 +194,16 @@ func (c *controller[P]) primaryGone(t trc.Transition) {
 	}
 	c.scheduler.Offer(key, event)
 	c.leaveToLeader()
+}
+
+// forget drops what is kept for a primary that is gone.
+func (c *controller[P]) forget(key trc.Key) {
+	c.unresolved.Delete(key)
+	c.leftOver.Delete(key)
+	c.scheduler.Forget(key)
+	c.letGo(key)
+	c.gate.forget(key)
+	c.histories.Forget(recordKey(key))
 }
 
 // leaveToLeader forgets, while standing by, the departures that the leader has run for: those from so long ago that

@@ -125,7 +125,7 @@ func (c *controller[P]) addSource(source eventsource.Source, by visitor) error {
 	if isNil(source) {
 		return fmt.Errorf("framework: controller %q: AddSource: the source is nil", c.name)
 	}
-	g, err := newGuest(source, c.operator.logger.WithValues("controller", c.name))
+	g, err := newGuest(source, c.name, c.operator)
 	if err != nil {
 		return fmt.Errorf("framework: controller %q: AddSource %T: %w", c.name, source, err)
 	}

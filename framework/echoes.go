@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -56,7 +57,11 @@ func (e *echoes) expect(answer []byte, object Object) {
 	if e.hasPassed(object.GetResourceVersion()) {
 		return
 	}
-	hash, expected := maphash.Bytes(echoSeed, text), echo{text, object.DeepCopyObject().(Object)}
+	copied := copyOfAuthors(object)
+	if copied == nil {
+		return
+	}
+	hash, expected := maphash.Bytes(echoSeed, text), echo{text, copied}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !e.watched.Load() || e.byHash[hash] != nil {
@@ -69,6 +74,12 @@ func (e *echoes) expect(answer []byte, object Object) {
 	for e.size += len(text); e.size > maxEchoBytes; {
 		e.remove(e.inOrder.Front())
 	}
+}
+
+// copyOfAuthors copies an object where nothing may panic; nil if its DeepCopyObject does.
+func copyOfAuthors(o Object) (copied Object) {
+	author.Try(func() { copied = o.DeepCopyObject().(Object) })
+	return copied
 }
 
 // take hands over the object that an event holds, or nil if it is not known. An echo comes once.
@@ -119,8 +130,11 @@ func (e *echoes) cameEarly(event []byte, object Object) {
 	if u == nil || len(event) > maxEchoBytes {
 		return
 	}
-	text := bytes.Clone(bytes.TrimSpace(event))
-	hash, early := maphash.Bytes(echoSeed, text), echo{text, object.DeepCopyObject().(Object)}
+	text, copied := bytes.Clone(bytes.TrimSpace(event)), copyOfAuthors(object)
+	if copied == nil {
+		return
+	}
+	hash, early := maphash.Bytes(echoSeed, text), echo{text, copied}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.underWay[key] != u {

@@ -12,20 +12,20 @@ import (
 
 // begin refuses a write once the run has ended, and while another instance leads. The context of its requests
 // ends with the run, the term in office and the operator.
-func (w *writer) begin(ctx context.Context) (_ context.Context, done func(), err error) {
+func (w *writer) begin(ctx context.Context, what request) (_ context.Context, done func(), err error) {
 	if w.cluster.left.Load() {
 		return nil, nil, errClusterLeft
 	}
-	ctx, down, ok := w.cluster.flying.board(ctx)
+	ctx, down, ok := w.cluster.flying.board(ctx, what)
 	if !ok {
 		return nil, nil, ErrRunEnded
 	}
-	ctx, downOfTerm, ok := w.inOffice(ctx)
+	ctx, downOfTerm, ok := w.inOffice(ctx, what)
 	if !ok {
 		down()
 		return nil, nil, ErrStandby
 	}
-	ctx, downOfRun, ok := w.ofHome().flying.board(ctx)
+	ctx, downOfRun, ok := w.ofHome().flying.board(ctx, what)
 	if !ok {
 		downOfTerm()
 		down()
@@ -47,11 +47,16 @@ func (w *writer) check() error {
 	return nil
 }
 
-// end closes the writer and returns the requests it sent. None of them is under way any more.
+// end closes the writer and returns the requests it sent. None of them is under way any more, but for those that
+// ignore the end of their context.
 func (w *writer) end() []timeline.Request {
 	w.flying.end()
+	left := w.flying.left()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if len(left) > 0 {
+		return slices.Clone(w.requests) // they may still note something
+	}
 	return slices.Clip(w.requests)
 }
 
@@ -77,7 +82,7 @@ const tellTime = 100 * time.Millisecond
 // run; nothing depends on it.
 func (w *writer) tellAll(ctx context.Context) {
 	for _, s := range w.writtenStores() {
-		if done := s.Delivered(); done != nil {
+		if done := s.DeliveredTo(w.run.Controller); done != nil {
 			ctx, cancel := context.WithTimeout(ctx, tellTime)
 			await(ctx, done)
 			cancel()
@@ -125,7 +130,7 @@ func (w *writer) close() {
 		}
 	}
 	for _, s := range stores {
-		s.After(done)
+		s.AfterTo(w.run.Controller, done)
 	}
 	done()
 }

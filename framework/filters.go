@@ -13,19 +13,25 @@ type primaryFilters struct {
 
 func (c *controller[P]) guardedFilters() primaryFilters {
 	o := &c.options
-	guarded := func(filter func(old, new P) bool) func(old, new trc.Object) bool {
-		return c.guardedFilter(c.name, untypedFilter(filter))
+	guarded := func(name string, filter func(old, new P) bool) func(old, new trc.Object) bool {
+		return c.guardedFilter(name, c.name, untypedFilter(filter))
 	}
 	f := primaryFilters{
-		update: guarded(o.UpdateFilter), every: guarded(o.Filter), generation: guarded(o.GenerationFilter),
+		update: guarded("UpdateFilter", o.UpdateFilter), every: guarded("Filter", o.Filter),
+		generation: guarded("GenerationFilter", o.GenerationFilter),
 	}
 	if o.AddFilter != nil {
-		f.add = guarded(func(_, added P) bool { return o.AddFilter(added) })
+		f.add = guarded("AddFilter", func(_, added P) bool { return o.AddFilter(added) })
 	}
 	if o.DeleteFilter != nil {
-		f.remove = guarded(func(last, _ P) bool { return o.DeleteFilter(last) })
+		f.remove = guarded("DeleteFilter", func(last, _ P) bool { return o.DeleteFilter(last) })
 	}
 	return f
+}
+
+// any tells whether there is one.
+func (f *primaryFilters) any() bool {
+	return f.add != nil || f.update != nil || f.remove != nil || f.every != nil || f.generation != nil
 }
 
 // triggers applies the generation filter and the author's. renewed says that the transition is an update

@@ -2,58 +2,143 @@ package framework
 
 import (
 	"context"
+	"slices"
 	"sync"
+	"time"
+
+	"github.com/evenkeel/evenkeel/internal/author"
+	"github.com/evenkeel/evenkeel/trc"
 )
+
+// flightGrace is how long the end of requests is waited for whose contexts have ended. Those of ours end at once; what
+// the author sends by [Do], or a transport of the author's, may ignore it.
+const flightGrace = 10 * time.Second
 
 // flight is the requests that are under way for somebody, who can end them.
 type flight struct {
-	under sync.WaitGroup // added to under mu, and only before the end
+	calls *author.Callbacks // takes in what ignores its end; may be nil
 
 	mu    sync.Mutex // guards everything below; a leaf
-	ended bool
+	ended time.Time  // zero before
 	next  int
-	calls map[int]context.CancelFunc
+	under map[int]*boarded
+	empty chan struct{} // closed when nothing is under way any more; nil before the end
+}
+
+// boarded is a request that is under way.
+type boarded struct {
+	request
+	cancel context.CancelFunc
+	back   func() // to be called when it has returned after all; nil unless it was reported
+}
+
+// request says what is under way, for people.
+type request struct {
+	verb string
+	of   *resource // nil if it is not known
+	key  trc.Key
+	by   trc.Writer // nobody in particular if it is empty
+}
+
+func (r request) String() string {
+	text := "a request"
+	if r.of != nil {
+		text = r.verb + " " + r.of.describe(r.key)
+	}
+	if r.by != (trc.Writer{}) {
+		text += " of a run of " + r.by.Primary.String() + " by controller " + r.by.Controller
+	}
+	return text
 }
 
 // board lets a request take off, unless the flight has ended. The returned context ends with the flight;
 // done must be called when the answer is there.
-func (f *flight) board(ctx context.Context) (_ context.Context, done func(), ok bool) {
+func (f *flight) board(ctx context.Context, what request) (_ context.Context, done func(), ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.ended {
+	if !f.ended.IsZero() {
 		return nil, nil, false
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	if f.calls == nil {
-		f.calls = map[int]context.CancelFunc{}
+	if f.under == nil {
+		f.under = map[int]*boarded{}
 	}
 	f.next++
 	number := f.next
-	f.calls[number] = cancel
-	f.under.Add(1)
-	return ctx, func() {
-		cancel()
-		f.mu.Lock()
-		delete(f.calls, number)
-		f.mu.Unlock()
-		f.under.Done()
-	}, true
+	f.under[number] = &boarded{request: what, cancel: cancel}
+	return ctx, func() { cancel(); f.down(number) }, true
+}
+
+func (f *flight) down(number int) {
+	f.mu.Lock()
+	landed := f.under[number]
+	delete(f.under, number)
+	if f.empty != nil && len(f.under) == 0 {
+		close(f.empty)
+		f.empty = nil
+	}
+	back := landed.back
+	f.mu.Unlock()
+	if back != nil {
+		back()
+	}
 }
 
 // isOver reports whether nothing takes off any more.
 func (f *flight) isOver() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.ended
+	return !f.ended.IsZero()
 }
 
-// end lets nothing take off any more, breaks off what is under way and waits until it is down.
+// end lets nothing take off any more, breaks off what is under way and waits until it is down; at most for flightGrace
+// since the first call. What has not returned by then is left behind, named, and reported until it has.
 func (f *flight) end() {
 	f.mu.Lock()
-	f.ended = true
-	for _, cancel := range f.calls {
-		cancel()
+	if f.ended.IsZero() {
+		f.ended = time.Now()
 	}
+	for _, b := range f.under {
+		b.cancel()
+	}
+	if len(f.under) == 0 {
+		f.mu.Unlock()
+		return
+	}
+	if f.empty == nil {
+		f.empty = make(chan struct{})
+	}
+	empty, timer := f.empty, time.NewTimer(flightGrace-time.Since(f.ended))
 	f.mu.Unlock()
-	f.under.Wait()
+	defer timer.Stop()
+	select {
+	case <-empty:
+	case <-timer.C:
+		f.report()
+	}
+}
+
+// report names what ignores its end.
+func (f *flight) report() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.calls == nil {
+		return
+	}
+	for _, b := range f.under {
+		if b.back == nil {
+			b.back = f.calls.Ignores(b.String()+", whose context has ended", f.ended)
+		}
+	}
+}
+
+// left are the requests that are still under way.
+func (f *flight) left() (left []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, b := range f.under {
+		left = append(left, b.String())
+	}
+	slices.Sort(left)
+	return left
 }

@@ -114,6 +114,7 @@ func (g *gate) cancel(those func(trc.Key) bool) {
 	for run, key := range g.inside {
 		if those(key) {
 			ended = append(ended, run)
+			run.ignores = time.Now() // until it leaves
 		}
 	}
 	g.mu.Unlock()
@@ -153,13 +154,26 @@ func (g *gate) rest() {
 	}
 }
 
-// overdue are the keys of runs whose deadline passed longer than the grace ago, sorted.
+// ignored notes the runs that go on though their contexts have ended.
+func (g *gate) ignored() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for run := range g.inside {
+		if run.isCut() && run.ignores.IsZero() {
+			run.ignores = time.Now()
+		}
+	}
+}
+
+// overdue are the keys of runs whose deadline passed longer than the grace ago, or that ignore that they were cut off,
+// sorted.
 func (g *gate) overdue() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var keys []string
 	for run, key := range g.inside {
-		if time.Since(run.deadline) > overdueGrace {
+		cut := !run.ignores.IsZero() && time.Since(run.ignores) > hungTooLong-flightGrace
+		if time.Since(run.deadline) > overdueGrace || cut {
 			keys = append(keys, key.String())
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,7 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/scheduler"
+	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -39,18 +42,31 @@ type guest struct {
 	once    sync.Once     // guards closing begun
 	ended   chan struct{} // closed once it has stopped
 
+	primaries atomic.Pointer[trc.Subscription] // of one that was added and is told of them
+
+	// Those of its methods that are called again and again.
+	changed, asksErr, asksHealth *author.Callback
+
 	mu       sync.Mutex // guards below; a leaf
 	starting int        // which attempt is under way; 0 if none is
 	failure  error      // why it has not started
 	untold   map[trc.Key]error
+	behind   bool                  // PrimaryChanged hangs, and is told of what was missed when it returns
+	missed   map[trc.Key]oldAndNew // while it is behind
 }
 
+// oldAndNew is a change of a primary.
+type oldAndNew struct{ old, new trc.Object }
+
+// askTime is how long a source may take to say how it does: probes wait for that.
+const askTime = 500 * time.Millisecond
+
 // newGuest asks a source for its name, which may be refused.
-func newGuest(source eventsource.Source, logger logr.Logger) (g *guest, err error) {
+func newGuest(source eventsource.Source, of string, op *Operator) (g *guest, err error) {
 	g = &guest{
 		source: source, synced: make(chan struct{}), begun: make(chan struct{}), ended: make(chan struct{}), untold: map[trc.Key]error{},
 	}
-	if err := guarded("Name", func() { g.name = source.Name() }); err != nil {
+	if g.name, err = nameOf(source); err != nil {
 		return nil, err
 	}
 	if g.name == "" {
@@ -60,19 +76,40 @@ func newGuest(source eventsource.Source, logger logr.Logger) (g *guest, err erro
 		return nil, err
 	}
 	g.watcher, _ = source.(eventsource.PrimaryWatcher)
-	g.logger = logger.WithValues("source", g.name)
+	g.logger = op.logger.WithValues("controller", of, "source", g.name)
+	whose := fmt.Sprintf(" of source %q of controller %q", g.name, of)
+	g.changed = op.calls.New("PrimaryChanged" + whose)
+	g.asksErr, g.asksHealth = op.probes.New("Err"+whose), op.probes.New("Health"+whose)
 	return g, nil
 }
 
-// guarded calls a method of a source, and turns a panic into an error.
-func guarded(method string, call func()) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = fmt.Errorf("%s: %w", method, scheduler.NewPanicError(value))
-		}
-	}()
-	call()
+// nameOf asks a source for its name.
+func nameOf(source eventsource.Source) (string, error) {
+	var name string
+	switch failure := author.Apart(author.Patience, func() { name = source.Name() }); {
+	case failure != nil:
+		return "", fmt.Errorf("Name: %w", failed(failure))
+	case name == "":
+		return "", errors.New("its name is empty")
+	}
+	return name, nil
+}
+
+// guarded calls a method of a source, for as long as that takes, and turns a panic, or the end of its goroutine, into an
+// error.
+func guarded(method string, call func()) error {
+	if failure := author.Apart(math.MaxInt64, call); failure != nil {
+		return fmt.Errorf("%s: %w", method, failed(failure))
+	}
 	return nil
+}
+
+// failed is what code of the author's did instead of returning, as an error.
+func failed(failure *author.Failure) error {
+	if failure.Kind == author.Panicked {
+		return &scheduler.PanicError{Value: failure.Value, Stack: failure.Stack}
+	}
+	return failure
 }
 
 // err is what is wrong with the source, be it what it says itself.
@@ -88,32 +125,115 @@ func (g *guest) err() error {
 	if failure != nil {
 		return failure
 	}
-	if panicked := guarded("Err", func() { failure = g.source.Err() }); panicked != nil {
-		return panicked
+	var says error
+	if failure := g.asksErr.DoWithin(askTime, aboutObject(), func() { says = g.source.Err() }); failure != nil {
+		return fmt.Errorf("Err: %w", failed(failure))
 	}
-	return failure
+	return author.Sound(says)
 }
 
 // tell passes on a change of a primary, if the source is to be told. One that it panics about counts as untold until the
-// next change of it.
+// next change of it. While it hangs, what it is to be told of waits.
 func (g *guest) tell(old, new trc.Object) {
-	if g.watcher == nil {
+	if g.watcher == nil || g.postpones(old, new) {
 		return
 	}
-	about := new
-	if about == nil {
-		about = old
+	failure := g.changed.Do(aboutObject(new, old), func() { g.watcher.PrimaryChanged(old, new) })
+	if failure != nil && failure.Kind == author.Hangs {
+		g.fallsBehind(failure, old, new)
+		return
 	}
-	err := guarded("PrimaryChanged", func() { g.watcher.PrimaryChanged(old, new) })
-	if err != nil {
-		g.logger.Error(err, "source panicked", "objectNamespace", about.GetNamespace(), "objectName", about.GetName(), "stack", stackOf(err))
-	}
+	g.wasTold(failure, old, new)
+}
+
+func (g *guest) wasTold(failure *author.Failure, old, new trc.Object) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err != nil && new != nil {
-		g.untold[trc.KeyOf(about)] = err
+	if failure != nil && new != nil {
+		g.untold[trc.KeyOf(new)] = fmt.Errorf("PrimaryChanged: %w", failed(failure))
 	} else {
-		delete(g.untold, trc.KeyOf(about)) // nothing is kept of what is gone
+		delete(g.untold, keyOfEither(old, new)) // nothing is kept of what is gone
+	}
+}
+
+func keyOfEither(old, new trc.Object) trc.Key {
+	if new != nil {
+		return trc.KeyOf(new)
+	}
+	return trc.KeyOf(old)
+}
+
+// later has f called in the order of what an added source is told of; not at all if that is nothing.
+func (g *guest) later(f func()) (deliver func()) {
+	if subscription := g.primaries.Load(); subscription != nil {
+		return subscription.Later(f)
+	}
+	return func() {}
+}
+
+// postpones keeps a change while the source is behind: of each primary the first old state and the last new one.
+func (g *guest) postpones(old, new trc.Object) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.behind {
+		g.postponeLocked(old, new)
+	}
+	return g.behind
+}
+
+func (g *guest) postponeLocked(old, new trc.Object) {
+	key := keyOfEither(old, new)
+	if before, known := g.missed[key]; known {
+		old = before.old
+	}
+	if old == nil && new == nil {
+		delete(g.missed, key) // it came and went
+		return
+	}
+	g.missed[key] = oldAndNew{old, new}
+}
+
+// fallsBehind has the source told of what it misses once PrimaryChanged returns. A call that was not made is missed,
+// too.
+func (g *guest) fallsBehind(why *author.Failure, old, new trc.Object) {
+	g.mu.Lock()
+	first := !g.behind
+	if first {
+		g.behind, g.missed = true, map[trc.Key]oldAndNew{}
+	}
+	if why.Skipped {
+		g.postponeLocked(old, new)
+	}
+	g.mu.Unlock()
+	if first && !g.changed.WhenBack(g.catchUp) {
+		go g.catchUp()
+	}
+}
+
+// catchUp tells the source of what it has missed, until there is nothing left, or it hangs again.
+func (g *guest) catchUp() {
+	for {
+		g.mu.Lock()
+		key, next, any := trc.Key{}, oldAndNew{}, false
+		for key, next = range g.missed {
+			any = true
+			break
+		}
+		if !any {
+			g.behind, g.missed = false, nil
+			g.mu.Unlock()
+			return
+		}
+		delete(g.missed, key)
+		g.mu.Unlock()
+		failure := g.changed.Do(aboutObject(next.new, next.old), func() { g.watcher.PrimaryChanged(next.old, next.new) })
+		if failure != nil && failure.Kind == author.Hangs {
+			if g.changed.WhenBack(g.catchUp) {
+				return
+			}
+			continue
+		}
+		g.wasTold(failure, next.old, next.new)
 	}
 }
 
@@ -144,7 +264,7 @@ func (g *guest) live(ctx context.Context, sink eventsource.Sink) {
 	defer g.hasBegun()
 	again := startAgain
 	for attempt := 1; ctx.Err() == nil; attempt++ {
-		door := &door{sink: sink}
+		door := &door{name: g.name, sink: sink}
 		stop, synced, err := g.begin(attempt, door)
 		if err == nil {
 			g.stay(ctx, synced)
@@ -180,7 +300,7 @@ func (g *guest) begin(attempt int, door *door) (stop func(), synced <-chan struc
 	if err == nil {
 		synced = g.askSynced()
 	}
-	return stop, synced, err
+	return stop, synced, author.Sound(err)
 }
 
 func (g *guest) askSynced() (synced <-chan struct{}) {
@@ -258,13 +378,18 @@ func stackOf(err error) string {
 
 // door is where a source offers until it is stopped, or its start has failed.
 type door struct {
+	name   string // of the source
 	sink   eventsource.Sink
 	closed atomic.Bool
 }
 
-// Offer passes an offer on.
+// Offer passes an offer on. One without a cause gets one.
 func (d *door) Offer(primary trc.Key, offer eventsource.Offer) {
-	if !d.closed.Load() {
-		d.sink.Offer(primary, offer)
+	if d.closed.Load() {
+		return
 	}
+	if isNil(offer.Cause) {
+		offer.Cause = timeline.External{Source: d.name}
+	}
+	d.sink.Offer(primary, offer)
 }

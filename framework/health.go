@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Ready returns nil while the operator works or could at once: it is running, every controller has started, and no
-// watch, no source and no request for the lease is failing. An instance that stands by is ready, or a rolling update
+// Ready returns nil while the operator works or could at once: it is running, every controller has started, no
+// watch, no source and no request for the lease is failing, and no code of the author's hangs that others wait for. An instance that stands by is ready, or a rolling update
 // would wait for it in vain; [Operator.Leading] tells them apart. Otherwise the error names all that is not
 // well. It suits a readiness probe.
 func (op *Operator) Ready() error {
@@ -39,6 +39,7 @@ func (op *Operator) Ready() error {
 			}
 		}
 	}
+	errs = append(errs, op.hung(0))
 	if op.election != nil {
 		if err := op.election.lastErr(); err != nil {
 			errs = append(errs, fmt.Errorf("framework: leader election: %s: %w", op.election.describe(), err))
@@ -58,9 +59,10 @@ func (op *Operator) Ready() error {
 // overdueGrace is how long a run may go on after its deadline until Alive says so.
 const overdueGrace = time.Minute
 
-// Alive returns nil unless only a new process would help: [Operator.Run] has returned, or runs go on for more
+// Alive returns nil unless only a new process would help: [Operator.Run] has returned, runs go on for more
 // than a minute after their deadline ([ControllerOptions.RunTimeout]) and keep their primaries from being run
-// again. The error names them. It suits a liveness probe, which restarts all for the sake of those. A lost API
+// again, or other code of the author's hangs for most of a minute: a filter, a mapper, the request of a [Do] or a run
+// that ignores the end of its context. The error names them. It suits a liveness probe, which restarts all for the sake of those. A lost API
 // server, or the lease of another instance, is nothing that a new process would mend: that is in [Operator.Ready].
 func (op *Operator) Alive() error {
 	op.mu.Lock()
@@ -76,5 +78,6 @@ func (op *Operator) Alive() error {
 				c.controllerName(), strings.Join(keys, ", ")))
 		}
 	}
+	errs = append(errs, op.hung(hungTooLong))
 	return errors.Join(errs...)
 }

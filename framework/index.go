@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"iter"
@@ -66,6 +67,8 @@ type indexDescription struct {
 	name   string
 	values func(trc.Object) []string
 	err    error
+
+	mapping *mapping // how values is called
 }
 
 // openIndex is an index of a store.
@@ -134,10 +137,28 @@ func (c *controller[P]) validateIndexes() error {
 	return errors.Join(errs...)
 }
 
+// mapIndexes prepares the calls of the functions of indexes.
+func (c *controller[P]) mapIndexes(source string, indexes []indexDescription) {
+	for i := range indexes {
+		d := &indexes[i]
+		d.mapping = &mapping{callback: c.callback(fmt.Sprintf("Index %q", d.name), source)}
+	}
+}
+
+// guarded is what files objects.
+func (d *indexDescription) guarded() func(trc.Object) []string {
+	return d.mapping.guardedValues(d.values)
+}
+
 // addIndexes adds those of primaries to the store.
 func (c *controller[P]) addIndexes() error {
 	for _, d := range c.indexes {
-		if err := c.store.AddIndex(c.indexed(d), c.guardedValues(c.name, d.values)); err != nil {
+		d.mapping.restore = func() {
+			if err := c.store.Refile(c.indexed(d)); err != nil {
+				c.operator.logger.Error(err, "an index cannot be filed anew", "controller", c.name)
+			}
+		}
+		if err := c.store.AddIndex(c.indexed(d), d.guarded()); err != nil {
 			return err
 		}
 	}
@@ -146,26 +167,26 @@ func (c *controller[P]) addIndexes() error {
 
 func (c *controller[P]) indexed(d indexDescription) string { return c.name + "#" + d.name }
 
-// indexesOf are those of a secondary, for its source.
-func (c *controller[P]) indexesOf(d secondaryDescription) map[string]func(trc.Object) []string {
+// filedUnder are the indexes of a secondary, for its source.
+func (d *secondaryDescription) filedUnder() map[string]func(trc.Object) []string {
 	all := make(map[string]func(trc.Object) []string, len(d.indexes))
 	for _, i := range d.indexes {
-		all[i.name] = c.guardedValues(d.name, i.values)
+		all[i.name] = i.guarded()
 	}
 	return all
 }
 
-// guardedValues takes a function that panics to file the object under nothing.
-func (c *controller[P]) guardedValues(source string, values func(trc.Object) []string) func(trc.Object) []string {
-	return func(o trc.Object) (all []string) {
-		defer func() {
-			if value := recover(); value != nil {
-				c.panicked(source, o, value)
-				all = nil
-			}
-		}()
-		return values(o)
+// incomplete says why an index, or with "" what maps to primaries, lacks objects; nil if it does not.
+func (d secondaryDescription) incomplete(index string) error {
+	if index == "" {
+		return d.mapping.err()
 	}
+	for _, i := range d.indexes {
+		if i.name == index {
+			return i.mapping.err()
+		}
+	}
+	return nil
 }
 
 // index finds an index by its address; it is the zero value if the controller has no such.
@@ -177,8 +198,11 @@ func (c *Context[P]) index(of any) (openIndex, error) {
 	if at := slices.IndexFunc(c.controller.indexes, is); at >= 0 {
 		d, store := c.controller.indexes[at], c.controller.store.Store
 		return openIndex{
-			store: store, values: c.controller.guardedValues(c.controller.name, d.values),
-			find: func(value string) ([]trc.Object, error) { return store.ByIndex(c.controller.indexed(d), value) },
+			store: store, values: d.guarded(),
+			find: func(value string) ([]trc.Object, error) {
+				found, err := store.ByIndex(c.controller.indexed(d), value)
+				return found, cmp.Or(d.mapping.err(), err)
+			},
 		}, nil
 	}
 	for _, secondary := range c.registered() {
@@ -192,7 +216,7 @@ func (c *Context[P]) index(of any) (openIndex, error) {
 		}
 		d := secondary.indexes[at]
 		return openIndex{
-			store: source.Store(), values: c.controller.guardedValues(secondary.name, d.values),
+			store: source.Store(), values: d.guarded(),
 			find: func(value string) ([]trc.Object, error) { return source.ByIndex(d.name, value) },
 		}, nil
 	}

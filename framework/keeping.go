@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/evenkeel/evenkeel/scheduler"
+	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -20,7 +20,8 @@ type Transform[S Object] struct {
 	// Name says in messages and logs what is kept, as in "images only". Required.
 	Name string
 	// Prune drops, in place, what is not needed. Required. It must be pure, and may be called for several objects
-	// at once. If it panics, that is logged, and the object is kept as far as it got.
+	// at once. If it panics, that is logged, and the object is kept as far as it got. If it does not return for 10 s, the
+	// object is set aside until its next change, and others are kept whole until it returns.
 	Prune func(S)
 }
 
@@ -129,22 +130,28 @@ func (k keeping) describe() string {
 // isPartial tells stores that do not keep the whole of every object: writes are not computed from these.
 func (s *sharedStore) isPartial() bool { return s.key.prune != nil || s.key.form == metadataForm }
 
-// guardedPrune is a transform for a store, or nil.
+// guardedPrune is a transform for a store, or nil. One that panics or ends its goroutine leaves the object as far as it
+// got. One that hangs has the object, which is set aside; it is not called while it hangs, and objects are kept whole.
 func (c *cluster) guardedPrune(p pruner) func(trc.Object) {
+	if p == nil || p == keepMetadata {
+		return prunes(p)
+	}
+	callback := c.calls.New(fmt.Sprintf("Transform %q", p.label()))
+	return func(o trc.Object) {
+		about := aboutObject(o)
+		name := about()
+		failure := callback.Do(func() string { return name }, func() { p.prune(o) })
+		if failure != nil && failure.Kind == author.Hangs && !failure.Skipped {
+			panic(trc.Abandoned{Err: fmt.Errorf("framework: %s: %w", callback.Name(), failure)})
+		}
+	}
+}
+
+func prunes(p pruner) func(trc.Object) {
 	if p == nil {
 		return nil
 	}
-	return func(o trc.Object) {
-		key := trc.KeyOf(o)
-		defer func() {
-			if value := recover(); value != nil {
-				failure := scheduler.NewPanicError(value)
-				c.logger.Error(failure, "Transform panicked", "transform", p.label(),
-					"objectNamespace", key.Namespace, "objectName", key.Name, "stack", string(failure.Stack))
-			}
-		}()
-		p.prune(o)
-	}
+	return func(o trc.Object) { p.prune(o) }
 }
 
 // fetch reads an object of the resource whole and has all caches know what was found.

@@ -15,6 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/evenkeel/evenkeel/internal/author"
 )
 
 // releaseTries bounds how often a lease is released again after a conflict with a renewal that was broken off.
@@ -25,6 +27,7 @@ type election struct {
 	options LeaderElection
 	office  *office
 	logger  logr.Logger
+	calls   *author.Callbacks
 	client  coordination.LeasesGetter
 	// begin lets runs start; finish ends those in flight and lets none start.
 	begin  func(ctx context.Context)
@@ -52,7 +55,7 @@ func newElection(c *cluster, o LeaderElection, logger logr.Logger) (*election, e
 	}
 	c.office.contested = true
 	return &election{
-		options: o, office: c.office, client: leases,
+		options: o, office: c.office, client: leases, calls: c.calls,
 		logger: logger.WithValues("lease", o.Namespace+"/"+o.Name, "identity", o.Identity),
 	}, nil
 }
@@ -78,7 +81,7 @@ func (e *election) run(ctx context.Context) error {
 func (e *election) stand(ctx context.Context) error {
 	ctx, resign := context.WithCancel(ctx)
 	defer resign()
-	t := &term{over: resign}
+	t := &term{over: resign, flying: flight{calls: e.calls}}
 	defer t.stop()
 	led := make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -30,7 +31,9 @@ func (c *cluster) catchUp(ctx context.Context, patience, pause time.Duration) {
 		caches.Go(func() error {
 			var last error
 			err := wait.PollUntilContextCancel(ctx, pause, true, func(ctx context.Context) (bool, error) {
-				last = c.catchUpWith(ctx, s)
+				if panicked := author.Try(func() { last = c.catchUpWith(ctx, s) }); panicked != nil {
+					last = failed(panicked)
+				}
 				return last == nil, nil
 			})
 			if err != nil {
@@ -58,7 +61,10 @@ func (c *cluster) catchUpWith(ctx context.Context, s *sharedStore) error {
 	reader := &writer{manner: &manner{cluster: c}}
 	for _, key := range behind {
 		reads.Go(func() error {
-			_, err := reader.readOneBack(ctx, write{resource: s.resource.writes, key: key})
+			var err error
+			if panicked := author.Try(func() { _, err = reader.readOneBack(ctx, write{resource: s.resource.writes, key: key}) }); panicked != nil {
+				return failed(panicked) // of the object's type
+			}
 			return err
 		})
 	}

@@ -48,7 +48,7 @@ func (o *office) may() bool {
 }
 
 // inOffice lets a write take off in the term that its run began in; outside of runs in whichever there is.
-func (w *writer) inOffice(ctx context.Context) (_ context.Context, done func(), ok bool) {
+func (w *writer) inOffice(ctx context.Context, what request) (_ context.Context, done func(), ok bool) {
 	if !w.cluster.office.contested {
 		return ctx, func() {}, true
 	}
@@ -59,7 +59,7 @@ func (w *writer) inOffice(ctx context.Context) (_ context.Context, done func(), 
 	if t == nil {
 		return nil, nil, false
 	}
-	return t.flying.board(ctx)
+	return t.flying.board(ctx, what)
 }
 
 // deposed tells whether the term in which the run began has ended.

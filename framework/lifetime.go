@@ -23,6 +23,7 @@ type lifetime struct {
 	deadline time.Time
 	of       interface{ Logger() logr.Logger } // the run
 	told     atomic.Bool                       // that it went on after its deadline
+	ignores  time.Time                         // when it was noted that it goes on though it was cut off; guarded by the gate
 
 	made atomic.Pointer[spans] // nil until somebody asks
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/workflow"
+	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -66,7 +67,10 @@ func (c *controller[P]) checkNodes(nodes []Node[P]) (errs []error) {
 		if node.Check == nil {
 			continue
 		}
-		if err := node.Check(nodes); err != nil {
+		var err error
+		if failure := author.Apart(author.Patience, func() { err = node.Check(nodes) }); failure != nil {
+			errs = append(errs, fmt.Errorf("framework: controller %q: Workflow: node %q: Check: %w", c.name, node.Name, failed(failure)))
+		} else if err != nil {
 			errs = append(errs, fmt.Errorf("framework: controller %q: Workflow: node %q: %w", c.name, node.Name, err))
 		}
 	}
@@ -83,7 +87,12 @@ func (c *controller[P]) describeNodes(dependents []Dependent[P]) (nodes []Node[P
 			fail(errors.New("is nil"))
 			continue
 		}
-		node, err := dependent.Describe()
+		var node Node[P]
+		var err error
+		if failure := author.Apart(author.Patience, func() { node, err = dependent.Describe() }); failure != nil {
+			fail(fmt.Errorf("Describe: %w", failed(failure)))
+			continue
+		}
 		if err != nil {
 			fail(err)
 			continue
@@ -168,8 +177,8 @@ func (c *controller[P]) sleep(node int, d *dormant) (err error) {
 	if d.given != nil {
 		d.description, err = c.describeSecondary("it", d.given)
 		d.name = d.description.name
-	} else if err = guarded("Name", func() { d.name = d.source.Name() }); err == nil && d.name == "" {
-		err = errors.New("its name is empty")
+	} else {
+		d.name, err = nameOf(d.source)
 	}
 	m.dormant = append(m.dormant, d)
 	return err

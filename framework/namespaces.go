@@ -139,9 +139,9 @@ func (s *sharedStore) watching() []string {
 	return slices.Clone(s.namespaces)
 }
 
-// told waits until what is shown by now has been told of, or ctx ends.
-func (s *sharedStore) told(ctx context.Context) {
-	if done := s.Delivered(); done != nil {
+// told waits until a controller has been told of what is shown by now, or ctx ends.
+func (s *sharedStore) told(ctx context.Context, controller string) {
+	if done := s.DeliveredTo(controller); done != nil {
 		await(ctx, done)
 	}
 }
@@ -201,14 +201,30 @@ func (c *controller[P]) closeNamespaces(added, removed []string) (leaving []trc.
 // has been told, and before anything is that comes from watches which begin now; at the latest by deliver.
 func (c *controller[P]) leaveNamespaces(removed []string, leaving []trc.Object) (deliver func()) {
 	watched := c.store.watching()
-	return c.store.Later(func() {
+	gone := func(tell func(old, new trc.Object)) func() {
+		return func() {
+			for _, primary := range leaving {
+				tell(primary, nil)
+			}
+		}
+	}
+	var delivers []func()
+	for _, a := range c.added.now() {
+		if a.guest != nil {
+			delivers = append(delivers, a.guest.later(gone(a.guest.tell)))
+		}
+	}
+	later := c.store.Later
+	if subscription := c.primaries.Load(); subscription != nil {
+		later = subscription.Later
+	}
+	delivers = append(delivers, later(func() {
 		c.gate.open(removed)
 		left := c.departures.leave(func(namespace string) bool {
 			return slices.Contains(watched, "") || slices.Contains(watched, namespace)
 		})
 		for _, primary := range leaving {
 			c.tellSources(trc.Transition{Old: primary})
-			c.added.tellWatchers(trc.Transition{Old: primary})
 			left = append(left, trc.KeyOf(primary))
 		}
 		for _, key := range left {
@@ -226,7 +242,12 @@ func (c *controller[P]) leaveNamespaces(removed []string, leaving []trc.Object) 
 		if c.store.key.follows == nil && len(removed) > 0 {
 			c.offer(c.store.Keys(""), "namespaces were removed")
 		}
-	})
+	}))
+	return func() {
+		for _, deliver := range delivers {
+			deliver()
+		}
+	}
 }
 
 // enterNamespace lets runs into a namespace once all that they read there is filled.
@@ -242,7 +263,7 @@ func (c *controller[P]) enterNamespace(ctx context.Context, added string) {
 		case <-ctx.Done():
 			return
 		}
-		s.told(ctx) // or it would bring a second run
+		s.told(ctx, c.name) // or it would bring a second run
 	}
 	refused := c.gate.open([]string{added})
 	if c.store.key.follows == nil {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -114,7 +115,7 @@ func (c *controller[P]) record(key trc.Key, r timeline.Record) {
 	c.logRun(logger, r, failed)
 	if v := logger.V(2); v.Enabled() {
 		for _, cause := range r.Causes {
-			v.Info("cause", "cause", cause.String())
+			v.Info("cause", "cause", author.Sprint(cause))
 		}
 	}
 }

@@ -23,6 +23,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -77,6 +78,8 @@ type Operator struct {
 	failures flowcontrol.PassiveRateLimiter // bounds the events about runs that failed
 	election *election                      // nil if there is none
 	always   perTerm                        // what is kept then
+	calls    *author.Callbacks
+	probes   *author.Callbacks // those that say how they do: they are asked again with each probe
 
 	changing sync.Mutex // serialises changes of namespaces and what sets up and ends stores; taken before all others
 	life     *life      // while it runs; guarded by changing
@@ -165,7 +168,7 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 		options.StaleAfter = DefaultStaleAfter
 	}
 	stopping := &stopSign{}
-	logger := limitedLogger(loggerOr(options.Logger), stopping)
+	logger := limitedLogger(guardedLogger(loggerOr(options.Logger)), stopping)
 	cluster, err := newCluster(ownConfig(config, options.Name), options.Scheme, logger)
 	if err != nil {
 		return nil, err
@@ -175,7 +178,9 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 		options: options, cluster: cluster, logger: logger, stopping: stopping,
 		failures: flowcontrol.NewTokenBucketPassiveRateLimiter(failureEventsPerSecond, failureEventsAtOnce),
 		scope:    &scope{namespaces: slices.Clone(options.Namespaces)},
+		calls:    &author.Callbacks{Reporter: callReporter{logger}}, probes: &author.Callbacks{Reporter: callReporter{logger}},
 	}
+	cluster.calls, cluster.flying.calls = op.calls, op.calls
 	cluster.event, cluster.others = op.event, op.severalClusters
 	if options.LeaderElection.Mode == Always {
 		op.election, err = newElection(cluster, options.LeaderElection, logger)

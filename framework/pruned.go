@@ -80,7 +80,9 @@ func (w *writer) lost(r *resource, live Object, cache storeKey, q rewrite) (stri
 	if err != nil {
 		return "", err
 	}
-	trc.Prune(whole, w.cluster.guardedPrune(cache.prune))
+	if abandoned := trc.Prune(whole, w.cluster.guardedPrune(cache.prune)); abandoned != nil {
+		return "", abandoned.Err
+	}
 	known, err := contentOf(whole)
 	if err != nil {
 		return "", err

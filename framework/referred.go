@@ -50,7 +50,7 @@ func (c *controller[P]) checkReferred(d secondaryDescription) error {
 
 // references are the secondaries of some source that a primary refers to, each once.
 func (c *controller[P]) references(d secondaryDescription) eventsource.Mapper {
-	guarded := c.guardedMapper(d.name, d.refers)
+	guarded := d.mapping.guardedMapper(d.refers)
 	return func(primary trc.Object) []trc.Key {
 		var keys []trc.Key
 		known := map[trc.Key]bool{}

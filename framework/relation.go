@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -34,7 +35,7 @@ func (c *controller[P]) checkRelation(d secondaryDescription) error {
 	if d.refers != nil {
 		return errors.New("Secondary.By: must be nil with Referred, which maps by what primaries refer to")
 	}
-	if _, err := d.by.MapperFor(c.gvk.GroupKind(), false); err != nil {
+	if _, err := c.mapperFor(d.by, false); err != nil {
 		return fmt.Errorf("Secondary.By: %w", err)
 	}
 	return nil
@@ -52,7 +53,21 @@ func (c *controller[P]) mapperOf(d secondaryDescription) (eventsource.Mapper, er
 	if d.mapper != nil {
 		by = append(by, d.mapper)
 	}
-	return by.MapperFor(c.gvk.GroupKind(), !c.resource.namespaced)
+	return c.mapperFor(by, !c.resource.namespaced)
+}
+
+// mapperFor asks a relation, which may be the author's, for its mapper.
+func (c *controller[P]) mapperFor(by eventsource.Relation, clusterScoped bool) (eventsource.Mapper, error) {
+	var found eventsource.Mapper
+	var err error
+	failure := author.Apart(author.Patience, func() { found, err = by.MapperFor(c.gvk.GroupKind(), clusterScoped) })
+	switch {
+	case failure != nil:
+		return nil, fmt.Errorf("MapperFor: %w", failed(failure))
+	case err != nil:
+		return nil, author.Sound(err)
+	}
+	return found, nil
 }
 
 // filters are the filters of a secondary as one; nil if there is none. The specific are asked first.

@@ -36,6 +36,7 @@ func (op *Operator) clusterAt(config *rest.Config) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
+	remote.calls = op.calls
 	remote.at, remote.staleAfter = op.nameLocked(config.Host), op.options.StaleAfter
 	remote.flying, remote.office, remote.others = op.cluster.flying, op.cluster.office, op.severalClusters
 	remote.event = func(schema.GroupVersionKind, Object, EventKind, string, string, string, ...any) {}

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
+	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -106,7 +107,7 @@ func (l listWatch) list(ctx context.Context, options metav1.ListOptions) (runtim
 	list, ctx := l.newList(), l.discreet(ctx)
 	result := l.inForm(l.client.Get(), "List").NamespaceIfScoped(l.namespace, l.namespace != "").Resource(l.name).
 		SpecificallyVersionedParams(&options, parameters, parametersVersion).Do(ctx)
-	err := result.Into(list)
+	err := decodedInto(result, list)
 	if err == nil {
 		l.echoes.passed(list.(metav1.ListInterface).GetResourceVersion())
 	}
@@ -256,8 +257,11 @@ func (r *resource) delete(ctx context.Context, key trc.Key, options metav1.Delet
 		return answer{}, nil
 	}
 	o := r.newItem()
-	if err := json.Unmarshal(raw, o); err != nil {
-		return answer{}, errors.Join(errUndecodable, undecodedError(r.gvk, err))
+	if panicked := author.Try(func() { err = json.Unmarshal(raw, o) }); panicked != nil {
+		err = failed(panicked)
+	}
+	if err != nil {
+		return answer{}, errors.Join(errUndecodable, undecodedError(r.gvk, author.Sound(err)))
 	}
 	return answer{Object: o}, nil
 }
@@ -283,7 +287,7 @@ func (r *resource) do(ctx context.Context, request *rest.Request) (answer, error
 		return answer{}, discreetError(r.gvk, err)
 	}
 	o := r.newItem()
-	if err := result.Into(o); err != nil {
+	if err := decodedInto(result, o); err != nil {
 		return answer{}, errors.Join(errUndecodable, err)
 	}
 	// Unstructured objects take in anything, a Scale for instance.

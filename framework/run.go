@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/retry"
+	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -169,7 +170,7 @@ func (c *controller[P]) newContext(life context.Context, key trc.Key, run schedu
 	rc.controller, rc.key, rc.run, rc.write = c, key, run, w
 	rc.life.parent, rc.life.of = life, rc
 	rc.life.limit, rc.life.deadline = c.options.RunTimeout, time.Now().Add(c.options.RunTimeout)
-	w.manner, w.noting = &c.manner, c.keepsRecords()
+	w.manner, w.noting, w.flying.calls = &c.manner, c.keepsRecords(), c.operator.calls
 	w.run, w.term = c.ledgerWriter(key), c.operator.cluster.office.current()
 	return rc
 }
@@ -261,13 +262,13 @@ func caught(err *error) {
 func (c *controller[P]) callReconcile(ctx context.Context, rc *Context[P]) (control UpdateControl[P], err error) {
 	defer caught(&err)
 	control, err = c.reconciler.Reconcile(ctx, rc.primary, rc)
-	return control, passError(err)
+	return control, passError(author.Sound(err))
 }
 
 func (c *controller[P]) callCleanup(ctx context.Context, rc *Context[P]) (control DeleteControl, err error) {
 	defer caught(&err)
 	control, err = c.cleaner.Cleanup(ctx, rc.primary, rc)
-	return control, passError(err)
+	return control, passError(author.Sound(err))
 }
 
 func (c *controller[P]) callErrorStatus(ctx context.Context, rc *Context[P], failure error) (control ErrorStatusControl[P], err error) {

@@ -149,6 +149,9 @@ func (s *Secondary[S]) shared(c Lookup) ([]trc.Object, error) {
 		return nil, err
 	}
 	if keys, known := c.references(s); known {
+		if err := source.Reliable(); err != nil {
+			return nil, err
+		}
 		return named(c, source.Store(), keys)
 	}
 	if err := checkSetAside(c, source.Store(), source.Primaries); err != nil {
@@ -177,6 +180,7 @@ type secondaryDescription struct {
 	resource   *resource // once resolved
 
 	indexes []indexDescription
+	mapping *mapping // of by, mapper or refers, if that is the author's
 
 	source SecondarySource // what reads name it by
 	err    error           // why it cannot be

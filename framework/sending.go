@@ -57,7 +57,7 @@ func (q *write) proof(got answer) trc.Proof {
 
 // execute sends a write until its fate is known, and lays the answer over the caches.
 func (w *writer) execute(ctx context.Context, q write) (Object, error) {
-	ctx, done, err := w.begin(ctx)
+	ctx, done, err := w.begin(ctx, request{q.verb, q.resource, q.key, w.run})
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -102,12 +103,13 @@ func (c *controller[P]) broughtHealth() []SourceHealth {
 func (c *controller[P]) externalHealth(g *guest) SourceHealth {
 	h := SourceHealth{Controller: c.name, Source: g.name, Synced: isClosed(g.synced)}
 	if err := g.err(); err != nil {
-		h.Problem = err.Error()
+		h.Problem = author.Text(err)
 	}
 	if tells, ok := g.source.(eventsource.HealthReporter); ok {
 		var external eventsource.Health
-		if err := guarded("Health", func() { external = tells.Health() }); err != nil {
-			h.Problem = err.Error()
+		if failure := g.asksHealth.DoWithin(askTime, aboutObject(), func() { external = tells.Health() }); failure != nil {
+			h.Problem = fmt.Sprintf("Health: %v", failed(failure))
+			return h
 		}
 		h.External = &external
 	}

@@ -24,12 +24,12 @@ const NoJitter = -1.0
 // 5 minutes, with 10 % jitter, without a limit of attempts.
 type Policy struct {
 	// Initial is the delay after the first failure. Default 500 ms. Too low hammers whatever is
-	// failing; too high makes every hiccup visible.
+	// failing; too high makes every hiccup visible. More than 70 years count as 70.
 	Initial time.Duration
 	// Factor multiplies the delay after each further failure; at least 1. Default 2.
 	Factor float64
-	// Max caps the delay before jitter. Default 5 minutes; it must not be below Initial. It is also how long
-	// events wait for a run once no retry is left (see [Policy.Window]).
+	// Max caps the delay before jitter. Default 5 minutes; it must not be below Initial. More than 70 years count
+	// as 70. It is also how long events wait for a run once no retry is left (see [Policy.Window]).
 	Max time.Duration
 	// Jitter spreads each delay evenly over delay×(1±Jitter), so that keys that failed together do
 	// not come back together. Between 0 and 1; 0 means the default of 0.1, [NoJitter] none.
@@ -45,6 +45,9 @@ type Policy struct {
 	// [Policy.Judge] for what it is asked about. Default: all are retried by the policy. It must be pure.
 	Classify func(error) Verdict
 }
+
+// longest is the longest delay before jitter: twice of it, and some, is still a Duration.
+const longest = math.MaxInt64 / 4 * time.Nanosecond
 
 // NoRetry, given as [Policy.MaxAttempts], turns retries off.
 const NoRetry = -1
@@ -162,6 +165,7 @@ func (p Policy) Window() time.Duration {
 // which sleeps, is never used.
 func (p Policy) generator() *backoff.ExponentialBackOff {
 	d := p.withDefaults()
+	d.Initial, d.Max = min(d.Initial, longest), min(d.Max, longest)
 	return backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(d.Initial),
 		backoff.WithMultiplier(d.Factor),

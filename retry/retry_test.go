@@ -2,6 +2,7 @@ package retry_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -163,6 +164,28 @@ func TestValidateNamesEveryBadField(t *testing.T) {
 	for _, good := range []retry.Policy{{}, retry.JOSDK(), retry.ControllerRuntime(), retry.Never(), {Initial: time.Hour}} {
 		if err := good.Validate(); err != nil {
 			t.Errorf("%+v is refused: %v", good, err)
+		}
+	}
+}
+
+func TestNoDelayOverflows(t *testing.T) {
+	const huge = time.Duration(math.MaxInt64)
+	for _, p := range []retry.Policy{
+		{Initial: huge, Max: huge},
+		{Initial: huge, Max: huge, Jitter: 1},
+		{Initial: time.Second, Factor: math.MaxFloat64, Max: huge, Jitter: 1},
+		{Initial: time.Second, Factor: 1000, Max: huge, Jitter: 0.5, Steady: 3},
+		{Initial: time.Second, Max: huge, MaxElapsed: huge, Jitter: 1},
+	} {
+		if err := p.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		for range 20 {
+			for i, d := range delays(p, 100) {
+				if d < 0 {
+					t.Fatalf("%+v: delay %d is %v", p, i, d)
+				}
+			}
 		}
 	}
 }

@@ -120,9 +120,10 @@ type Options[K comparable] struct {
 	Grace time.Duration
 	// Decide, if set, tells whether a cause needs a run. It is asked when the cause arrives, and once
 	// more at the end of the run if the key was running then, as that run may explain it. What it once
-	// called needless must stay so. It must be pure.
+	// called needless must stay so. It must be pure. If it panics, the cause needs a run; see [Scheduler.Flaw].
 	Decide func(key K, cause timeline.Cause) bool
-	// Record, if set, is told of every run after it ended and before the key has another one.
+	// Record, if set, is told of every run after it ended and before the key has another one. If it panics, the
+	// record is lost; see [Scheduler.Flaw].
 	Record func(key K, record timeline.Record)
 	// RecordFailures says that Record is told of runs that failed, and of no others.
 	RecordFailures bool
@@ -170,6 +171,7 @@ type Scheduler[K comparable] struct {
 	term    *term                   // from the start until a pause, and from each resumption
 	waiting []*pause                // calls of Pause that wait for runs to end
 	runs    context.Context         // ends all runs; from the start of Run
+	flaw    error                   // the first failure of a function of the options
 }
 
 // New returns a scheduler for run, or an error naming every option that makes no sense. It accepts
@@ -233,7 +235,7 @@ func (s *Scheduler[K]) decideAndLock(key K, cause timeline.Cause) bool {
 	for s.options.Decide != nil {
 		ended := s.ended
 		s.mu.Unlock()
-		if !s.options.Decide(key, cause) {
+		if !s.needs(key, cause) {
 			return false
 		}
 		s.mu.Lock()
@@ -268,7 +270,7 @@ func (s *Scheduler[K]) Imminent(key K) bool {
 		return true // those that were only counted cannot be asked about
 	}
 	// What was due when it arrived may have been explained since, as an echo by the answer that came after it.
-	return slices.ContainsFunc(causes, func(c timeline.Cause) bool { return s.options.Decide(key, c) })
+	return slices.ContainsFunc(causes, func(c timeline.Cause) bool { return s.needs(key, c) })
 }
 
 // Retries reports whether a retry of key by the policy is to come. While [Result.Decided] is called, that is what

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/timeline"
 )
@@ -61,7 +62,7 @@ type PanicError struct {
 }
 
 // Error names the value; the stack is in [PanicError.Stack].
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+func (e *PanicError) Error() string { return "panic: " + author.Sprint(e.Value) }
 
 // NewPanicError is for those who recover a panic themselves; it takes the stack of the caller, who
 // should be a deferred function.
@@ -83,40 +84,98 @@ func (s *Scheduler[K]) execute(term *term, state *keyState[K], e end) {
 	}()
 	e.Result = s.run(term.ctx, state.key, e.run)
 	if e.Err != nil { // should the classifier panic, all else that the run left counts
-		e.verdict = s.options.Retry.Judge(e.Err)
+		e.Err = author.Sound(e.Err)
+		e.verdict, e.Err = s.judge(e.Err)
 	}
 }
 
+// judge asks what is to follow a failure, and returns it. If the classifier does not return, a retry by the policy
+// follows, and the failure says so.
+func (s *Scheduler[K]) judge(failure error) (retry.Verdict, error) {
+	var verdict retry.Verdict
+	why := author.Apart(author.Patience, func() { verdict = s.options.Retry.Judge(failure) })
+	if why == nil {
+		return verdict, failure
+	}
+	s.flawed("Retry.Classify", why)
+	if why.Kind == author.Panicked {
+		return retry.Verdict{}, &PanicError{Value: why.Value, Stack: why.Stack}
+	}
+	return retry.Verdict{}, fmt.Errorf("%w (Retry.Classify: %w)", failure, why)
+}
+
 // finish decides the causes that arrived during the run, outside the lock, until none is undecided,
-// and then ends the run.
+// and then ends the run. It ends whatever the functions do that it calls.
 func (s *Scheduler[K]) finish(term *term, state *keyState[K], e end) {
-	key := state.key
+	var undecided batch
+	var now instant // the clock is dearer than all else here
+	settled, released := false, false
+	defer func() {
+		if released {
+			return
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if !settled { // Decide ended the goroutine: what it was asked about counts
+			e.kept.join(undecided)
+			now = s.now()
+			s.settleLocked(now, term, state, e)
+			s.flawedLocked("Decide", errExited)
+		}
+		s.releaseLocked(now, state)
+	}()
 	s.mu.Lock()
-	now := s.now() // the clock is dearer than all else here
+	now = s.now()
 	ended := now
 	for s.options.Decide != nil && state.pending != nil {
-		undecided, forgot := s.core.unload(state), state.forgot
+		forgot := state.forgot
+		undecided = s.core.unload(state)
 		s.mu.Unlock()
-		undecided.keep(func(c timeline.Cause) bool { return s.options.Decide(key, c) })
-		e.kept.join(undecided)
+		needed := undecided
+		needed.keep(func(c timeline.Cause) bool { return s.needs(state.key, c) })
+		e.kept.join(needed)
+		undecided = batch{}
 		s.mu.Lock()
 		if now = s.now(); state.forgot > forgot {
 			e.kept = batch{} // they were about a resource that is gone
 		}
 	}
-	e.cutOff = term.over
-	next := s.core.finish(now, state, e)
-	s.ended++
-	if e.Decided != nil || s.records(e) {
+	next := s.settleLocked(now, term, state, e)
+	settled = true
+	if e.Decided == nil && !s.records(e) {
+		s.releaseLocked(now, state)
+		released = true
 		s.mu.Unlock()
-		s.tell(key, e, ended.since(e.began), next)
-		s.mu.Lock()
+		return
 	}
+	s.mu.Unlock()
+	s.tell(state.key, e, ended.since(e.began), next)
+}
+
+// settleLocked decides what follows a run, and returns the time until the next one.
+func (s *Scheduler[K]) settleLocked(now instant, term *term, state *keyState[K], e end) time.Duration {
+	e.cutOff = term.over
+	s.ended++
+	return s.core.finish(now, state, e)
+}
+
+// releaseLocked lets go of the key of a run that has ended.
+func (s *Scheduler[K]) releaseLocked(now instant, state *keyState[K]) {
 	s.core.release(now, state)
 	s.endedLocked(state)
 	s.armLocked()
 	s.callLocked()
-	s.mu.Unlock()
+}
+
+// needs asks whether a cause needs a run. One that cannot be told about needs one.
+func (s *Scheduler[K]) needs(key K, c timeline.Cause) (needed bool) {
+	defer func() {
+		if value := recover(); value != nil {
+			s.flawed("Decide", NewPanicError(value))
+			needed = true
+		}
+	}()
+	return s.options.Decide(key, c)
 }
 
 // records reports whether somebody is to be told of a run.
@@ -126,15 +185,44 @@ func (s *Scheduler[K]) records(e end) bool {
 
 // tell tells of a run, before the key can have another: the records of a key come in the order of its runs.
 func (s *Scheduler[K]) tell(key K, e end, duration, next time.Duration) {
+	returned := false
+	defer func() {
+		if value := recover(); value != nil {
+			s.flawed("Record", NewPanicError(value))
+		} else if !returned {
+			s.flawed("Record", errExited)
+		}
+	}()
 	if e.Decided != nil {
 		e.Decided()
 	}
-	if !s.records(e) {
-		return
+	if s.records(e) {
+		r := record(e.run, e.Result)
+		r.Started, r.Duration, r.Next = time.Now().Add(-s.now().since(e.began)), duration, next
+		s.options.Record(key, r)
 	}
-	r := record(e.run, e.Result)
-	r.Started, r.Duration, r.Next = time.Now().Add(-s.now().since(e.began)), duration, next
-	s.options.Record(key, r)
+	returned = true
+}
+
+// flawed notes that one of the functions of the options did not return.
+func (s *Scheduler[K]) flawed(function string, why error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.flawedLocked(function, why)
+}
+
+func (s *Scheduler[K]) flawedLocked(function string, why error) {
+	if s.flaw == nil {
+		s.flaw = fmt.Errorf("scheduler: %s: %w", function, why)
+	}
+}
+
+// Flaw returns the first failure of a function of the options ([Options.Decide], [Options.Record] or
+// [retry.Policy.Classify]), nil if there was none. The scheduler goes on without what that function would have done.
+func (s *Scheduler[K]) Flaw() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.flaw
 }
 
 func record(run Run, result Result) timeline.Record {
@@ -143,11 +231,11 @@ func record(run Run, result Result) timeline.Record {
 	}
 	switch {
 	case result.Err != nil:
-		var panicked *PanicError
-		if r.Outcome = timeline.Failed; errors.As(result.Err, &panicked) {
+		r.Outcome = timeline.Failed
+		if panicked, ok := author.As[*PanicError](result.Err); ok {
 			r.Outcome, r.Stack = timeline.Panicked, string(panicked.Stack)
 		}
-		r.Err, r.Excused = result.Err.Error(), result.Excused
+		r.Err, r.Excused = author.Text(result.Err), result.Excused
 	case result.Gone:
 		r.Outcome = timeline.Gone
 	}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/evenkeel/evenkeel/internal/author"
 )
 
 // Outcome is how a run ended.
@@ -78,7 +80,7 @@ type Record struct {
 func (r Record) String() string {
 	causes := make([]string, len(r.Causes))
 	for i, c := range r.Causes {
-		causes[i] = c.String()
+		causes[i] = author.Sprint(c)
 	}
 	line := fmt.Sprintf("%s %s in %v because %s; %d writes", r.Key, r.Outcome, r.Duration, strings.Join(causes, ", "), len(r.Requests))
 	if len(r.Nodes) > 0 {

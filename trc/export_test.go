@@ -40,3 +40,10 @@ func (s *Store) Stray() (n int) {
 	}
 	return n
 }
+
+// WaitingFor is how much waits for a subscriber that is Apart.
+func WaitingFor(n *Subscription) int {
+	n.to.mu.Lock()
+	defer n.to.mu.Unlock()
+	return len(n.to.waiting)
+}

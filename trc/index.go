@@ -18,9 +18,32 @@ func (s *Store) AddIndex(name string, values func(Object) []string) error {
 		s.mu.Unlock()
 		return fmt.Errorf("trc: store %s: index %q exists", s.options.Name, name)
 	}
-	// From here on whatever enters the store is filed; what was there already is done below.
 	after := append(slices.Clone(before), added)
 	s.indexes.Store(&after)
+	return s.unlockAndFile(added)
+}
+
+// Refile asks the function of an index anew about all objects, as for one that could not tell before; there need not be
+// one. Until it returns, [Store.ByIndex] does not know the index.
+func (s *Store) Refile(name string) error {
+	s.mu.Lock()
+	before := s.indexesNow()
+	at := slices.IndexFunc(before, func(i *index) bool { return i.name == name })
+	if at < 0 {
+		s.mu.Unlock()
+		return nil
+	}
+	added := &index{name: name, values: before[at].values, buckets: map[string]*bucket{}}
+	after := slices.Clone(before)
+	after[at] = added
+	s.indexes.Store(&after)
+	s.emptyLocked(before[at])
+	return s.unlockAndFile(added)
+}
+
+// unlockAndFile files what was there before an index: whatever enters the store from here on is filed already. It lets go
+// of the lock, which it must be called with.
+func (s *Store) unlockAndFile(added *index) error {
 	missing := s.items.objects("")
 	for _, e := range s.ahead {
 		for _, f := range []*filing{&e.base, &e.result} {
@@ -39,7 +62,7 @@ func (s *Store) AddIndex(name string, values func(Object) []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !slices.Contains(s.indexesNow(), added) {
-		return fmt.Errorf("trc: store %s: index %q was removed while it was added", s.options.Name, name)
+		return fmt.Errorf("trc: store %s: index %q was removed while it was added", s.options.Name, added.name)
 	}
 	for i := range late {
 		s.fileLateLocked(added, &late[i])
@@ -58,9 +81,13 @@ func (s *Store) RemoveIndex(name string) {
 	if at < 0 {
 		return
 	}
-	removed := before[at]
 	after := slices.Delete(slices.Clone(before), at, at+1)
 	s.indexes.Store(&after)
+	s.emptyLocked(before[at])
+}
+
+// emptyLocked takes out all that is filed under an index that was removed.
+func (s *Store) emptyLocked(removed *index) {
 	for _, b := range removed.buckets {
 		for _, p := range b.places {
 			p.item.unlink(p.posting)

@@ -80,7 +80,9 @@ func (s *Store) take(item any, how arrival) (filing, error) {
 		return filing{aside: u}, nil
 	}
 	f := s.prepare(o, how)
-	s.detector.AddObject(f.object)
+	if f.object != nil {
+		s.detector.AddObject(f.object)
+	}
 	return f, nil
 }
 
@@ -92,7 +94,10 @@ func (s *Store) prepare(o Object, how arrival) filing {
 	}
 	if s.options.Transform != nil {
 		f.object = s.whole.keep(o, how == inAnswer)
-		Prune(f.object, s.options.Transform)
+		if abandoned := Prune(f.object, s.options.Transform); abandoned != nil {
+			dropManagedFields(abandoned.Object)
+			return filing{aside: abandoned}
+		}
 	}
 	if before, worthwhile := s.sharesWith(KeyOf(o), how); worthwhile {
 		s.sharing.share(f.object, before)

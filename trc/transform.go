@@ -1,6 +1,7 @@
 package trc
 
 import (
+	"reflect"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,15 +21,25 @@ func (k *kept) DeepCopyObject() runtime.Object {
 	return &kept{Object: k.Object.DeepCopyObject().(Object), last: k.last}
 }
 
+// Abandoned is what a transform panics with that has left the object to somebody else, who may still change it: as to a
+// function that does not return. The object is set aside then, with the error.
+type Abandoned struct{ Err error }
+
 // Prune drops what transform drops of an object, in place, but for what a store lets no transform drop: see
-// [Options].Transform.
-func Prune(o Object, transform func(Object)) {
+// [Options].Transform. If the object was left to somebody else, see [Abandoned], what stands for it is returned.
+func Prune(o Object, transform func(Object)) (abandoned *Undecoded) {
 	must := essentialsOf(o)
 	defer func() {
-		_ = recover() // whoever wants to hear of it recovers by himself
+		value := recover() // whoever wants to hear of it recovers by himself
+		if left, is := value.(Abandoned); is {
+			abandoned = &Undecoded{Object: reflect.New(reflect.TypeOf(o).Elem()).Interface().(Object), Err: left.Err}
+			must.restore(abandoned.Object)
+			return
+		}
 		must.restore(o)
 	}()
 	transform(o)
+	return nil
 }
 
 // essentials are what the store, owner references and the life of an object rest on: they survive every transform.

@@ -301,6 +301,9 @@ func (w *Watch) Transformer() cache.TransformFunc {
 			return item, nil
 		}
 		f := w.store.prepare(o, inList)
+		if f.aside != nil {
+			return f.aside, nil
+		}
 		return &kept{f.object, f.last}, nil
 	}
 }

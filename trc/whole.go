@@ -7,6 +7,8 @@ import (
 
 	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"github.com/evenkeel/evenkeel/internal/author"
 )
 
 // wholeTries bounds how often one read fetches anew because the object has changed meanwhile.
@@ -98,7 +100,12 @@ func (s *shelf) keep(o Object, wanted bool) Object {
 	default:
 		return o
 	}
-	return o.DeepCopyObject().(Object)
+	var copied Object
+	if author.Try(func() { copied = o.DeepCopyObject().(Object) }) != nil { // it is an author's type
+		s.objects.Remove(key)
+		return o
+	}
+	return copied
 }
 
 // isNewer reports whether a is known to be newer than b.

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+
+	"github.com/evenkeel/evenkeel/internal/author"
 )
 
 // NodeError is the failure of a node.
@@ -15,7 +17,7 @@ type NodeError struct {
 }
 
 func (e *NodeError) Error() string {
-	return fmt.Sprintf("workflow: node %q: %v: %v", e.Node, e.Step, e.Err)
+	return fmt.Sprintf("workflow: node %q: %v: %s", e.Node, e.Step, author.Text(e.Err))
 }
 
 func (e *NodeError) Unwrap() error { return e.Err }
@@ -27,12 +29,12 @@ type PanicError struct {
 	Stack []byte
 }
 
-func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v", e.Value) }
+func (e *PanicError) Error() string { return "panic: " + author.Sprint(e.Value) }
 
 // Unwrap returns the value if it is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.Value.(error)
-	return err
+	return author.Sound(err)
 }
 
 // ErrExited is the failure of a function that ended its goroutine (runtime.Goexit, as testing's FailNow does). If that

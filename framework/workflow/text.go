@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"github.com/evenkeel/evenkeel/internal/author"
 )
 
 var stateNames = [...]string{
@@ -86,10 +88,7 @@ func (n NodeResult) MarshalJSON() ([]byte, error) {
 }
 
 func text(err error) string {
-	if err == nil {
-		return ""
-	}
-	return err.Error()
+	return author.Text(err)
 }
 
 // String is the node in a line, as "web NotReady: 1 of 2 replicas are available".

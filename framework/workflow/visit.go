@@ -4,6 +4,8 @@ import (
 	"context"
 	"runtime/debug"
 	"time"
+
+	"github.com/evenkeel/evenkeel/internal/author"
 )
 
 // visit is the turn of a node: it calls its functions, one after the other, and leaves its state in the result.
@@ -159,7 +161,7 @@ func (v *visit[C]) call(step Step, function func(context.Context, C) error) (fai
 		return true
 	}
 	v.step = step
-	if err := function(v.ctx, v.c); err != nil {
+	if err := author.Sound(function(v.ctx, v.c)); err != nil {
 		v.fail(err)
 		return true
 	}
@@ -173,7 +175,7 @@ func (v *visit[C]) fail(err error) outcome {
 	if cancellation(v.ctx, err) {
 		state = Cancelled
 	}
-	return v.leave(state, v.step.String()+": "+err.Error(), held)
+	return v.leave(state, v.step.String()+": "+author.Text(err), held)
 }
 
 // leave sets the state of the node.

@@ -42,8 +42,8 @@ var ofDynamic = []mutant{
 		name:   "a primary that is gone holds on",
 		breaks: "G16: nothing is left of a primary that is gone",
 		file:   "framework/departures.go",
-		old:    "			c.scheduler.Forget(key)\n			c.letGo(key)\n			c.gate.forget",
-		new:    "			c.scheduler.Forget(key)\n			c.gate.forget",
+		old:    "	c.scheduler.Forget(key)\n	c.letGo(key)\n	c.gate.forget",
+		new:    "	c.scheduler.Forget(key)\n	c.gate.forget",
 		kills:  dynamic("TestC97Ticks|" + histories),
 	},
 	{

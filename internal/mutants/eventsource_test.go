@@ -101,8 +101,8 @@ var ofEventSource = []mutant{
 		name:   "a poll that panics ends the process",
 		breaks: "G15: a failure stays where it is",
 		file:   "eventsource/polling.go",
-		old:    "if value := recover(); value != nil {\n			err =",
-		new:    "if value := any(nil); value != nil {\n			err =",
+		old:    "	if failure := author.Apart(math.MaxInt64, func() { answer, err = ask(ctx) }); failure != nil {\n",
+		new:    "	answer, err = ask(ctx)\n	if failure := (*author.Failure)(nil); failure != nil {\n",
 		kills:  []suite{{folder: "eventsource", run: "TestPolling_C104"}},
 	},
 	{

@@ -5,7 +5,7 @@ var ofGuest = []mutant{
 	{
 		name:   "a guest that panics ends the process",
 		breaks: "G15: a failure stays where it is",
-		file:   "framework/guest.go",
+		file:   "internal/author/author.go",
 		old:    "if value := recover(); value != nil {",
 		new:    "if value := any(nil); value != nil {",
 		kills:  []suite{{folder: "framework", run: "TestG15ASourceThatPanics"}},

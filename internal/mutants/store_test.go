@@ -168,8 +168,8 @@ var ofStore = []mutant{
 		name:   "what follows the deliveries does not wait for them",
 		breaks: "G05: what explains a change is kept until the change was told",
 		file:   "trc/subscribe.go",
-		old:    "	s.pending = append(s.pending, delivery{call: f})\n	return func() {\n",
-		new:    "	return func() {\n		f()\n",
+		old:    "	s.queue(delivery{all: &waiters{of: of, then: f}})()\n",
+		new:    "	f()\n",
 		kills:  store("TestG05"),
 	},
 	{
