@@ -18,7 +18,7 @@ type machine[K comparable] struct {
 	maxInterval time.Duration
 	limit       RateLimit
 	workers     int
-	undecided   int // most causes that are kept while a key runs
+	undecided   int                               // most causes that are kept while a key runs
 	jitter      func(time.Duration) time.Duration // of the max interval
 
 	keys      map[K]*keyState[K]
