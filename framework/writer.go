@@ -77,6 +77,8 @@ type writer struct {
 	written map[schema.GroupVersionKind]bool
 	// unresolved are the writes of unknown fate.
 	unresolved []write
+	// made are creates of former runs that this one cannot find the objects of by itself.
+	made []write
 	// held is the primary as the run knows it: as it was read, moved on by those of the run's own writes
 	// that the server has proven to follow it directly.
 	held Object
@@ -117,8 +119,9 @@ func ApplyConfiguration[T Object](ctx context.Context, c Writes, configuration r
 }
 
 // Create creates the object. A generateName is resolved here, so that a create whose answer is lost
-// can be told from one that never arrived. An object that exists already is an error that
-// apierrors.IsAlreadyExists recognises.
+// can be told from one that never arrived: such an object is found by its name and returned, also by the
+// next run's Create of the same content if no cache of the controller shows it. An object that exists
+// already is an error that apierrors.IsAlreadyExists recognises.
 func Create[T Object](ctx context.Context, c Writes, object T, options ...WriteOption) (T, error) {
 	w := c.writer()
 	return typed[T](w.create(ctx, object, w.options(options)))
@@ -232,7 +235,8 @@ func (w *writer) create(ctx context.Context, object Object, options writeOptions
 	if err != nil {
 		return nil, err
 	}
-	if object.GetName() == "" && object.GetGenerateName() != "" {
+	draws := object.GetName() == "" && object.GetGenerateName() != ""
+	if draws {
 		object.SetName(generateName(object.GetGenerateName()))
 	}
 	r, key, err := w.wholeTarget(ctx, object)
@@ -246,9 +250,17 @@ func (w *writer) create(ctx context.Context, object Object, options writeOptions
 		return nil, err
 	}
 	object.SetResourceVersion("")
-	return w.execute(ctx, write{verb: "create", resource: r, key: key, options: options, creates: true, send: func(ctx context.Context) (answer, error) {
+	q := write{verb: "create", resource: r, key: key, options: options, creates: true, send: func(ctx context.Context) (answer, error) {
 		return r.create(ctx, object, options)
-	}})
+	}}
+	if draws && !options.dryRun {
+		q.drawn = object
+		if made, err := w.madeBefore(ctx, q); made != nil || err != nil {
+			return made, err
+		}
+		q = w.again(q)
+	}
+	return w.execute(ctx, q)
 }
 
 func (w *writer) update(ctx context.Context, object Object, options writeOptions) (Object, error) {
