@@ -70,10 +70,15 @@ func TestG13ACreateWithADrawnNameIsMadeOnceThoughNoCacheShowsIt(t *testing.T) {
 // TestADrawnNameThatExistsAfterALostAttemptIsSuccess, in the same run.
 func TestADrawnNameThatExistsAfterALostAttemptIsSuccess(t *testing.T) {
 	for changed, change := range map[string]func(v *virtual, m client.Object){
-		"unchanged":                  func(*virtual, client.Object) {},
-		"changed by admission":       func(v *virtual, m client.Object) { v.patch(m, `{"data":{"data":"admitted"},"metadata":{"labels":null}}`) },
-		"marked by somebody":         func(v *virtual, m client.Object) { v.patch(m, `{"metadata":{"finalizers":["a/b"]}}`) },
-		"in deletion in the interim": func(v *virtual, m client.Object) { v.patch(m, `{"metadata":{"finalizers":["a/b"]}}`); noError(v.t, v.admin.Delete(v.t.Context(), m)) },
+		"unchanged": func(*virtual, client.Object) {},
+		"changed by admission": func(v *virtual, m client.Object) {
+			v.patch(m, `{"data":{"data":"admitted"},"metadata":{"labels":null}}`)
+		},
+		"marked by somebody": func(v *virtual, m client.Object) { v.patch(m, `{"metadata":{"finalizers":["a/b"]}}`) },
+		"in deletion in the interim": func(v *virtual, m client.Object) {
+			v.patch(m, `{"metadata":{"finalizers":["a/b"]}}`)
+			noError(v.t, v.admin.Delete(v.t.Context(), m))
+		},
 	} {
 		t.Run(changed, func(t *testing.T) {
 			inVirtualTime(t, unwatched(framework.OwnedByPrimary()), pageOptions{}, func(v *virtual) {
