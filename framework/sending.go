@@ -79,6 +79,8 @@ func (w *writer) execute(ctx context.Context, q write) (Object, error) {
 		return nil, w.refused(ctx, q, lost, err)
 	case q.options.dryRun:
 		return got.Object, nil
+	case got.Object == nil:
+		return w.readCarriedOut(ctx, q, got)
 	case got.GetDeletionTimestamp() != nil && isGone(got.Object):
 		w.acknowledgeGone(q.resource.gvk, got.Object)
 		return got.Object, w.readOtherVersions(ctx, q)
