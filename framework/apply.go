@@ -98,6 +98,12 @@ func (w *writer) applyConfiguration(ctx context.Context, sample Object, configur
 	if err == nil {
 		err = options.check("apply "+r.describe(key), canOwn|canLeave|canAddress)
 	}
+	if err == nil {
+		var other bool
+		if other, err = w.cluster.isAnsweredAsOther(ctx, r, key, "patch", options); other {
+			err = fmt.Errorf("framework: apply %s of %s: it does not take a %s: use MergePatch; %w", options.subresource[0], r.describe(key), r.gvk.Kind, errNothingSent)
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

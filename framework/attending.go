@@ -36,7 +36,7 @@ func (s *addedSources) attendSecondary(ctx context.Context, l *life, a *addition
 	found := s.again(ctx, a, func(ctx context.Context) (err error) {
 		ctx, cancel := withRequestTimeout(ctx)
 		defer cancel()
-		d.resource, err = d.cluster.resourceOf(ctx, d.object, d.gvk)
+		d.resource, err = d.cluster.watchable(ctx, d.object, d.gvk)
 		return err
 	})
 	if !found {

@@ -121,16 +121,18 @@ func (c *cluster) resourceIn(ctx context.Context, form form, gvk schema.GroupVer
 		return known, nil
 	}
 	// Discovery is a request: never under the lock. Two callers may both make it; the first result serves.
-	served, statusApart, err := c.served(ctx, gvk)
+	served, parts, err := c.served(ctx, gvk)
 	if err != nil {
 		hint := ""
-		if isMissing(err) {
+		if isMissing(err) && asSubresource(gvk) == nil {
 			hint = "; is its CustomResourceDefinition installed?"
 		}
 		return nil, fmt.Errorf("framework: %s%s: %w%s", gvk, c.place(), err, hint)
 	}
 	r := &resource{gvk: gvk, form: form, place: c.place(), name: served.Name, namespaced: served.Namespaced, echoes: &echoes{}, statusApart: &atomic.Bool{}, logger: c.logger}
-	r.statusApart.Store(statusApart)
+	r.statusApart.Store(parts.has("status"))
+	r.subresources, r.onlyCreated = &atomic.Pointer[subresources]{}, isOnlyCreated(served)
+	r.subresources.Store(&parts)
 	if err := c.constructors(r); err != nil {
 		return nil, err
 	}
@@ -151,20 +153,22 @@ func (c *cluster) resourceIn(ctx context.Context, form form, gvk schema.GroupVer
 	return r, nil
 }
 
-// served asks for the resource of a kind, and whether its status is a sub-resource. It asks about the group and version alone: all of a cluster's
+// served asks for the resource of a kind and its sub-resources. It asks about the group and version alone: all of a cluster's
 // discovery is a large document.
-func (c *cluster) served(ctx context.Context, gvk schema.GroupVersionKind) (served metav1.APIResource, statusApart bool, err error) {
+func (c *cluster) served(ctx context.Context, gvk schema.GroupVersionKind) (served metav1.APIResource, parts subresources, err error) {
+	if err := asSubresource(gvk); err != nil {
+		return metav1.APIResource{}, nil, err
+	}
 	list, err := c.disco.ServerResourcesForGroupVersionWithContext(ctx, gvk.GroupVersion().String())
 	if err != nil {
-		return metav1.APIResource{}, false, err
+		return metav1.APIResource{}, nil, err
 	}
 	for _, r := range list.APIResources {
 		if isSubresource := strings.Contains(r.Name, "/"); r.Kind == gvk.Kind && !isSubresource {
-			isStatus := func(other metav1.APIResource) bool { return other.Name == r.Name+"/status" }
-			return r, slices.ContainsFunc(list.APIResources, isStatus), nil
+			return r, subresourcesOf(r.Name, list.APIResources), nil
 		}
 	}
-	return metav1.APIResource{}, false, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+	return metav1.APIResource{}, nil, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 }
 
 func (c *cluster) constructors(r *resource) error {
@@ -178,12 +182,10 @@ func (c *cluster) constructors(r *resource) error {
 		r.newList = func() runtime.Object { return &metav1.PartialObjectMetadataList{} }
 		return nil
 	}
-	listKind := r.gvk.GroupVersion().WithKind(r.gvk.Kind + "List")
-	if _, err := c.scheme.New(listKind); err != nil {
-		return fmt.Errorf("%w: the list type of %s: %w", errMisuse, r.gvk, err)
-	}
 	r.newItem = func() Object { o, _ := c.scheme.New(r.gvk); return o.(Object) }
-	r.newList = func() runtime.Object { o, _ := c.scheme.New(listKind); return o }
+	if listKind := r.gvk.GroupVersion().WithKind(r.gvk.Kind + "List"); c.scheme.Recognizes(listKind) {
+		r.newList = func() runtime.Object { o, _ := c.scheme.New(listKind); return o }
+	}
 	return nil
 }
 

@@ -247,12 +247,12 @@ func (c *controller[P]) yields(gk, finalizer string) {
 func (c *controller[P]) findKinds(ctx context.Context) error {
 	cluster := c.operator.cluster
 	var err error
-	if c.resource, err = cluster.resourceOf(ctx, newObject[P](), c.gvk); err != nil {
+	if c.resource, err = cluster.watchable(ctx, newObject[P](), c.gvk); err != nil {
 		return fmt.Errorf("framework: controller %q: %w", c.name, err)
 	}
 	for i := range c.secondaries {
 		d := &c.secondaries[i]
-		if d.resource, err = d.cluster.resourceOf(ctx, d.object, d.gvk); err != nil {
+		if d.resource, err = d.cluster.watchable(ctx, d.object, d.gvk); err != nil {
 			return &impatient{fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err), d.patience}
 		}
 	}

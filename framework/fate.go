@@ -29,6 +29,7 @@ var fatePauses = retry.Policy{Initial: 20 * time.Millisecond, Max: 2 * time.Seco
 // worker is not to wait, the error is of an unknown fate.
 func (w *writer) definite(ctx context.Context, q write) (got answer, lost bool, err error) {
 	var failures retry.State
+	lost = q.tried
 	for {
 		if got, err = (answer{}), error(ErrStandby); w.cluster.office.may() {
 			noted := w.noteRequest(q)

@@ -79,7 +79,10 @@ func (c *controller[P]) occupies(o *Occupancy) {
 	o.Departures += c.departures.len()
 	o.Added += c.added.len()
 	c.workflow.newest.Range(func(any, any) bool { o.WorkflowResults++; return true })
-	c.unresolved.Range(func(_, left any) bool { o.Unresolved += len(left.(leftover).writes); return true })
+	c.unresolved.Range(func(_, left any) bool {
+		o.Unresolved += len(left.(leftover).writes) + len(left.(leftover).made)
+		return true
+	})
 }
 
 // expectedEchoes counts them over all kinds.

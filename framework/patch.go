@@ -18,8 +18,15 @@ func (w *writer) patch(ctx context.Context, object Object, kind types.PatchType,
 	if err == nil {
 		err = options.check("patch "+r.describe(key), canAddress)
 	}
+	other := false
+	if err == nil {
+		other, err = w.cluster.isAnsweredAsOther(ctx, r, key, "patch", options)
+	}
 	if err != nil {
 		return nil, err
+	}
+	if other {
+		return w.patchPart(ctx, r, object, kind, patch, options)
 	}
 	if err := w.sparesPruned(ctx, r, rewrite{
 		// A JSON patch can replace a map without naming what was in it.
@@ -27,7 +34,17 @@ func (w *writer) patch(ctx context.Context, object Object, kind types.PatchType,
 	}); err != nil {
 		return nil, err
 	}
+	q, patch, err := w.patchFor(r, key, object, kind, patch, options)
+	if err != nil {
+		return nil, err
+	}
+	return w.sendPatch(ctx, q, kind, patch)
+}
+
+// patchFor makes an author's patch hold only for the version that object carries, or else that reads show.
+func (w *writer) patchFor(r *resource, key trc.Key, object Object, kind types.PatchType, patch []byte, options writeOptions) (write, []byte, error) {
 	var from Object
+	var err error
 	switch {
 	case options.unconditional:
 	case object.GetResourceVersion() != "":
@@ -38,10 +55,10 @@ func (w *writer) patch(ctx context.Context, object Object, kind types.PatchType,
 		}
 	}
 	if from == nil {
-		return w.sendPatch(ctx, write{verb: "patch", resource: r, key: key, options: options}, kind, patch)
+		return write{verb: "patch", resource: r, key: key, options: options}, patch, nil
 	}
 	if from, err = privateCopy(from); err != nil {
-		return nil, err
+		return write{}, nil, err
 	}
 	q := write{verb: "patch", resource: r, key: key, options: options, base: from}
 	if kind == types.JSONPatchType {
@@ -53,9 +70,23 @@ func (w *writer) patch(ctx context.Context, object Object, kind types.PatchType,
 		}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("framework: patch %s: %w", r.describe(key), err)
+		return write{}, nil, fmt.Errorf("framework: patch %s: %w", r.describe(key), err)
 	}
-	return w.sendPatch(ctx, q, kind, patch)
+	return q, patch, nil
+}
+
+// patchPart sends a patch of a sub-resource that is another kind, with the object's version.
+func (w *writer) patchPart(ctx context.Context, r *resource, object Object, kind types.PatchType, patch []byte, options writeOptions) (Object, error) {
+	q, patch, err := w.patchFor(r, trc.KeyOf(object), object, kind, patch, options)
+	if err != nil {
+		return nil, err
+	}
+	q.send = func(ctx context.Context) (answer, error) { return r.patchPart(ctx, q.key, kind, patch, options) }
+	stored, err := w.execute(ctx, q)
+	if err == nil && stored == nil {
+		err = &conflict{error: fmt.Errorf("framework: %s: it was carried out, and the object is gone since", q.describe())}
+	}
+	return stored, err
 }
 
 // mergePatchFor makes a merge patch hold only for the very object and version. One that says itself what it

@@ -32,11 +32,14 @@ type resource struct {
 	namespaced bool
 	// statusApart tells that the status is a sub-resource: writes of the resource leave it as it is.
 	statusApart *atomic.Bool
+	// subresources are those that discovery told of last; onlyCreated says that objects are answered, never stored.
+	subresources *atomic.Pointer[subresources]
+	onlyCreated  bool
 	client      rest.Interface
 	root        string // path of the group and version
 	agent       string // that requests name
 	newItem     func() Object
-	newList     func() runtime.Object
+	newList     func() runtime.Object // nil if the scheme lacks the type
 	// writes is the resource that writes go through: itself, or of metadata-only objects the whole ones, as
 	// an answer must serve all caches.
 	writes *resource
@@ -154,7 +157,9 @@ func (r *resource) inForm(request *rest.Request, suffix string) *rest.Request {
 
 // answer is what the server answered to a write.
 type answer struct {
-	Object
+	Object // nil if the answer is another one, or none
+	// about is what a part of the object answered, nil if that is unknown.
+	about   *metav1.PartialObjectMetadata
 	created bool // 201
 	noted   int  // the request's place in the run's record, from 1; 0 if there is none
 }

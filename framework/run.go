@@ -49,7 +49,7 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 		rc.ended.Store(true)
 		result.Requests, result.ReadsAhead = rc.write.end(), int(rc.write.readsAhead.Load())
 		result.Nodes, result.ID = rc.passes.notes(), rc.logID(result.Err != nil || !returns)
-		c.leave(key, rc.write)
+		c.leave(key, rc.write, returns && result.Err == nil && !result.Superseded)
 		c.added.leave(rc)
 		if gone && returns && !awaits {
 			c.depart(rc, &result)
@@ -112,6 +112,7 @@ func (c *controller[P]) resolve(ctx context.Context, rc *Context[P]) (resolved b
 	if left.of != rc.write.owner.GetUID() {
 		return false, nil // nobody waits for them any more
 	}
+	resolved = len(left.writes) > 0
 	for len(left.writes) > 0 {
 		// What another leader may have undone since must not be repeated. It is no longer on its way: a lease is
 		// longer than that.
@@ -125,9 +126,17 @@ func (c *controller[P]) resolve(ctx context.Context, rc *Context[P]) (resolved b
 			c.keep(rc.key, left)
 			return false, err
 		}
+		if c.isHidden(*q) {
+			left.made = append(left.made, *q)
+		}
 		left.writes = left.writes[1:]
 	}
-	return true, nil
+	if !resolved { // the run may ask for what was made
+		rc.write.made = left.made
+	} else if len(left.made) > 0 {
+		c.keep(rc.key, left)
+	}
+	return resolved, nil
 }
 
 // leftover is the writes of unknown fate that runs of one incarnation of a primary left.
@@ -135,12 +144,21 @@ type leftover struct {
 	of     types.UID
 	in     *term // the time in office of the run
 	writes []write
+	made   []write // those of known fate whose objects the runs cannot find by themselves
 }
 
-// leave keeps what the run could not learn the fate of for the next one.
-func (c *controller[P]) leave(key trc.Key, w *writer) {
-	if len(w.unresolved) > 0 {
-		c.keep(key, leftover{w.owner.GetUID(), w.term, w.unresolved})
+// leave keeps what the run could not learn the fate of for the next one, and, unless the run succeeded, what
+// it has not asked for of what former ones made.
+func (c *controller[P]) leave(key trc.Key, w *writer, succeeded bool) {
+	w.mu.Lock()
+	left := leftover{w.owner.GetUID(), w.term, w.unresolved, w.made[max(0, len(w.made)-maxMade):]}
+	w.unresolved, w.made = nil, nil
+	w.mu.Unlock()
+	if succeeded {
+		left.made = nil
+	}
+	if len(left.writes) > 0 || len(left.made) > 0 {
+		c.keep(key, left)
 	}
 }
 

@@ -32,6 +32,10 @@ type write struct {
 	optimistic bool
 	// once says that the request must not be repeated if its fate is unknown.
 	once bool
+	// drawn is what a create sends under a name that was drawn for it at random; nil for other writes.
+	drawn Object
+	// tried says that the request was sent before, without an answer.
+	tried bool
 	// in is the cluster that it is left unresolved in.
 	in *cluster
 }
@@ -69,10 +73,14 @@ func (w *writer) execute(ctx context.Context, q write) (Object, error) {
 	switch {
 	case q.deletes != nil:
 		return nil, w.deleted(ctx, q, got, lost, err)
+	case lost && q.drawn != nil && apierrors.IsAlreadyExists(err):
+		return w.exists(ctx, q, err)
 	case err != nil:
 		return nil, w.refused(ctx, q, lost, err)
 	case q.options.dryRun:
 		return got.Object, nil
+	case got.Object == nil:
+		return w.readCarriedOut(ctx, q, got)
 	case got.GetDeletionTimestamp() != nil && isGone(got.Object):
 		w.acknowledgeGone(q.resource.gvk, got.Object)
 		return got.Object, w.readOtherVersions(ctx, q)

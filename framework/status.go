@@ -41,8 +41,8 @@ func (c *controller[P]) statusError(ctx context.Context, key trc.Key, err error)
 	if err == nil || wasApart && !apierrors.IsNotFound(err) {
 		return err
 	}
-	_, isApart, unknown := c.operator.cluster.served(ctx, c.gvk)
-	if unknown == nil && isApart != wasApart {
+	_, parts, unknown := c.operator.cluster.served(ctx, c.gvk)
+	if isApart := parts.has("status"); unknown == nil && isApart != wasApart {
 		r.statusApart.Store(isApart)
 		err = fmt.Errorf("whether %s has a status sub-resource has changed, the next attempt knows: %w", c.gvk.Kind, err)
 	} else if wasApart {

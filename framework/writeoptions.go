@@ -83,7 +83,9 @@ func LeaveToOthers() WriteOption { return func(o *writeOptions) { o.leaveToOther
 func By(mode WriteMode) WriteOption { return func(o *writeOptions) { o.mode = mode } }
 
 // Subresource makes an [ApplyConfiguration], [Update], [MergePatch] or [JSONPatch] go to a sub-resource
-// such as "status", whose answer is the whole object.
+// such as "status", whose answer is the whole object. Of those that answer another kind, only "scale" can be
+// patched: the object is read then, and returned. All others, and verbs that the API server does not offer,
+// are refused before anything is sent; a client of your own can send these within [Do].
 func Subresource(name string) WriteOption {
 	return func(o *writeOptions) { o.subresource = []string{name} }
 }

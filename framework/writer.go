@@ -77,6 +77,8 @@ type writer struct {
 	written map[schema.GroupVersionKind]bool
 	// unresolved are the writes of unknown fate.
 	unresolved []write
+	// made are creates of former runs that this one cannot find the objects of by itself.
+	made []write
 	// held is the primary as the run knows it: as it was read, moved on by those of the run's own writes
 	// that the server has proven to follow it directly.
 	held Object
@@ -117,8 +119,9 @@ func ApplyConfiguration[T Object](ctx context.Context, c Writes, configuration r
 }
 
 // Create creates the object. A generateName is resolved here, so that a create whose answer is lost
-// can be told from one that never arrived. An object that exists already is an error that
-// apierrors.IsAlreadyExists recognises.
+// can be told from one that never arrived: such an object is found by its name and returned, also by the
+// next run's Create of the same content if no cache of the controller shows it. An object that exists
+// already is an error that apierrors.IsAlreadyExists recognises.
 func Create[T Object](ctx context.Context, c Writes, object T, options ...WriteOption) (T, error) {
 	w := c.writer()
 	return typed[T](w.create(ctx, object, w.options(options)))
@@ -162,7 +165,8 @@ func Delete(ctx context.Context, c Writes, object Object, options ...WriteOption
 
 // Do is for writes that no other function makes: request sends one, about the object that about names,
 // by whatever client, and returns the object as the server answered it, or nil if the answer is none or
-// holds metadata only (then it is read). It is readable at once like every write. As nothing is proven about
+// holds metadata only: then it is read. Where there is no object any more, as after an eviction that took effect at
+// once, Do returns none and no error. It is readable at once like every write. As nothing is proven about
 // it, it makes the run's own primary due again. A request whose fate is unknown is not repeated, but followed
 // by a read. It must not send more after ctx has ended.
 func Do[T Object](ctx context.Context, c Writes, about T, request func(ctx context.Context) (T, error), options ...WriteOption) (T, error) {
@@ -178,7 +182,7 @@ func Do[T Object](ctx context.Context, c Writes, about T, request func(ctx conte
 
 func typed[T Object](o Object, err error) (T, error) {
 	var none T
-	if err != nil {
+	if err != nil || o == nil {
 		return none, err
 	}
 	if o, ok := o.(T); ok {
@@ -197,25 +201,32 @@ func typed[T Object](o Object, err error) (T, error) {
 
 // target resolves and checks what is common to all writes.
 func (w *writer) target(ctx context.Context, o Object) (*resource, trc.Key, error) {
-	if w.wrong != nil {
-		return nil, trc.Key{}, w.wrong
-	}
-	if isNil(o) {
-		return nil, trc.Key{}, errors.New("framework: the object is nil")
-	}
-	gvk, err := gvkOf(w.cluster.scheme, o)
-	if err != nil {
-		return nil, trc.Key{}, err
-	}
-	r, err := w.cluster.resourceOf(ctx, o, gvk)
+	r, err := w.resourceOf(ctx, o)
 	if err != nil {
 		return nil, trc.Key{}, err
 	}
 	key := trc.KeyOf(o)
+	if r.onlyCreated {
+		return nil, trc.Key{}, fmt.Errorf("framework: %s: objects of this kind are never stored, they can only be created; %w", r.describe(key), errNothingSent)
+	}
 	if err := r.checkScope(key); err != nil {
 		return nil, trc.Key{}, err
 	}
 	return r.writes, key, w.cluster.checkPlace(r, key, o.GetUID())
+}
+
+func (w *writer) resourceOf(ctx context.Context, o Object) (*resource, error) {
+	if w.wrong != nil {
+		return nil, w.wrong
+	}
+	if isNil(o) {
+		return nil, errors.New("framework: the object is nil")
+	}
+	gvk, err := gvkOf(w.cluster.scheme, o)
+	if err != nil {
+		return nil, err
+	}
+	return w.cluster.resourceOf(ctx, o, gvk)
 }
 
 // wholeTarget is target for writes that send the whole object.
@@ -232,7 +243,11 @@ func (w *writer) create(ctx context.Context, object Object, options writeOptions
 	if err != nil {
 		return nil, err
 	}
-	if object.GetName() == "" && object.GetGenerateName() != "" {
+	if r, err := w.resourceOf(ctx, object); err == nil && r.onlyCreated && r.form != metadataForm {
+		return w.createOnly(ctx, r, object, options)
+	}
+	draws := object.GetName() == "" && object.GetGenerateName() != ""
+	if draws {
 		object.SetName(generateName(object.GetGenerateName()))
 	}
 	r, key, err := w.wholeTarget(ctx, object)
@@ -246,15 +261,26 @@ func (w *writer) create(ctx context.Context, object Object, options writeOptions
 		return nil, err
 	}
 	object.SetResourceVersion("")
-	return w.execute(ctx, write{verb: "create", resource: r, key: key, options: options, creates: true, send: func(ctx context.Context) (answer, error) {
+	q := write{verb: "create", resource: r, key: key, options: options, creates: true, send: func(ctx context.Context) (answer, error) {
 		return r.create(ctx, object, options)
-	}})
+	}}
+	if draws && !options.dryRun {
+		q.drawn = object
+		if made, err := w.madeBefore(ctx, q); made != nil || err != nil {
+			return made, err
+		}
+		q = w.again(q)
+	}
+	return w.execute(ctx, q)
 }
 
 func (w *writer) update(ctx context.Context, object Object, options writeOptions) (Object, error) {
 	r, key, err := w.wholeTarget(ctx, object)
 	if err == nil {
 		err = options.check("update "+r.describe(key), canAddress)
+	}
+	if err == nil {
+		_, err = w.cluster.isAnsweredAsOther(ctx, r, key, "update", options)
 	}
 	if err != nil {
 		return nil, err
@@ -310,6 +336,9 @@ func (w *writer) do(ctx context.Context, about Object, request func(context.Cont
 	return w.execute(ctx, write{verb: "do", resource: r, key: key, options: options, once: true, send: func(ctx context.Context) (answer, error) {
 		o, err := request(ctx)
 		if err == nil && (o == nil || formOf(o) == metadataForm) { // caches need all of it
+			if !options.dryRun {
+				return answer{}, nil
+			}
 			o, err = r.get(ctx, key)
 		}
 		if err == nil && (trc.KeyOf(o) != key || o.GetResourceVersion() == "") {

@@ -69,13 +69,33 @@ func TestARunIsImminentOnlyIfItWillCome(t *testing.T) {
 		time.Sleep(time.Minute)
 		h.expect(t, "0s a: manual by test", "1m0s a: manual by test", "1m0s a: manual by spec, manual by spec")
 	})
+	bubble(t, "not for many causes that the run has explained since", func(t *testing.T) {
+		var h *harness
+		explained := false
+		options := scheduler.Options[string]{Decide: func(string, timeline.Cause) bool { return !explained }}
+		h = start(t, options, func(_ context.Context, key string, r scheduler.Run) scheduler.Result {
+			for range 500 {
+				h.Offer(key, event())
+			}
+			if !h.Imminent(key) {
+				t.Error("no run is imminent, though nothing explains the events yet")
+			}
+			if explained = true; h.Imminent(key) {
+				t.Error("a run is imminent that will not come")
+			}
+			return scheduler.Result{}
+		})
+		h.Offer("a", event())
+		time.Sleep(time.Minute)
+		h.expect(t, "0s a: manual by test")
+	})
 	bubble(t, "for causes that were only counted, which nobody can explain", func(t *testing.T) {
 		var h *harness
 		explained := false
 		options := scheduler.Options[string]{Decide: func(string, timeline.Cause) bool { return !explained }}
 		h = start(t, options, func(_ context.Context, key string, r scheduler.Run) scheduler.Result {
 			if h.count() == 1 {
-				for range 100 {
+				for range 20_000 {
 					h.Offer(key, event())
 				}
 				if explained = true; !h.Imminent(key) {

@@ -2,14 +2,21 @@ package scheduler
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
-// maxCauses bounds the causes kept one by one per key, each with a bit in a uint64; further ones are counted.
-const maxCauses = 64
+const (
+	// maxCauses bounds the causes that a run is given one by one; further ones are counted.
+	maxCauses = 64
+	// maxUndecided bounds the causes that are kept one by one while the key runs, as the run may
+	// explain them when it ends: those of some thousand writes whose echoes come before their
+	// answers. Further ones are counted, and bring a run.
+	maxUndecided = 1 << 14
+)
 
 // instant is a moment: nanoseconds of the monotonic clock since shortly before the scheduler was made. Zero
 // is none. A third of a time.Time, of which a key has many.
@@ -110,7 +117,7 @@ func (s *keyState[K]) empty() bool {
 
 // renewed reports whether one of the causes that wait renews the key.
 func (s *keyState[K]) renewed() bool {
-	return s.pending != nil && (s.pending.renews != 0 || s.pending.moreRenew)
+	return s.pending != nil && (s.pending.renews.any() || s.pending.moreRenew)
 }
 
 // earliest is the earliest of some slots that are set, or zero.
@@ -128,10 +135,12 @@ func earliest(slots []instant) instant {
 type batch struct {
 	causes []timeline.Cause
 	since  instant // when the first of them arrived
-	renews uint64  // bit i says that causes[i] renews
-	more   int32   // how many there are beyond maxCauses
+	renews bits    // bit i says that causes[i] renews
+	more   int32   // how many there are beyond those
 	// moreRenew says that one of those renews.
 	moreRenew bool
+	// review is the number of causes at which they are asked about again; 0: maxCauses.
+	review int32
 }
 
 func (b *batch) empty() bool { return len(b.causes) == 0 && b.more == 0 }
@@ -149,30 +158,31 @@ func (b *batch) isAsked() bool {
 	return true
 }
 
-func (b *batch) add(c timeline.Cause, renews bool) {
+// add adds a cause, or counts it if there are as many as limit.
+func (b *batch) add(c timeline.Cause, renews bool, limit int) {
 	if many, ok := c.(timeline.Overflow); ok {
 		b.more += int32(many.Count)
 		b.moreRenew = b.moreRenew || renews
 		return
 	}
-	if len(b.causes) == maxCauses {
+	if len(b.causes) >= limit {
 		b.more++
 		b.moreRenew = b.moreRenew || renews
 		return
 	}
 	if renews {
-		b.renews |= 1 << len(b.causes)
+		b.renews.set(len(b.causes))
 	}
 	b.causes = append(b.causes, c)
 }
 
-// join adds other causes behind these.
+// join adds other causes behind these. It must not be called with causes that are undecided.
 func (b *batch) join(other batch) {
 	if b.empty() {
 		b.since = other.since
 	}
 	for i, c := range other.causes {
-		b.add(c, other.renews>>i&1 != 0)
+		b.add(c, other.renews.has(i), maxCauses)
 	}
 	b.more += other.more
 	b.moreRenew = b.moreRenew || other.moreRenew
@@ -181,10 +191,10 @@ func (b *batch) join(other batch) {
 // keep drops the causes that are not needed. Those that were only counted stay: they cannot be asked about.
 func (b *batch) keep(needed func(timeline.Cause) bool) {
 	all, renews := b.causes, b.renews
-	b.causes, b.renews = nil, 0
+	b.causes, b.renews = nil, bits{}
 	for i, c := range all {
 		if needed(c) {
-			b.add(c, renews>>i&1 != 0)
+			b.add(c, renews.has(i), len(all))
 		}
 	}
 }
@@ -196,3 +206,56 @@ func (b *batch) told() []timeline.Cause {
 	}
 	return b.causes
 }
+
+// reviews reports whether the causes of a running key are to be asked about again before there are
+// more of them, and sets when the next time is: each is asked about a few times at most.
+func (b *batch) reviews() bool {
+	n := int32(len(b.causes))
+	if n < max(b.review, maxCauses) {
+		return false
+	}
+	b.review = maxUndecided + 1 // none after the last
+	if n < maxUndecided {
+		b.review = min(2*n, maxUndecided)
+	}
+	return true
+}
+
+// reviewed drops the causes that were found to be needless, unless others wait now.
+func (b *batch) reviewed(asked []timeline.Cause, needless bits) {
+	if len(b.causes) < len(asked) || !slices.Equal(b.causes[:len(asked)], asked) {
+		return
+	}
+	at := -1
+	b.keep(func(timeline.Cause) bool { at++; return !needless.has(at) })
+	b.review = min(2*int32(len(b.causes)), b.review)
+}
+
+// bits is a set of small numbers. The zero value is empty.
+type bits struct {
+	first uint64 // most sets have no others
+	rest  []uint64
+}
+
+func (b *bits) set(i int) {
+	if i < 64 {
+		b.first |= 1 << i
+		return
+	}
+	for len(b.rest) < i/64 {
+		b.rest = append(b.rest, 0)
+	}
+	b.rest[i/64-1] |= 1 << (i % 64)
+}
+
+func (b *bits) has(i int) bool {
+	switch {
+	case i < 64:
+		return b.first>>i&1 != 0
+	case i/64 <= len(b.rest):
+		return b.rest[i/64-1]>>(i%64)&1 != 0
+	}
+	return false
+}
+
+func (b *bits) any() bool { return b.first != 0 || len(b.rest) > 0 }

@@ -18,6 +18,7 @@ type machine[K comparable] struct {
 	maxInterval time.Duration
 	limit       RateLimit
 	workers     int
+	undecided   int                               // most causes that are kept while a key runs
 	jitter      func(time.Duration) time.Duration // of the max interval
 
 	keys      map[K]*keyState[K]
@@ -32,10 +33,14 @@ type machine[K comparable] struct {
 }
 
 func newMachine[K comparable](o Options[K]) *machine[K] {
-	return &machine[K]{
+	m := &machine[K]{
 		policy: o.Retry, maxInterval: o.MaxInterval, limit: o.RateLimit, workers: o.Concurrency, jitter: jittered,
-		keys: map[K]*keyState[K]{},
+		undecided: maxCauses, keys: map[K]*keyState[K]{},
 	}
+	if o.Decide != nil {
+		m.undecided = maxUndecided
+	}
+	return m
 }
 
 func (m *machine[K]) state(key K) *keyState[K] {
@@ -85,7 +90,11 @@ func (m *machine[K]) arrive(now instant, s *keyState[K], c timeline.Cause, renew
 	if s.pending == nil {
 		m.load(s, batch{since: now})
 	}
-	s.pending.add(c, renews)
+	limit := maxCauses
+	if s.phase == running {
+		limit = m.undecided
+	}
+	s.pending.add(c, renews, limit)
 }
 
 // load lets a batch wait.
@@ -112,8 +121,9 @@ func (m *machine[K]) unload(s *keyState[K]) batch {
 	return b
 }
 
-// offer takes in an event. While the key runs it is only collected.
-func (m *machine[K]) offer(now instant, key K, e Event) {
+// offer takes in an event. While the key runs it is only collected; then it returns the key if what was
+// collected is to be asked about again.
+func (m *machine[K]) offer(now instant, key K, e Event) (review *keyState[K]) {
 	s := m.state(key)
 	m.arrive(now, s, e.Cause, e.Renews)
 	switch s.phase {
@@ -125,6 +135,20 @@ func (m *machine[K]) offer(now instant, key K, e Event) {
 		m.promote(s, e.Lane)
 	case idle:
 		m.wake(now, s, e.Lane)
+	}
+	if s.phase == running && m.undecided > maxCauses && s.pending.reviews() {
+		return s
+	}
+	return nil
+}
+
+// reviewed takes in which of the causes of a key that was running were found to be needless.
+func (m *machine[K]) reviewed(s *keyState[K], asked []timeline.Cause, needless bits) {
+	if s.pending == nil {
+		return
+	}
+	if s.pending.reviewed(asked, needless); s.pending.empty() {
+		m.unload(s)
 	}
 }
 
@@ -322,7 +346,7 @@ func (m *machine[K]) tidy(s *keyState[K]) {
 func (m *machine[K]) restore(now instant, s *keyState[K], e end) {
 	again := batch{since: e.began.after(-e.run.Waited)}
 	for _, c := range e.run.Causes {
-		again.add(c, false) // if it renewed, that was done
+		again.add(c, false, maxCauses) // if it renewed, that was done
 	}
 	m.putBefore(s, again)
 	s.gate = timeline.Pause

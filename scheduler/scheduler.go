@@ -118,9 +118,10 @@ type Options[K comparable] struct {
 	// Grace is how long running functions may go on after the context of Run ended, before theirs is
 	// cancelled. Default 10 s; negative for none.
 	Grace time.Duration
-	// Decide, if set, tells whether a cause needs a run. It is asked when the cause arrives, and once
-	// more at the end of the run if the key was running then, as that run may explain it. What it once
-	// called needless must stay so. It must be pure. If it panics, the cause needs a run; see [Scheduler.Flaw].
+	// Decide, if set, reports whether a cause needs a run. It is asked when the cause arrives, and again
+	// at the end of the run if the key was running then, as that run may explain it; in between, too, where
+	// there are many. What it once called needless must stay so. It must be pure. If it panics, the cause needs
+	// a run; see [Scheduler.Flaw].
 	Decide func(key K, cause timeline.Cause) bool
 	// Record, if set, is told of every run after it ended and before the key has another one. If it panics, the
 	// record is lost; see [Scheduler.Flaw].
@@ -223,9 +224,27 @@ func (s *Scheduler[K]) Offer(key K, e Event) {
 	if s.stopped {
 		return
 	}
-	s.core.offer(s.now(), key, e)
+	if running := s.core.offer(s.now(), key, e); running != nil {
+		s.reviewLocked(running)
+	}
 	s.armLocked()
 	s.callLocked()
+}
+
+// reviewLocked asks again about the causes of a running key, so that those which its run has explained
+// since they arrived are not among those that are counted only. It lets go of the lock to ask.
+func (s *Scheduler[K]) reviewLocked(state *keyState[K]) {
+	asked, needless := state.pending.causes, bits{}
+	func() {
+		s.mu.Unlock()
+		defer s.mu.Lock() // whatever Decide does
+		for i, cause := range asked {
+			if !s.needs(state.key, cause) {
+				needless.set(i)
+			}
+		}
+	}()
+	s.core.reviewed(state, asked, needless)
 }
 
 // decideAndLock asks whether a cause needs a run, and returns with the lock if it does. A run that ended

@@ -1,0 +1,186 @@
+package framework
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A create with a generateName gets a name that is drawn at random here. If its answer is lost, the name
+// is what the object is found by. The caller cannot find it: it never learned the name.
+
+// maxMade bounds the creates with drawn names that a run leaves to the next one.
+const maxMade = 64
+
+// exists follows the refusal of a create because the name is taken. If an attempt before was lost and the
+// name was drawn for this very create, the object is most likely its own: then it is the answer.
+func (w *writer) exists(ctx context.Context, q write, refusal error) (Object, error) {
+	err := w.refused(ctx, q, true, refusal)
+	var met *conflict
+	if errors.As(err, &met) && met.live != nil && q.made(met.live) {
+		return met.live, nil
+	}
+	return nil, err
+}
+
+// made reports whether a create with a drawn name made an object that has that name. The server may have
+// changed what was sent (defaults, admission), and others may have changed the object since. Therefore the
+// content decides only where nothing else does.
+func (q *write) made(live Object) bool {
+	if q.drawn == nil || live.GetName() != q.drawn.GetName() || live.GetGenerateName() != q.drawn.GetGenerateName() {
+		return false
+	}
+	if len(othersThan(live, q.drawn.GetOwnerReferences())) > 0 {
+		return false // an owner's UID is in no other's objects
+	}
+	if managers := live.GetManagedFields(); len(managers) > 0 {
+		by := q.manager()
+		return slices.ContainsFunc(managers, func(m metav1.ManagedFieldsEntry) bool {
+			return m.Manager == by && m.Operation == metav1.ManagedFieldsOperationUpdate && m.Subresource == ""
+		})
+	}
+	sent, err := contentOf(q.drawn)
+	if err != nil {
+		return false
+	}
+	stored, err := contentOf(live)
+	if err != nil {
+		return false
+	}
+	delete(sent, "status")
+	for _, content := range []map[string]any{sent, stored} {
+		delete(content, "apiVersion")
+		delete(content, "kind")
+		dropNulls(content)
+		dropServerFields(content)
+	}
+	return isPartOf(sent, stored)
+}
+
+// manager is the field manager as the server records it.
+func (q *write) manager() string {
+	if q.options.fieldManager != "" {
+		return q.options.fieldManager
+	}
+	agent, _, _ := strings.Cut(q.resource.agent, "/")
+	return agent
+}
+
+// isPartOf reports whether all of what was sent is in what is stored. Empty objects and lists need not be.
+func isPartOf(sent, stored any) bool {
+	switch sent := sent.(type) {
+	case map[string]any:
+		fields, _ := stored.(map[string]any)
+		for name, value := range sent {
+			if !isPartOf(value, fields[name]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		items, _ := stored.([]any)
+		if len(items) != len(sent) {
+			return false
+		}
+		for i := range sent {
+			if !isPartOf(sent[i], items[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return reflect.DeepEqual(sent, stored)
+}
+
+// again returns the create to send for one that the caller asks for. That is a former one of this run whose fate
+// is unknown, if it was for the same: a further name would make a second object.
+func (w *writer) again(q write) write {
+	home := w.ofHome()
+	home.mu.Lock()
+	defer home.mu.Unlock()
+	at := slices.IndexFunc(home.unresolved, func(former write) bool { return former.isFor(q, w.cluster) })
+	if at < 0 {
+		return q
+	}
+	former := home.unresolved[at]
+	home.unresolved = slices.Delete(home.unresolved, at, at+1)
+	former.tried, former.creates = true, true
+	return former
+}
+
+// madeBefore returns what a create of a former run has made that the caller asks for again, nil if there is
+// none. The run that sent it never learned of its answer, and this one cannot see it in a cache.
+func (w *writer) madeBefore(ctx context.Context, q write) (Object, error) {
+	home := w.ofHome()
+	for {
+		home.mu.Lock()
+		at := slices.IndexFunc(home.made, func(former write) bool { return former.isFor(q, w.cluster) })
+		if at < 0 {
+			home.mu.Unlock()
+			return nil, nil
+		}
+		former := home.made[at]
+		home.made = slices.Delete(home.made, at, at+1)
+		home.mu.Unlock()
+		live, err := w.readMade(ctx, former)
+		switch {
+		case err != nil:
+			home.mu.Lock()
+			home.made = append(home.made, former)
+			home.mu.Unlock()
+			return nil, fmt.Errorf("framework: %s: whether a former run made it is unknown: %w", q.describe(), err)
+		case live.Object != nil && former.made(live.Object):
+			return live.Object, nil
+		}
+	}
+}
+
+func (w *writer) readMade(ctx context.Context, q write) (seen, error) {
+	ctx, done, err := w.begin(ctx, request{"get", q.resource, q.key, w.run})
+	if err != nil {
+		return seen{}, err
+	}
+	defer done()
+	return w.readBack(ctx, q)
+}
+
+// isFor reports whether a create with a drawn name is for the same as another one, but for the name.
+func (q *write) isFor(other write, in *cluster) bool {
+	if q.drawn == nil || other.drawn == nil || q.in != in || q.resource.gvk != other.resource.gvk || q.options.fieldManager != other.options.fieldManager {
+		return false
+	}
+	one, err := namelessContentOf(q.drawn)
+	if err != nil {
+		return false
+	}
+	two, err := namelessContentOf(other.drawn)
+	return err == nil && reflect.DeepEqual(one, two)
+}
+
+func namelessContentOf(o Object) (map[string]any, error) {
+	content, err := contentOf(o)
+	if err != nil {
+		return nil, err
+	}
+	metadata, _ := content["metadata"].(map[string]any)
+	delete(metadata, "name")
+	delete(content, "apiVersion")
+	delete(content, "kind")
+	return content, nil
+}
+
+// isHidden reports whether a run cannot find by itself what a create of a former run has made: its name was
+// drawn, and no cache that the controller reads shows it.
+func (c *controller[P]) isHidden(q write) bool {
+	if q.drawn == nil || q.options.dryRun {
+		return false
+	}
+	return !slices.ContainsFunc(c.readsNow(), func(s read) bool {
+		return s.cluster == q.in && s.key.gvk.GroupKind() == q.resource.gvk.GroupKind() && s.Get(q.key) != nil
+	})
+}
