@@ -58,7 +58,7 @@ func (c *cluster) catchUpWith(ctx context.Context, s *sharedStore) error {
 	reader := &writer{manner: &manner{cluster: c}}
 	for _, key := range behind {
 		reads.Go(func() error {
-			_, err := reader.readOneBack(ctx, write{resource: s.resource.writes, key: key})
+			_, err := reader.readBack(ctx, write{resource: s.resource.writes, key: key})
 			return err
 		})
 	}
@@ -85,7 +85,7 @@ func (c *cluster) behind(ctx context.Context, s *sharedStore, from listWatch) ([
 	for i := range items {
 		key := trc.KeyOf(&items[i])
 		exists[key] = true
-		if isBehind(s.Get(key), &items[i]) {
+		if !s.has(&items[i]) {
 			keys = append(keys, key)
 		}
 	}

@@ -74,7 +74,7 @@ type writer struct {
 	// page takes the proven writes of the run; nil until there is one.
 	page *trc.Page
 	// written are the kinds that an answer was acknowledged for.
-	written map[schema.GroupVersionKind]bool
+	written map[schema.GroupKind]bool
 	// unresolved are the writes of unknown fate.
 	unresolved []write
 	// held is the primary as the run knows it: as it was read, moved on by those of the run's own writes
@@ -302,6 +302,15 @@ func (w *writer) delete(ctx context.Context, object Object, options writeOptions
 	return err
 }
 
+// isWhole reports whether what a request of the author's returned is an object of the kind, and more than its metadata.
+func isWhole(scheme *runtime.Scheme, gvk schema.GroupVersionKind, o Object) bool {
+	if o == nil || formOf(o) == metadataForm {
+		return false
+	}
+	kind, err := gvkOf(scheme, o)
+	return err == nil && kind == gvk
+}
+
 func (w *writer) do(ctx context.Context, about Object, request func(context.Context) (Object, error), options writeOptions) (Object, error) {
 	r, key, err := w.target(ctx, about)
 	if err != nil {
@@ -309,10 +318,10 @@ func (w *writer) do(ctx context.Context, about Object, request func(context.Cont
 	}
 	return w.execute(ctx, write{verb: "do", resource: r, key: key, options: options, once: true, send: func(ctx context.Context) (answer, error) {
 		o, err := request(ctx)
-		if err == nil && (o == nil || formOf(o) == metadataForm) { // caches need all of it
-			o, err = r.get(ctx, key)
+		if err == nil && !isWhole(w.cluster.scheme, r.gvk, o) { // caches need all of it
+			return r.get(ctx, key)
 		}
-		if err == nil && (trc.KeyOf(o) != key || o.GetResourceVersion() == "") {
+		if err == nil && (trc.KeyOf(o) != key || o.GetResourceVersion() == "" || o.GetUID() == "") {
 			err = fmt.Errorf("the answer is %s at resourceVersion %q, not %s as the server stored it: %w", trc.KeyOf(o), o.GetResourceVersion(), key, errUndecodable)
 		}
 		if err != nil {

@@ -78,7 +78,7 @@ type world struct {
 	// What the store was told.
 	acknowledged map[trc.Key][]commit
 	unfit        map[trc.Key]int // the version of the newest answer that was undecodable
-	gone         map[string]int // by UID: the newest version it is known to have had
+	gone         map[string]int  // by UID: the newest version it is known to have had
 	goneOf       map[trc.Key][]string
 	limited      map[string]bool // gone UIDs that fall under the limit of AcknowledgeGone
 
