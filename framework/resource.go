@@ -164,7 +164,8 @@ var errUnsent = errors.New("framework: the request cannot be sent")
 func (r *resource) get(ctx context.Context, key trc.Key) (answer, error) {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
-	return r.writes.do(ctx, r.client.Get().NamespaceIfScoped(key.Namespace, r.namespaced).Resource(r.name).Name(key.Name))
+	w := r.writes // an answer must serve all caches
+	return w.do(ctx, w.client.Get().NamespaceIfScoped(key.Namespace, w.namespaced).Resource(w.name).Name(key.Name))
 }
 
 func (r *resource) create(ctx context.Context, o Object, options writeOptions) (answer, error) {
