@@ -49,12 +49,35 @@ func (w *writer) apply(ctx context.Context, desired Object, options writeOptions
 		return nil, err
 	}
 	delete(intent, "status")
-	if shown := w.cluster.shown(r, key); shown != nil && options.matches != nil && !options.ifAbsent {
-		if matched, err := w.matched(r, shown, desired, options); matched || err != nil {
-			return shown.DeepCopyObject().(Object), err
+	if options.matches != nil && !options.ifAbsent {
+		live, err := w.compared(ctx, r, key)
+		if err != nil {
+			return nil, err
+		}
+		if live != nil {
+			if matched, err := w.matched(r, live, desired, options); matched || err != nil {
+				return live.DeepCopyObject().(Object), err
+			}
 		}
 	}
+	options.isTyped = formOf(desired) == typedForm
 	return w.sendApply(ctx, r, key, intent, options)
+}
+
+// compared returns what a matcher is asked about, which may be shared: what caches show, or, where they keep a poorer form of all
+// of it, what the server has. It is nil if there is none, or if caches keep a part of it only.
+func (w *writer) compared(ctx context.Context, r *resource, key trc.Key) (Object, error) {
+	if o := w.cluster.shown(r, key); o != nil || w.cluster.shownIn(typedForm, r, key) == nil {
+		return o, nil
+	}
+	live, _, err := w.read(ctx, r, key)
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("framework: get %s: %w", r.describe(key), err)
+	}
+	return live.Object, nil
 }
 
 // matched asks the author's matcher about a copy, in the form of what is desired.
@@ -76,6 +99,7 @@ func (w *writer) applyStatus(ctx context.Context, desired Object, options writeO
 		return nil, err
 	}
 	options.authorVersion, options.subresource = desired.GetResourceVersion(), []string{"status"}
+	options.isTyped = formOf(desired) == typedForm
 	return w.sendApply(ctx, r, key, statusOf(key, intent), options)
 }
 
@@ -151,11 +175,10 @@ func (w *writer) sendApply(ctx context.Context, r *resource, key trc.Key, intent
 	if options.ifAbsent {
 		return w.applyAnew(ctx, r, said, body, intent, options)
 	}
-	if held != nil && options.authorVersion == "" && !options.dryRun && w.cluster.memo.confirms(said, body, intent, held) {
-		return held.DeepCopyObject().(Object), nil
-	}
-	if held == nil && !options.unconditional {
-		held = w.cluster.sighted(r, key)
+	if held != nil && options.authorVersion == "" && !options.dryRun {
+		if confirmed := w.confirmed(r, said, body, intent, held, options); confirmed != nil {
+			return confirmed, nil
+		}
 	}
 	q := write{verb: "apply", resource: r, key: key, options: options, applies: true}
 	var stored Object
@@ -181,17 +204,56 @@ func (w *writer) applyAnew(ctx context.Context, r *resource, said memoKey, body 
 	return stored, err
 }
 
-// remember keeps what the server stored in answer to an intent, for as long as a cache shows the object.
+// confirmed returns a copy of the object that an apply is for if it is known to change nothing about it, or nil. held is
+// the version of it that the apply would be for, in any form, or no more than its metadata.
+//
+// What a form lacks does not show whether it was changed: another version than the confirmed one counts only in a form
+// that shows all of what the apply could change. See memo.
+func (w *writer) confirmed(r *resource, said memoKey, body []byte, intent map[string]any, held Object, options writeOptions) Object {
+	known, ok := w.cluster.memo.recall(said)
+	if !ok || !known.isOf(held, body) || !serves(formOf(known.live), r.form) {
+		return nil
+	}
+	if known.live.GetResourceVersion() != held.GetResourceVersion() {
+		now := held
+		if in := formOf(known.live); formOf(held) != in || w.primary(r, said.key) == nil {
+			now = w.cluster.shownIn(in, r, said.key)
+		}
+		switch {
+		case now == nil || now.GetUID() != held.GetUID() || now.GetResourceVersion() != held.GetResourceVersion():
+			return nil
+		case !w.cluster.memo.stillConfirms(said, known, intent, now, options.isTyped, r.statusApart.Load()):
+			return nil
+		}
+		known.live = now
+	}
+	confirmed, err := w.cluster.as(r.form, r.gvk, answer{Object: known.live})
+	if _, isUndecodable := confirmed.(*trc.Undecoded); err != nil || isUndecodable {
+		return nil
+	}
+	return confirmed
+}
+
+// serves reports whether all of an object in one form can be made from another.
+func serves(from, to form) bool { return from == to || from == unstructuredForm }
+
+// remember keeps what the server stored in answer to an intent, for as long as a cache shows the object: as one of the
+// caches keeps it, if that is no poorer than the answer.
 func (w *writer) remember(r *resource, said memoKey, intent []byte, stored Object) {
-	live := w.cluster.shown(r, said.key)
-	if live != nil && live.GetResourceVersion() != stored.GetResourceVersion() {
+	if w.cluster.whole(r, said.key) == nil {
+		w.cluster.memo.drop(r.gvk, said.key) // nobody will tell when it goes
+		return
+	}
+	live := w.cluster.shownIn(unstructuredForm, r, said.key)
+	if live == nil && formOf(stored) == typedForm {
+		live = w.cluster.shownIn(typedForm, r, said.key)
+	}
+	if live == nil || live.GetResourceVersion() != stored.GetResourceVersion() {
 		live = stored.DeepCopyObject().(Object) // that one is the author's
 	}
-	if live != nil {
-		w.cluster.memo.remember(said, intent, live)
-	}
-	if w.cluster.shown(r, said.key) == nil {
-		w.cluster.memo.drop(r.gvk, said.key) // nobody will tell when it goes
+	w.cluster.memo.remember(said, intent, live)
+	if w.cluster.whole(r, said.key) == nil {
+		w.cluster.memo.drop(r.gvk, said.key)
 	}
 }
 
@@ -244,7 +306,7 @@ func (w *writer) onLiveVersion(ctx context.Context, q write, intent map[string]a
 	}
 }
 
-// base is the object whose version and UID an apply carries; nil for none.
+// base is the object whose version and UID an apply carries, or no more than its metadata; nil for none.
 func (w *writer) base(ctx context.Context, r *resource, key trc.Key, options writeOptions) (Object, error) {
 	if options.unconditional {
 		if options.authorVersion != "" {
@@ -254,21 +316,25 @@ func (w *writer) base(ctx context.Context, r *resource, key trc.Key, options wri
 	}
 	held := w.primary(r, key)
 	if held == nil {
-		held = w.cluster.shown(r, key)
+		held = w.cluster.sighted(r, key)
 	}
 	if options.authorVersion == "" || (held != nil && held.GetResourceVersion() == options.authorVersion) {
 		return held, nil
 	}
-	// The version is the author's: who has it, only the server knows.
-	live, err := r.get(ctx, key)
-	if err != nil && !apierrors.IsNotFound(err) {
+	return w.atVersion(ctx, r, key, options)
+}
+
+// atVersion reads the object for the version that the author named: who has it, only the server knows.
+func (w *writer) atVersion(ctx context.Context, r *resource, key trc.Key, options writeOptions) (Object, error) {
+	live, _, err := w.read(ctx, r, key)
+	if live.Object == nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("framework: get %s: %w", r.describe(key), err)
 	}
-	if err != nil || live.GetResourceVersion() != options.authorVersion {
+	if live.Object == nil || live.GetResourceVersion() != options.authorVersion {
 		stale := apierrors.NewConflict(r.groupResource(), key.Name, fmt.Errorf("it is not at resourceVersion %s any more", options.authorVersion))
 		return nil, w.refused(ctx, write{verb: "apply", resource: r, key: key, options: options}, false, stale)
 	}
-	return live, nil
+	return live.Object, nil
 }
 
 func (w *writer) sendIntent(ctx context.Context, q write, intent map[string]any) (Object, error) {

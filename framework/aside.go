@@ -2,6 +2,7 @@ package framework
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"reflect"
 	"slices"
@@ -84,6 +85,9 @@ type reporter func(gvk schema.GroupVersionKind, about Object, kind EventKind, ac
 
 // setAside says that an object is set aside: in the log, and where its owner looks, which is for the instance that leads.
 func (c *cluster) setAside(s *sharedStore, u *trc.Undecoded) {
+	if errors.Is(u.Err, errUnread) {
+		return // it is said already, and the watch ends it
+	}
 	c.logger.Error(u.Err, "an object does not fit its Go type and is set aside", "kind", s.resource.gvk.String(),
 		"objectNamespace", u.GetNamespace(), "objectName", u.GetName())
 	c.tellSetAside(s, u)
@@ -93,7 +97,9 @@ func (c *cluster) setAside(s *sharedStore, u *trc.Undecoded) {
 func (c *cluster) tellAllSetAside() {
 	for _, s := range c.allStores() {
 		for _, u := range s.AllSetAside() {
-			c.tellSetAside(s, u)
+			if !errors.Is(u.Err, errUnread) {
+				c.tellSetAside(s, u)
+			}
 		}
 	}
 }
@@ -125,5 +131,8 @@ func checkSetAside(c Lookup, store *trc.Store, maps func(trc.Object) []trc.Key) 
 }
 
 func setAsideError(c Lookup, u *trc.Undecoded) error {
+	if errors.Is(u.Err, errUnread) {
+		return fmt.Errorf("framework: secondary %s of %s: %w", trc.KeyOf(u), c.primaryKey(), u.Err)
+	}
 	return fmt.Errorf("framework: secondary %s of %s does not fit its Go type: %w", trc.KeyOf(u), c.primaryKey(), u.Err)
 }

@@ -99,6 +99,9 @@ func (c *controller[P]) showAside(rc *Context[P], u *trc.Undecoded) (result sche
 		result.Requests = rc.write.end()
 	}()
 	result.Gone = true // nothing is kept of it
+	if errors.Is(u.Err, errUnread) {
+		return result // its watch brings it
+	}
 	note := asideNote(u)
 	if said := c.saysAside(u.Object); !c.canSayAside() || said != nil && said.Message == note {
 		return result

@@ -208,6 +208,8 @@ func (c *cluster) clientFor(r *resource) (rest.Interface, error) {
 	}
 	// Built-in kinds have a protobuf form, which is cheaper for both sides.
 	if r.hasProtobuf() && config.ContentType == "" {
+		r.forUnstructured = func() bool { return c.keepsUnstructured(r.gvk) }
+		r.echoes.inProtobuf = true
 		config.ContentType = runtime.ContentTypeProtobuf
 		config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	}
@@ -298,9 +300,9 @@ func (c *cluster) rewound(s *sharedStore, progress, listed string) {
 	}
 }
 
-// room waits until the caches of a kind have room for what a write will be answered with.
+// room waits until the caches of a kind have room for what a request will be answered with.
 func (c *cluster) room(ctx context.Context, gvk schema.GroupVersionKind) error {
-	for _, s := range c.storesOf(gvk) {
+	for _, s := range c.storesOfKind(gvk.GroupKind()) {
 		if err := s.Room(ctx); err != nil {
 			return err
 		}

@@ -2,7 +2,6 @@ package framework
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -115,7 +114,8 @@ func (c *Context[P]) logID(failed bool) string {
 // Use it where a cached answer will not do even though it is at least as new as the controller's own
 // writes. namespace is empty for cluster-scoped objects. *unstructured.Unstructured is refused, as
 // nothing tells its kind. One that does not exist is an error that apierrors.IsNotFound recognises. It gives
-// up after 30 s without an answer.
+// up after 30 s without an answer. What it found is laid over every cache of the kind before it returns, or that there is
+// none: no later read shows an older state.
 func Live[T Object, P Object](ctx context.Context, c *Context[P], namespace, name string) (T, error) {
 	var none T
 	if c.ended.Load() {
@@ -128,9 +128,9 @@ func Live[T Object, P Object](ctx context.Context, c *Context[P], namespace, nam
 	if err != nil {
 		return none, err
 	}
-	o, err := r.get(ctx, key)
+	o, err := c.write.live(ctx, r, key)
 	if err != nil {
-		return none, fmt.Errorf("framework: get %s: %w", r.describe(key), err)
+		return none, err
 	}
 	return o.(T), nil
 }

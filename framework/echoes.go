@@ -22,7 +22,8 @@ const maxEchoBytes = 1 << 20
 // Invariant: byHash and inOrder hold the same echoes, and size is the length of their texts: at most maxEchoBytes.
 // underWay holds the objects to which writes are under way, and early the newest event of each, if there was one.
 type echoes struct {
-	watched atomic.Bool // nothing is kept before
+	watched    atomic.Bool // nothing is kept before
+	inProtobuf bool        // watches are in protobuf: no answer in JSON has an echo. Set before the first use
 
 	mu      sync.Mutex // guards below; a leaf
 	byHash  map[uint64]*list.Element
@@ -51,7 +52,7 @@ var echoSeed = maphash.MakeSeed()
 // echo was the faster.
 func (e *echoes) expect(answer []byte, object Object) {
 	text := bytes.TrimSpace(answer)
-	if !e.watched.Load() || len(text) > maxEchoBytes {
+	if e.inProtobuf || !e.watched.Load() || len(text) > maxEchoBytes {
 		return
 	}
 	if e.hasPassed(object.GetResourceVersion()) {

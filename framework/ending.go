@@ -64,8 +64,8 @@ func (w *writer) end() []timeline.Request {
 func (w *writer) writtenStores() (stores []*sharedStore) {
 	w.mu.Lock()
 	far := w.far
-	for gvk := range w.written {
-		stores = append(stores, w.cluster.storesOf(gvk)...)
+	for kind := range w.written {
+		stores = append(stores, w.cluster.storesOfKind(kind)...)
 	}
 	w.mu.Unlock()
 	for _, other := range far {

@@ -63,8 +63,9 @@ func LeftOfConfirmed(known, newer Object, gone func(drop func())) int {
 	gvk := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
 	said := memoKey{gvk: gvk, key: trc.KeyOf(known)}
 	m.remember(said, []byte("{}"), known)
+	recalled, _ := m.recall(said)
 	gone(func() { m.drop(gvk, said.key) })
-	m.confirms(said, []byte("{}"), nil, newer)
+	m.stillConfirms(said, recalled, nil, newer, true, true)
 	return m.len()
 }
 
@@ -78,7 +79,9 @@ func Confirms(intent map[string]any, confirmed, now Object) bool {
 	var m memo
 	said := memoKey{gvk: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, key: trc.KeyOf(confirmed)}
 	m.remember(said, body, confirmed)
-	return m.confirms(said, body, intent, now)
+	known, _ := m.recall(said)
+	return known.isOf(now, body) &&
+		(known.live.GetResourceVersion() == now.GetResourceVersion() || m.stillConfirms(said, known, intent, now, true, true))
 }
 
 // Directly is the serializer for JSON of one typed kind.

@@ -157,16 +157,14 @@ func prunes(p pruner) func(trc.Object) {
 // fetch reads an object of the resource whole and has all caches know what was found.
 func (c *cluster) fetch(r *resource) trc.Fetch {
 	return func(ctx context.Context, key trc.Key) (trc.Object, error) {
-		before := c.sightings(r.gvk, key)
-		live, err := r.get(ctx, key)
+		live, _, err := c.read(ctx, r, key)
 		switch {
 		case apierrors.IsNotFound(err):
-			c.acknowledgeNone(before)
 			return nil, nil
 		case err != nil:
 			return nil, err
 		}
-		return live, c.acknowledge(r.gvk, live, trc.Proof{})
+		return r.formed(live), nil
 	}
 }
 

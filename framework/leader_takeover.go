@@ -62,7 +62,7 @@ func (c *cluster) catchUpWith(ctx context.Context, s *sharedStore) error {
 	for _, key := range behind {
 		reads.Go(func() error {
 			var err error
-			if panicked := author.Try(func() { _, err = reader.readOneBack(ctx, write{resource: s.resource.writes, key: key}) }); panicked != nil {
+			if panicked := author.Try(func() { _, err = reader.readBack(ctx, write{resource: s.resource.writes, key: key}) }); panicked != nil {
 				return failed(panicked) // of the object's type
 			}
 			return err
@@ -91,7 +91,7 @@ func (c *cluster) behind(ctx context.Context, s *sharedStore, from listWatch) ([
 	for i := range items {
 		key := trc.KeyOf(&items[i])
 		exists[key] = true
-		if isBehind(s.Get(key), &items[i]) {
+		if !s.has(&items[i]) {
 			keys = append(keys, key)
 		}
 	}

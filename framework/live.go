@@ -8,41 +8,46 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/trc"
 )
 
 // Live reads one of the secondaries from the API server of its cluster, consistently, past all caches: one request. As with
-// the function [Live], one that does not exist is an error that apierrors.IsNotFound recognises. What is returned is laid over the cache
-// before, so that no later read shows an older state of it, nor another one that had its name before; nor does one if there was none.
+// the function [Live], one that does not exist is an error that apierrors.IsNotFound recognises. What is returned is laid over all caches of
+// the kind in that cluster before, in whatever form and version they keep it, so that no later read shows an older state of it, nor another
+// one that had its name before; nor does one if there was none.
 func (s *Secondary[S]) Live(ctx context.Context, c Lookup, namespace, name string) (S, error) {
 	var none S
 	key := trc.Key{Namespace: namespace, Name: name}
-	r, store, err := s.liveResource(ctx, c)
+	r, w, err := s.liveResource(ctx, c)
 	if err == nil {
 		err = r.checkScope(key)
-	}
-	if err == nil {
-		err = store.Room(ctx)
 	}
 	if err != nil {
 		return none, err
 	}
-	shown := store.Get(key)
-	o, err := r.get(ctx, key)
-	if apierrors.IsNotFound(err) && shown != nil {
-		store.AcknowledgeGone(key, shown.GetUID(), shown.GetResourceVersion())
-	}
-	var read S
-	if err == nil {
-		read = copyOf[S](o)
-		err = store.Acknowledge(o, trc.Proof{})
-	}
+	o, err := w.live(ctx, r, key)
 	if err != nil {
-		return none, fmt.Errorf("framework: get %s: %w", r.describe(key), err)
+		return none, err
 	}
-	return read, nil
+	return o.(S), nil
+}
+
+// live reads an object past the caches for the author, who owns it.
+func (w *writer) live(ctx context.Context, r *resource, key trc.Key) (Object, error) {
+	if err := w.cluster.room(ctx, r.gvk); err != nil {
+		return nil, err
+	}
+	found, _, err := w.read(ctx, r, key)
+	if err != nil {
+		return nil, fmt.Errorf("framework: get %s: %w", r.describe(key), err)
+	}
+	return r.formed(found), nil
 }
 
 // Selection restricts [Secondary.LiveList]. The zero value is everything.
@@ -56,46 +61,110 @@ type Selection struct {
 // livePage is how many objects a consistent list asks for at a time.
 const livePage = 500
 
-// LiveList lists objects of the type from the API server of the cluster, consistently, past all caches: as they were together at one time
-// after the call. It takes a request for each 500 of them, and none for what is not asked for any more. Each that is returned is laid over the cache before, so that no later
-// read shows an older state of it, and that its leaving is an event, whatever the watch misses, if it is of a namespace that is watched. They are whole, whatever a Transform drops. What the cache shows though it is
-// not in the list, it shows until its watch tells. An error is the last that comes: one that does not fit its Go type is one.
+// LiveList lists objects of the type from the API server of the cluster, consistently, past all caches: as they were
+// together at one time after the call. It takes a request for each 500 of them, and none for what is not asked for any
+// more. Each is laid over all caches of the kind before it is returned, so that no later read shows an older state of it,
+// and that its leaving is an event, whatever the watch misses, if it is of a namespace that is watched. They are whole,
+// whatever a Transform drops. What caches showed before the call and the whole list lacks is not shown once its last object
+// was taken; with selectors that takes a request for each of those. An error is the last that comes: one that does not fit
+// its Go type is one.
 func (s *Secondary[S]) LiveList(ctx context.Context, c Lookup, selection Selection) iter.Seq2[S, error] {
 	return func(yield func(S, error) bool) {
 		var none S
-		r, store, err := s.liveResource(ctx, c)
+		r, w, err := s.liveResource(ctx, c)
 		if err == nil {
-			err = store.Room(ctx)
+			err = w.cluster.room(ctx, r.gvk)
 		}
 		if err != nil {
 			yield(none, err)
 			return
 		}
-		from := listWatch{resource: r, namespace: selection.Namespace, labels: selection.LabelSelector, fields: selection.FieldSelector}
-		for options := (metav1.ListOptions{Limit: livePage}); ; {
-			page, next, err := from.page(ctx, options)
-			if err != nil {
-				yield(none, fmt.Errorf("framework: list %s: %w", r.describe(trc.Key{Namespace: selection.Namespace}), err))
-				return
-			}
-			for _, o := range page {
-				read := copyOf[S](o) // whole: what the store is given is its own to prune
-				if err := store.Acknowledge(o, trc.Proof{}); err != nil {
-					yield(none, fmt.Errorf("framework: list %s: %w", r.describe(trc.KeyOf(o)), err))
-					return
-				}
-				if !yield(read, nil) {
-					return
-				}
-			}
-			if options.Continue = next; next == "" {
-				return
-			}
+		w.wrote(r.gvk)
+		if err := w.cluster.listLive(ctx, r, selection, func(o Object) bool { return yield(o.(S), nil) }); err != nil {
+			yield(none, fmt.Errorf("framework: list %s: %w", r.describe(trc.Key{Namespace: selection.Namespace}), err))
 		}
 	}
 }
 
-// page lists some of the objects, and tells where the rest continues, all of the version of the first page.
+// listLive lists objects, lays each over the caches and then hands it over, until take refuses one.
+func (c *cluster) listLive(ctx context.Context, r *resource, selection Selection, take func(Object) bool) error {
+	in := r
+	if r.form == typedForm && c.keepsUnstructured(r.gvk) { // of unstructured objects the other forms can be made
+		var err error
+		if in, err = c.resourceIn(ctx, unstructuredForm, r.gvk); err != nil {
+			return err
+		}
+	}
+	from := listWatch{resource: in, namespace: selection.Namespace, labels: selection.LabelSelector, fields: selection.FieldSelector}
+	unlisted := c.allSightings(r.gvk, selection)
+	for options := (metav1.ListOptions{Limit: livePage}); ; {
+		page, next, err := from.page(ctx, options)
+		if err != nil {
+			return err
+		}
+		for _, o := range page {
+			delete(unlisted, o.GetUID())
+			got := answerOf(o)
+			c.acknowledge(ctx, r.gvk, got, trc.Proof{})
+			read := got.Object
+			if in != r {
+				if read, err = c.as(r.form, r.gvk, got); err != nil {
+					return err
+				}
+				got = answerOf(read)
+			}
+			if got.undecodable != nil {
+				return fmt.Errorf("%s does not fit its Go type: %w", trc.KeyOf(got), got.undecodable)
+			}
+			if !take(read) {
+				return nil
+			}
+		}
+		if options.Continue = next; next == "" {
+			return c.acknowledgeUnlisted(ctx, r, selection, unlisted)
+		}
+	}
+}
+
+// allSightings are what caches of a kind show, before a list, of what that could list. What selects nothing here, the server
+// refuses.
+func (c *cluster) allSightings(gvk schema.GroupVersionKind, selection Selection) map[types.UID][]sighting {
+	label, noLabels := labels.Parse(selection.LabelSelector)
+	field, noFields := fields.ParseSelector(selection.FieldSelector)
+	if noLabels != nil || noFields != nil {
+		return nil
+	}
+	selected, all := selects(label, field), map[types.UID][]sighting{}
+	for _, s := range c.storesOfKind(gvk.GroupKind()) {
+		for _, o := range s.List(selection.Namespace, nil) {
+			if selected == nil || selected(o) {
+				all[o.GetUID()] = append(all[o.GetUID()], sighting{s, o})
+			}
+		}
+	}
+	return all
+}
+
+// acknowledgeUnlisted takes in that a list lacks what caches showed before it: it is gone, or, if there are selectors,
+// perhaps no longer selected, which is read.
+func (c *cluster) acknowledgeUnlisted(ctx context.Context, r *resource, selection Selection, unlisted map[types.UID][]sighting) error {
+	for _, sightings := range unlisted {
+		if selection.LabelSelector == "" && selection.FieldSelector == "" {
+			for _, s := range sightings {
+				s.store.AcknowledgeGone(trc.KeyOf(s.object), s.object.GetUID(), s.object.GetResourceVersion())
+			}
+			continue
+		}
+		found, _, err := c.read(ctx, r, trc.KeyOf(sightings[0].object))
+		if err != nil && !apierrors.IsNotFound(err) && found.Object == nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// page lists some of the objects, and tells where the rest continues, all of the version of the first page. Those that do
+// not fit their Go type are [trc.Undecoded].
 func (l listWatch) page(ctx context.Context, options metav1.ListOptions) (objects []trc.Object, next string, err error) {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
@@ -104,47 +173,47 @@ func (l listWatch) page(ctx context.Context, options metav1.ListOptions) (object
 		return nil, "", err
 	}
 	err = meta.EachListItem(list, func(item runtime.Object) error {
-		if unfit, is := item.(*trc.Undecoded); is {
-			return fmt.Errorf("%s does not fit its Go type: %w", trc.KeyOf(unfit), unfit.Err)
-		}
 		objects = append(objects, item.(trc.Object))
 		return nil
 	})
 	return objects, list.(metav1.ListInterface).GetContinue(), err
 }
 
-// liveResource is what a secondary is read from past its cache, and that cache.
-func (s *Secondary[S]) liveResource(ctx context.Context, c Lookup) (*resource, *trc.Store, error) {
-	source, err := c.informer(s)
-	if err != nil {
+// liveResource is what a secondary is read from past its cache, and through what.
+func (s *Secondary[S]) liveResource(ctx context.Context, c Lookup) (*resource, *writer, error) {
+	if _, err := c.informer(s); err != nil {
 		return nil, nil, err
 	}
-	in, sample := c.writerOf(s).cluster, newObject[S]()
+	w, sample := c.writerOf(s), newObject[S]()
+	if w.wrong != nil {
+		return nil, nil, w.wrong
+	}
 	if formOf(sample) != typedForm {
 		sample.GetObjectKind().SetGroupVersionKind(s.GroupVersionKind)
 	}
-	gvk, err := gvkOf(in.scheme, sample)
+	gvk, err := gvkOf(w.cluster.scheme, sample)
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := in.resourceOf(ctx, sample, gvk)
-	return r, source.Store(), err
+	r, err := w.cluster.resourceOf(ctx, sample, gvk)
+	return r, w, err
 }
 
 // LivePrimary reads the run's primary from the API server, consistently, past all caches: one request. One that does not exist any
-// more, or another one of its name, is an error that apierrors.IsNotFound recognises.
+// more, or another one of its name, is an error that apierrors.IsNotFound recognises. What it found is laid over the cache as
+// with the function [Live].
 func (c *Context[P]) LivePrimary(ctx context.Context) (P, error) {
 	var none P
 	if c.ended.Load() {
 		return none, ErrRunEnded
 	}
 	r := c.controller.resource
-	o, err := r.get(ctx, c.key)
-	if err == nil && o.GetUID() != c.primary.GetUID() {
-		err = apierrors.NewNotFound(r.groupResource(), c.key.Name)
-	}
+	o, err := c.write.live(ctx, r, c.key)
 	if err != nil {
-		return none, fmt.Errorf("framework: get %s: %w", r.describe(c.key), err)
+		return none, err
+	}
+	if o.GetUID() != c.primary.GetUID() {
+		return none, fmt.Errorf("framework: get %s: %w", r.describe(c.key), apierrors.NewNotFound(r.groupResource(), c.key.Name))
 	}
 	return o.(P), nil
 }

@@ -2,13 +2,16 @@ package framework
 
 import (
 	"crypto/sha256"
+	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "sigs.k8s.io/json"
 
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -16,6 +19,10 @@ import (
 // memo remembers what the API server confirmed: that an intent, applied to an object with that content,
 // leaves it as it is. Nothing of server-side apply is computed here, so nothing can be got wrong: an apply is
 // only left out when the very same one was carried out on the very same content before.
+//
+// Content is the same if it has the same version, or if a form that shows all of it is equal. Unstructured objects show
+// all. A Go type may lack fields that the server knows, so a typed one counts only if it has every field that the intent
+// sets, and if what it shows explains that the version is another; see hides.
 //
 // Invariant: a memory is of an object that is in a cache; it goes with it.
 type memo struct {
@@ -45,21 +52,65 @@ type memory struct {
 	live   Object // at which it was confirmed last; the cache's own as long as that shows it, and never changed
 }
 
-// confirms reports whether the intent, given in both its forms, is known to change nothing about live, which is not changed any more.
-func (m *memo) confirms(said memoKey, intent []byte, decoded map[string]any, live Object) bool {
-	known, ok := m.recall(said)
-	if !ok || known.live.GetUID() != live.GetUID() || known.intent != digestOf(intent) {
+// isOf reports whether the memory is of that intent and that object, of whatever version.
+func (k *memory) isOf(o Object, intent []byte) bool {
+	return k.live.GetUID() == o.GetUID() && k.intent == digestOf(intent)
+}
+
+// stillConfirms reports whether what is known of an intent holds of another version of the object too, which is not
+// changed any more and has the same form. isTyped says that the intent was made from the Go type; statusApart, that the
+// status is a sub-resource.
+func (m *memo) stillConfirms(said memoKey, known memory, intent map[string]any, live Object, isTyped, statusApart bool) bool {
+	could := reachOf(intent, said.by)
+	if !reflect.DeepEqual(could.bare(known.live), could.bare(live)) {
 		return false
 	}
-	if known.live.GetResourceVersion() == live.GetResourceVersion() {
-		return true
-	}
-	could := reachOf(decoded, said.by)
-	if !reflect.DeepEqual(could.bare(known.live), could.bare(live)) {
+	if formOf(live) == typedForm && (hides(known.live, live, could.status, statusApart) || !isTyped && !has(live, intent)) {
 		return false
 	}
 	m.renew(said, known, live)
 	return true
+}
+
+// hides reports whether a typed object may have changed in fields that its Go type lacks, from one version to another of
+// which the type shows the same specification. Then the apply is sent: at most one request for such a change.
+//
+// Fields of others are no matter of the intent's, but a list of the intent's may be one field as a whole, whatever others
+// put into its elements. A generation that stayed says that the specification did, and one that grew without a visible
+// reason, that it did not. Where no generation tells, a version that grew without any visible reason says so. Only of
+// built-in kinds, whose Go types are complete as a rule, that is as likely to be somebody who owns the same.
+func hides(before, now Object, status, statusApart bool) bool {
+	_, isBuiltIn := now.(runtime.ProtobufMarshaller)
+	from, to := before.GetGeneration(), now.GetGeneration()
+	switch {
+	case from == 0 || to == 0 || status:
+		return !isBuiltIn && reflect.DeepEqual(everything.bare(before), everything.bare(now))
+	case from == to:
+		return false
+	}
+	// Some built-in kinds count annotations too, and custom resources without the sub-resource their status.
+	explained := isBuiltIn && !maps.Equal(before.GetAnnotations(), now.GetAnnotations())
+	if !statusApart {
+		explained = explained || !reflect.DeepEqual(statusIn(before), statusIn(now))
+	}
+	return !explained
+}
+
+func statusIn(o Object) any {
+	if field := reflect.ValueOf(o).Elem().FieldByName("Status"); field.IsValid() && field.CanInterface() {
+		return field.Interface()
+	}
+	return nil
+}
+
+// has reports whether the Go type of an object has every field that an intent sets.
+func has(o Object, intent map[string]any) bool {
+	body, err := json.Marshal(intent)
+	if err != nil {
+		return false
+	}
+	unknown, err := kjson.UnmarshalStrict(body, reflect.New(reflect.TypeOf(o).Elem()).Interface())
+	return err == nil && len(unknown) == 0
 }
 
 // renew notes that a memory holds of a newer version too, unless it was dropped or replaced meanwhile.
@@ -148,19 +199,25 @@ func digestOf(content []byte) digest {
 // others do with theirs makes no difference. Nothing else is left out, as other maps and lists may be one field as a whole.
 type reach struct {
 	status              bool
+	all                 bool // everything but the version and managedFields
 	labels, annotations map[string]any
 }
+
+var everything = reach{status: true, all: true}
 
 func reachOf(intent map[string]any, by applier) reach {
 	metadata, _ := intent["metadata"].(map[string]any)
 	labels, _ := metadata["labels"].(map[string]any)
 	annotations, _ := metadata["annotations"].(map[string]any)
-	return reach{by.subresource != "", labels, annotations}
+	return reach{status: by.subresource != "", labels: labels, annotations: annotations}
 }
 
 // bare returns a shallow copy of that.
 func (r reach) bare(o Object) any {
-	labels, annotations := entriesOf(o.GetLabels(), r.labels), entriesOf(o.GetAnnotations(), r.annotations)
+	labels, annotations := o.GetLabels(), o.GetAnnotations()
+	if !r.all {
+		labels, annotations = entriesOf(labels, r.labels), entriesOf(annotations, r.annotations)
+	}
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		content := maps.Clone(u.Object)
 		if metadata, ok := content["metadata"].(map[string]any); ok {

@@ -29,10 +29,11 @@ func (w *writer) migrate(ctx context.Context, object Object, former []string, op
 	if len(former) == 0 {
 		return nil, fmt.Errorf("framework: migrate %s: no former field manager is named", r.describe(key))
 	}
-	live, err := r.get(ctx, key) // caches do not keep managedFields
+	read, _, err := w.read(ctx, r, key) // caches do not keep managedFields
 	if err != nil {
 		return nil, fmt.Errorf("framework: get %s: %w", r.describe(key), err)
 	}
+	live := read.Object
 	var scope []csaupgrade.Option
 	if options.isStatus() {
 		scope = append(scope, csaupgrade.Subresource("status"))

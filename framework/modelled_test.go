@@ -34,7 +34,7 @@ func newModel(t *testing.T) *apimodel.Model {
 	t.Helper()
 	kinds, err := apimodel.CustomResources(testenv.WebPageCRDs())
 	noError(t, err)
-	model, err := apimodel.New(apimodel.Options{Kinds: append(kinds, apimodel.Kind{GroupVersionKind: statusKind, Plural: "statuses"})})
+	model, err := apimodel.New(apimodel.Options{Kinds: append(kinds, apimodel.Kind{GroupVersionKind: statusKind, Plural: "statuses"}, modelOfTools)})
 	noError(t, err)
 	return model
 }

@@ -200,7 +200,7 @@ func (w *writer) applyByPatch(ctx context.Context, r *resource, key trc.Key, des
 		options.ifAbsent, options.matches = false, nil // a create only makes what is not there
 		created, err := w.create(ctx, desired, options)
 		if apierrors.IsAlreadyExists(err) {
-			err = &conflict{error: err, live: w.cluster.shown(r, key)} // the cache did not show it yet, but does now
+			err = &conflict{error: err, live: w.cluster.sighted(r, key)} // the cache did not show it yet, but does now
 		}
 		return created, err
 	}
@@ -242,9 +242,12 @@ func (w *writer) applyByPatch(ctx context.Context, r *resource, key trc.Key, des
 // be the version and the object that desired is for.
 func (w *writer) currentFor(ctx context.Context, r *resource, key trc.Key, desired Object, options writeOptions) (Object, error) {
 	if options.authorVersion != "" {
-		base, err := w.base(ctx, r, key, options)
-		if err != nil {
-			return nil, err
+		base := w.cluster.shown(r, key)
+		if base == nil || base.GetResourceVersion() != options.authorVersion {
+			var err error
+			if base, err = w.atVersion(ctx, r, key, options); err != nil {
+				return nil, err
+			}
 		}
 		return privateCopy(base)
 	}

@@ -56,8 +56,8 @@ func (c *controller[P]) removeFinalizer(ctx context.Context, w *writer, read Obj
 	for try := 1; c.hasFinalizer(current); try++ {
 		rest := slices.DeleteFunc(slices.Clone(current.GetFinalizers()), c.isFinalizer)
 		_, err := w.sendMergePatch(ctx, c.resource.writes, key, current, finalizers(rest), w.options(nil))
-		if err == nil || apierrors.IsNotFound(err) {
-			return nil
+		if err == nil || apierrors.IsNotFound(err) || errors.Is(err, errUndecodable) {
+			return nil // nobody needs the answer
 		}
 		var met *conflict
 		if !errors.As(err, &met) || try == conflictTries {
@@ -221,6 +221,7 @@ func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], con
 		return err
 	}
 	options := rc.write.options(nil)
+	options.isTyped = c.resource.form == typedForm
 	apart := c.resource.writes.statusApart.Load()
 	if control.status && !apart && !control.resource {
 		return fmt.Errorf("framework: UpdateControl of %s: %s has no status sub-resource: an apply of the status alone would give up all other fields; apply both, or use PrimaryWrites ByPatch",
@@ -238,7 +239,8 @@ func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], con
 	if !control.status || !apart {
 		return nil
 	}
-	_, err = rc.write.sendApply(ctx, c.resource.writes, rc.key, status, rc.write.options([]WriteOption{Subresource("status")}))
+	options.subresource = []string{"status"}
+	_, err = rc.write.sendApply(ctx, c.resource.writes, rc.key, status, options)
 	return c.statusError(ctx, rc.key, err)
 }
 

@@ -2,6 +2,7 @@ package framework
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 
@@ -50,15 +51,22 @@ func (w *writer) sparesPruned(ctx context.Context, r *resource, q rewrite) error
 	if len(prunes) == 0 || q.from.GetUID() == "" {
 		return nil
 	}
-	live, err := r.get(ctx, key)
-	if apierrors.IsNotFound(err) || err == nil && !q.anyVersion && live.GetResourceVersion() != q.from.GetResourceVersion() {
+	live, _, err := w.read(ctx, r, key)
+	if apierrors.IsNotFound(err) || live.Object != nil && !q.anyVersion && live.GetResourceVersion() != q.from.GetResourceVersion() {
 		return nil // it will be refused, and looked at again for that
 	}
-	if err != nil {
+	if err != nil && live.Object == nil {
 		return fmt.Errorf("framework: get %s: %w", r.describe(key), err)
 	}
 	for _, cache := range prunes {
-		where, err := w.lost(r, live, cache, q)
+		whole, err := w.cluster.as(cache.form, r.gvk, live)
+		if _, isUndecodable := whole.(*trc.Undecoded); isUndecodable || errors.Is(err, errPoorer) {
+			continue // nobody has read it there
+		}
+		var where string
+		if err == nil {
+			where, err = w.lost(r, whole, cache, q)
+		}
 		if err != nil {
 			return fmt.Errorf("framework: write %s: %w", r.describe(key), err)
 		}
@@ -70,12 +78,9 @@ func (w *writer) sparesPruned(ctx context.Context, r *resource, q rewrite) error
 	return nil
 }
 
-// lost returns the path of the first field that a rewrite of live would change and that a cache does not keep as it is.
-func (w *writer) lost(r *resource, live Object, cache storeKey, q rewrite) (string, error) {
-	whole, err := w.cluster.convert(live, cache.form, r.gvk)
-	if err != nil {
-		return "", err
-	}
+// lost returns the path of the first field that a rewrite of an object, in the form of a cache, would change and that the
+// cache does not keep as it is.
+func (w *writer) lost(r *resource, whole Object, cache storeKey, q rewrite) (string, error) {
 	before, err := contentOf(whole)
 	if err != nil {
 		return "", err

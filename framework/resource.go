@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -38,8 +39,11 @@ type resource struct {
 	client      rest.Interface
 	root        string // path of the group and version
 	agent       string // that requests name
-	newItem     func() Object
-	newList     func() runtime.Object // nil if the scheme lacks the type
+	// forUnstructured reports whether answers must come as JSON, because some cache keeps unstructured objects of the kind;
+	// nil if they always do.
+	forUnstructured func() bool
+	newItem         func() Object
+	newList         func() runtime.Object // nil if the scheme lacks the type
 	// writes is the resource that writes go through: itself, or of metadata-only objects the whole ones, as
 	// an answer must serve all caches.
 	writes *resource
@@ -155,37 +159,20 @@ func (r *resource) inForm(request *rest.Request, suffix string) *rest.Request {
 	return request.SetHeader("Accept", runtime.ContentTypeProtobuf+as+","+runtime.ContentTypeJSON+as)
 }
 
-// answer is what the server answered to a write.
-type answer struct {
-	Object // nil if the answer is another one, or none
-	// about is what a part of the object answered, nil if that is unknown.
-	about   *metav1.PartialObjectMetadata
-	created bool // 201
-	noted   int  // the request's place in the run's record, from 1; 0 if there is none
-}
-
-// errUndecodable is a complete answer that the Go type cannot hold: the write was carried out.
+// errUndecodable is a complete answer that the Go type cannot hold: the request was carried out.
 var errUndecodable = errors.New("framework: the answer does not fit the Go type")
 
 // errUnsent is a request that could not even be put together.
 var errUnsent = errors.New("framework: the request cannot be sent")
 
-// get reads the object from the API server, consistently, and gives up where that takes as long as a write may.
-func (r *resource) get(ctx context.Context, key trc.Key) (Object, error) {
+// get reads the object from the API server, consistently, and gives up where that takes as long as a write may. Its
+// callers lay what they find over the caches; see cluster.read. Of one that is undecodable there is the metadata, beside
+// the error.
+func (r *resource) get(ctx context.Context, key trc.Key) (answer, error) {
 	ctx, cancel := withRequestTimeout(ctx)
 	defer cancel()
-	if r.form == metadataForm {
-		o, err := r.writes.get(ctx, key)
-		if err != nil {
-			return nil, err
-		}
-		return metadataOf(o, r.gvk), nil
-	}
-	read, err := r.do(ctx, r.client.Get().NamespaceIfScoped(key.Namespace, r.namespaced).Resource(r.name).Name(key.Name))
-	if err != nil {
-		return nil, err
-	}
-	return read.Object, nil
+	w := r.writes // an answer must serve all caches
+	return w.do(ctx, w.client.Get().NamespaceIfScoped(key.Namespace, w.namespaced).Resource(w.name).Name(key.Name))
 }
 
 func (r *resource) create(ctx context.Context, o Object, options writeOptions) (answer, error) {
@@ -205,6 +192,14 @@ func (r *resource) patch(ctx context.Context, key trc.Key, kind types.PatchType,
 		request.Param("fieldValidation", metav1.FieldValidationIgnore)
 	}
 	return r.write(ctx, key, r.at(request, key.Namespace, options.names(key)...).Body(body))
+}
+
+// formed returns what get found in the form of the resource.
+func (r *resource) formed(found answer) Object {
+	if r.form == metadataForm {
+		return metadataOf(found.Object, r.gvk)
+	}
+	return found.Object
 }
 
 // at addresses a request, with the names behind the resource's. It joins the path once: client-go joins what it is given one
@@ -266,9 +261,23 @@ func (r *resource) delete(ctx context.Context, key trc.Key, options metav1.Delet
 		err = failed(panicked)
 	}
 	if err != nil {
-		return answer{}, errors.Join(errUndecodable, undecodedError(r.gvk, author.Sound(err)))
+		return r.undecodable(raw, undecodedError(r.gvk, author.Sound(err)))
 	}
-	return answer{Object: o}, nil
+	return answer{Object: o, text: raw}, nil
+}
+
+// undecodable is an answer that the Go type cannot hold, as far as it can.
+func (r *resource) undecodable(raw []byte, err error) (answer, error) {
+	why := errors.Join(errUndecodable, err)
+	var kind metav1.TypeMeta
+	if json.Unmarshal(raw, &kind) != nil || kind.GroupVersionKind() != r.gvk {
+		return answer{}, why
+	}
+	u := guardedUndecoded(raw, r.newItem(), err)
+	if u == nil {
+		return answer{}, why
+	}
+	return answer{Object: u.(*trc.Undecoded).Object, text: raw, undecodable: err}, why
 }
 
 // write sends a request that changes the object of the key.
@@ -286,20 +295,32 @@ func (r *resource) do(ctx context.Context, request *rest.Request) (answer, error
 	if err := request.Error(); err != nil {
 		return answer{}, errors.Join(errUnsent, err)
 	}
+	if r.forUnstructured != nil && r.forUnstructured() {
+		request.SetHeader("Accept", runtime.ContentTypeJSON) // of protobuf no cache could make more than the Go type holds
+	}
 	var code int
 	result := atOnce(request).Do(r.discreet(ctx)).StatusCode(&code)
 	if err := result.Error(); err != nil {
 		return answer{}, discreetError(r.gvk, err)
 	}
-	o := r.newItem()
+	o, raw := r.newItem(), jsonOf(result)
 	if err := decodedInto(result, o); err != nil {
-		return answer{}, errors.Join(errUndecodable, err)
+		return r.undecodable(raw, undecodedError(r.gvk, err))
 	}
 	// Unstructured objects take in anything, a Scale for instance.
 	if kind := o.GetObjectKind().GroupVersionKind(); r.form == unstructuredForm && kind != r.gvk {
 		return answer{}, fmt.Errorf("%w: it is a %s, not a %s", errUndecodable, kind.Kind, r.gvk.Kind)
 	}
-	return answer{Object: o, created: code == http.StatusCreated}, nil
+	return answer{Object: o, text: raw, created: code == http.StatusCreated}, nil
+}
+
+// jsonOf returns the body of an answer if it is JSON.
+func jsonOf(result rest.Result) []byte {
+	raw, err := result.Raw()
+	if err != nil || !bytes.HasPrefix(raw, []byte("{")) {
+		return nil
+	}
+	return raw
 }
 
 func (r *resource) groupResource() schema.GroupResource {

@@ -70,6 +70,9 @@ func (w *writer) execute(ctx context.Context, q write) (Object, error) {
 		return nil, fmt.Errorf("framework: %s: %w", q.describe(), err)
 	}
 	got, lost, err := w.definite(ctx, q)
+	if got.undecodable != nil {
+		err = nil // that is the matter of who gets the answer
+	}
 	switch {
 	case q.deletes != nil:
 		return nil, w.deleted(ctx, q, got, lost, err)
@@ -78,46 +81,31 @@ func (w *writer) execute(ctx context.Context, q write) (Object, error) {
 	case err != nil:
 		return nil, w.refused(ctx, q, lost, err)
 	case q.options.dryRun:
-		return got.Object, nil
 	case got.Object == nil:
 		return w.readCarriedOut(ctx, q, got)
 	case got.GetDeletionTimestamp() != nil && isGone(got.Object):
 		w.acknowledgeGone(q.resource.gvk, got.Object)
-		return got.Object, w.readOtherVersions(ctx, q)
+	default:
+		w.take(ctx, q, got)
 	}
-	if err := w.take(q, got); err != nil {
-		return nil, err
+	if got.undecodable != nil {
+		return nil, fmt.Errorf("framework: %s: it was carried out: %w: %w", q.describe(), errUndecodable, got.undecodable)
 	}
-	return got.Object, w.readOtherVersions(ctx, q)
-}
-
-// readOtherVersions reads the object for the caches that keep other versions of the kind: an answer is in one
-// version, and only the server can convert it.
-func (w *writer) readOtherVersions(ctx context.Context, q write) error {
-	var errs []error
-	for _, other := range w.cluster.inOtherVersions(q.resource.gvk) {
-		q.resource = other
-		_, err := w.readOneBack(ctx, q)
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
+	return got.Object, nil
 }
 
 // take notes what the answer proves before it is laid over the caches: what these then tell of it is
 // explained already.
-func (w *writer) take(q write, got answer) error {
+func (w *writer) take(ctx context.Context, q write, got answer) {
 	gvk, proof := q.resource.gvk, q.proof(got)
 	if w.inRun() && !q.options.unfiltered && (proof.Created || proof.Base != "") && w.cluster.comparable(gvk) {
 		w.record(trc.Edge{UID: got.GetUID(), From: proof.Base, To: got.GetResourceVersion()})
 		w.noteProof(got, proof)
 	}
-	if err := w.acknowledge(gvk, got.Object, proof); err != nil {
-		return err
-	}
-	if q.base != nil {
+	w.acknowledge(ctx, gvk, got, proof)
+	if q.base != nil && got.undecodable == nil {
 		w.follow(q, got.Object)
 	}
-	return nil
 }
 
 // record notes what is proven.
@@ -132,9 +120,15 @@ func (w *writer) record(edge trc.Edge) {
 }
 
 // acknowledge lays what the server said of an object over the caches of its kind.
-func (w *writer) acknowledge(gvk schema.GroupVersionKind, o Object, proof trc.Proof) error {
+func (w *writer) acknowledge(ctx context.Context, gvk schema.GroupVersionKind, got answer, proof trc.Proof) {
 	w.wrote(gvk)
-	return w.cluster.acknowledge(gvk, o, proof)
+	w.cluster.acknowledge(ctx, gvk, got, proof)
+}
+
+// read reads an object past the caches, and has them show what was found; see cluster.read.
+func (w *writer) read(ctx context.Context, r *resource, key trc.Key) (found answer, missed bool, err error) {
+	w.wrote(r.gvk)
+	return w.cluster.read(ctx, r, key)
 }
 
 // acknowledgeGone takes the object out of the caches of its kind.
@@ -148,9 +142,9 @@ func (w *writer) wrote(gvk schema.GroupVersionKind) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.written == nil {
-		w.written = map[schema.GroupVersionKind]bool{}
+		w.written = map[schema.GroupKind]bool{}
 	}
-	w.written[gvk] = true
+	w.written[gvk.GroupKind()] = true
 }
 
 // deleted takes in the answer to a deletion.
@@ -158,16 +152,15 @@ func (w *writer) deleted(ctx context.Context, q write, got answer, lost bool, er
 	gvk := q.resource.gvk
 	if apierrors.IsConflict(err) {
 		// The name may belong to no object or to another one by now, or, with IfUnchanged, to a newer version.
-		live, readErr := q.resource.get(ctx, q.key)
+		live, _, readErr := w.read(ctx, q.resource, q.key)
 		switch {
 		case apierrors.IsNotFound(readErr):
 			err = nil
-		case readErr == nil && live.GetUID() != q.deletes.GetUID():
-			// That another has the name says more than the version that the author's had.
-			return errors.Join(w.acknowledge(gvk, live, trc.Proof{}), w.readOtherVersions(ctx, q))
-		case readErr == nil && q.options.ifUnchanged:
+		case live.Object != nil && live.GetUID() != q.deletes.GetUID():
+			return nil // that another has the name says more than the version that the author's had
+		case live.Object != nil && q.options.ifUnchanged:
 			return w.refused(ctx, q, false, err)
-		case readErr != nil:
+		case readErr != nil && live.Object == nil:
 			err = unread(err, readErr)
 		}
 	}
@@ -181,9 +174,10 @@ func (w *writer) deleted(ctx context.Context, q write, got answer, lost bool, er
 	}
 	if got.Object == nil || isGone(got.Object) {
 		w.acknowledgeGone(gvk, q.deletes)
-		return w.readOtherVersions(ctx, q)
+		return nil
 	}
-	return errors.Join(w.acknowledge(gvk, got.Object, trc.Proof{}), w.readOtherVersions(ctx, q))
+	w.acknowledge(ctx, gvk, got, trc.Proof{})
+	return nil
 }
 
 // refused follows a refusal that says that the caches are behind by a consistent read, so that the next
@@ -290,27 +284,18 @@ type seen struct {
 	missed bool
 }
 
-// readBack reads the object consistently and lays it, or its absence, over the caches.
+// readBack reads the object consistently and lays it, or its absence, over the caches. Of one that is undecodable it
+// returns the metadata.
 func (w *writer) readBack(ctx context.Context, q write) (seen, error) {
-	found, err := w.readOneBack(ctx, q)
-	return found, errors.Join(err, w.readOtherVersions(ctx, q))
-}
-
-// readOneBack does so for the caches of the very version.
-func (w *writer) readOneBack(ctx context.Context, q write) (seen, error) {
-	gvk := q.resource.gvk
-	w.wrote(gvk)
-	before := w.cluster.sightings(gvk, q.key)
-	live, err := q.resource.get(ctx, q.key)
+	live, missed, err := w.read(ctx, q.resource, q.key)
 	switch {
 	case apierrors.IsNotFound(err):
-		w.cluster.acknowledgeNone(before)
 		// What no cache showed is missing for another reason: a namespace, a sub-resource.
-		return seen{missed: len(before) > 0}, nil
-	case err != nil:
+		return seen{missed: missed}, nil
+	case err != nil && live.Object == nil:
 		return seen{}, fmt.Errorf("framework: get %s: %w", q.resource.describe(q.key), err)
 	}
-	return seen{Object: live}, w.cluster.acknowledge(gvk, live, trc.Proof{})
+	return seen{Object: live.Object}, nil
 }
 
 // isGone tells from the answer to a write whether the object no longer exists: the server answers so

@@ -139,23 +139,25 @@ func (r *resource) patchPart(ctx context.Context, key trc.Key, kind types.PatchT
 func (w *writer) readCarriedOut(ctx context.Context, q write, got answer) (Object, error) {
 	gvk := q.resource.gvk
 	w.wrote(gvk)
-	before := w.cluster.sightings(gvk, q.key)
+	before := w.cluster.sightings(gvk.GroupKind(), q.key)
 	live, err := q.resource.get(ctx, q.key)
 	switch {
 	case apierrors.IsNotFound(err):
-		w.cluster.acknowledgeNone(before)
-		return nil, w.readOtherVersions(ctx, q)
-	case err != nil:
+		w.cluster.acknowledgeNone(gvk, before, err)
+		return nil, nil
+	case live.Object == nil:
 		w.leave(q)
 		return nil, fmt.Errorf("framework: %s: it was carried out, but what came of it cannot be read: %w", q.describe(), err)
 	}
 	if about := got.about; about == nil || about.GetUID() != live.GetUID() || about.GetResourceVersion() != live.GetResourceVersion() {
 		q.base, q.creates, q.applies = nil, false, false // somebody may have come between
 	}
-	if err := w.take(q, answer{Object: live, noted: got.noted}); err != nil {
-		return nil, err
+	live.noted = got.noted
+	w.take(ctx, q, live)
+	if live.undecodable != nil {
+		return nil, fmt.Errorf("framework: %s: it was carried out: %w: %w", q.describe(), errUndecodable, live.undecodable)
 	}
-	return live, w.readOtherVersions(ctx, q)
+	return live.Object, nil
 }
 
 // watchable is resourceOf for what is to be listed and watched.

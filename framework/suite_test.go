@@ -67,7 +67,7 @@ var _ = BeforeSuite(func() {
 
 func newScheme() *runtime.Scheme {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, webpagev1.AddToScheme, prefixedpodv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, webpagev1.AddToScheme, prefixedpodv1.AddToScheme, addTools} {
 		utilruntime.Must(add(scheme))
 	}
 	return scheme

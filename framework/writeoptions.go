@@ -58,6 +58,8 @@ type writeOptions struct {
 	internal bool
 	// authorVersion is the resourceVersion that the author put into an intent.
 	authorVersion string
+	// isTyped says that an intent was made from the Go type of the kind: the type has all of its fields.
+	isTyped bool
 }
 
 // FieldManager replaces the controller's field manager for one write.

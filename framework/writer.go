@@ -74,7 +74,7 @@ type writer struct {
 	// page takes the proven writes of the run; nil until there is one.
 	page *trc.Page
 	// written are the kinds that an answer was acknowledged for.
-	written map[schema.GroupVersionKind]bool
+	written map[schema.GroupKind]bool
 	// unresolved are the writes of unknown fate.
 	unresolved []write
 	// made are creates of former runs that this one cannot find the objects of by itself.
@@ -328,6 +328,15 @@ func (w *writer) delete(ctx context.Context, object Object, options writeOptions
 	return err
 }
 
+// isWhole reports whether what a request of the author's returned is an object of the kind, and more than its metadata.
+func isWhole(scheme *runtime.Scheme, gvk schema.GroupVersionKind, o Object) bool {
+	if o == nil || formOf(o) == metadataForm {
+		return false
+	}
+	kind, err := gvkOf(scheme, o)
+	return err == nil && kind == gvk
+}
+
 func (w *writer) do(ctx context.Context, about Object, request func(context.Context) (Object, error), options writeOptions) (Object, error) {
 	r, key, err := w.target(ctx, about)
 	if err != nil {
@@ -335,13 +344,13 @@ func (w *writer) do(ctx context.Context, about Object, request func(context.Cont
 	}
 	return w.execute(ctx, write{verb: "do", resource: r, key: key, options: options, once: true, send: func(ctx context.Context) (answer, error) {
 		o, err := request(ctx)
-		if err == nil && (o == nil || formOf(o) == metadataForm) { // caches need all of it
+		if err == nil && !isWhole(w.cluster.scheme, r.gvk, o) { // caches need all of it
 			if !options.dryRun {
 				return answer{}, nil
 			}
-			o, err = r.get(ctx, key)
+			return r.get(ctx, key)
 		}
-		if err == nil && (trc.KeyOf(o) != key || o.GetResourceVersion() == "") {
+		if err == nil && (trc.KeyOf(o) != key || o.GetResourceVersion() == "" || o.GetUID() == "") {
 			err = fmt.Errorf("the answer is %s at resourceVersion %q, not %s as the server stored it: %w", trc.KeyOf(o), o.GetResourceVersion(), key, errUndecodable)
 		}
 		if err != nil {

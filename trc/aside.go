@@ -15,8 +15,8 @@ func (a *setAside) missed(answer Object) {
 	}
 }
 
-// SetAside returns the object under a key if it exists, as far as the watch knows, and cannot be shown because
-// the Go type cannot hold it; otherwise nil. It is not to be changed.
+// SetAside returns the object under a key if it exists, as far as the watch or an answer told, and cannot be shown
+// because the Go type cannot hold it; otherwise nil. It is not to be changed.
 //
 // Such an object is not read, and no transition tells of it, for it has not gone. When it can be decoded again it
 // comes as an addition. When it is deleted meanwhile, that is a transition from what was shown of it last, if
@@ -86,13 +86,29 @@ func (s *Store) filingLocked(key Key) filing {
 	return s.items.filing(key)
 }
 
-// uid returns that of the object, shown or not; none if there is no object.
-func (f *filing) uid() types.UID {
+// known returns the object, or what could be decoded of it; nil if there is none.
+func (f *filing) known() Object {
 	switch {
 	case f.object != nil:
-		return f.object.GetUID()
+		return f.object
 	case f.aside != nil:
-		return f.aside.GetUID()
+		return f.aside.Object
+	}
+	return nil
+}
+
+// uid returns that of the object, shown or not; none if there is no object.
+func (f *filing) uid() types.UID {
+	if o := f.known(); o != nil {
+		return o.GetUID()
+	}
+	return ""
+}
+
+// version returns that of the object, shown or not; none if there is no object.
+func (f *filing) version() string {
+	if o := f.known(); o != nil {
+		return o.GetResourceVersion()
 	}
 	return ""
 }

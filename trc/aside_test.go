@@ -140,13 +140,116 @@ func TestG15_ALateAnswerIsNotToldAsGoneWhileItsObjectIsSetAside(t *testing.T) {
 	r.tells("delete a u1@10")
 }
 
-func TestAnswersThatDoNotDecodeAreRefused(t *testing.T) {
+// acknowledgeUndecoded takes in an answer that is undecodable.
+func (r *rig) acknowledgeUndecoded(short string) {
+	r.t.Helper()
+	r.must(r.Acknowledge(undecoded("a", short), trc.Proof{}))
+}
+
+func TestG01_AnAnswerThatIsUndecodableHidesWhatIsOlderUntilTheWatchHasPassedIt(t *testing.T) {
+	r, told := newRigOfAsides(t)
+	r.must(r.watch.Replace(items(objects(object("a", "u1@5"))), "10"))
+	r.acknowledgeUndecoded("u1@12")
+	r.tells("add a u1@5 initially")
+	r.isAside("u1@12")
+	r.isAhead(1)
+	r.must(r.watch.Update(object("a", "u1@11")))
+	r.isAside("u1@12")
+	r.must(r.watch.Update(undecoded("a", "u1@12"))) // its echo
+	r.isAside("u1@12")
+	r.isAhead(0)
+	if len(*told) != 1 {
+		t.Errorf("told %q, want it once", *told)
+	}
+	r.forgotten("a")
+	r.must(r.watch.Update(object("a", "u1@13")))
+	r.tells("add a u1@13")
+	r.isAside("")
+}
+
+func TestG04_AnUndecodableAnswerWhoseEchoDecodesComesAsAnAddition(t *testing.T) {
+	r, _ := newRigOfAsides(t)
+	r.must(r.watch.Replace(items(objects(object("a", "u1@5"))), "10"))
+	r.acknowledgeUndecoded("u1@12")
+	r.forgotten("a")
+	r.must(r.watch.Update(object("a", "u1@12")))
+	r.tells("add a u1@5 initially", "add a u1@12")
+	r.isAside("")
+	r.isAhead(0)
+}
+
+func TestAnAnswerOfTheSameVersionThatDecodesEndsThatItsObjectIsSetAside(t *testing.T) {
+	r, _ := newRigOfAsides(t)
+	r.must(r.watch.Replace(items(objects(object("a", "u1@5"))), "10"))
+	r.acknowledgeUndecoded("u1@12")
+	r.forgotten("a")
+	r.acknowledge(object("a", "u1@12"))
+	r.tells("add a u1@5 initially", "add a u1@12")
+	r.acknowledgeUndecoded("u1@12")
+	r.isAside("")
+	r.tells()
+	r.isAhead(1)
+}
+
+func TestG04_TheEndOfAnObjectWhoseOnlyAnswerWasUndecodableIsTold(t *testing.T) {
 	r, _ := newRigOfAsides(t)
 	r.must(r.watch.Replace(nil, "10"))
-	if err := r.Acknowledge(undecoded("a", "u1@11"), trc.Proof{}); err == nil {
-		t.Error("taken in")
-	}
+	r.acknowledgeUndecoded("u1@11")
+	r.replay[trc.KeyOf(object("a", "u1@1"))] = object("a", "u1@11")
+	r.must(r.watch.Replace(nil, "12")) // it came and went in a gap
+	r.tells("delete a u1@11")
 	r.isAside("")
+
+	r.acknowledgeUndecoded("u2@11") // late: its watch has passed it, and does not have it
+	r.tells("delete a u2@11 late")
+	r.isAside("")
+	r.isAhead(0)
+}
+
+func TestALateUndecodableAnswerOfAnObjectThatIsShownIsNoStep(t *testing.T) {
+	r, _ := newRigOfAsides(t)
+	r.must(r.watch.Replace(items(objects(object("a", "u1@9"))), "10"))
+	r.acknowledgeUndecoded("u1@8")
+	r.acknowledgeUndecoded("u1@9")
+	r.tells("add a u1@9 initially")
+	r.isAside("")
+	r.must(r.watch.Update(undecoded("a", "u1@12")))
+	r.acknowledgeUndecoded("u1@11")
+	r.tells()
+	r.isAside("u1@12")
+}
+
+func TestG03_AnUndecodableAnswerIsOutdoneByTheProofThatItsObjectIsGone(t *testing.T) {
+	r, _ := newRigOfAsides(t)
+	r.must(r.watch.Replace(items(objects(object("a", "u1@5"))), "10"))
+	r.acknowledgeUndecoded("u1@12")
+	r.AcknowledgeGone(trc.KeyOf(object("a", "u1@5")), "u1", "12")
+	r.tells("add a u1@5 initially", "delete a u1@5")
+	r.isAside("")
+	r.acknowledgeUndecoded("u1@13")
+	r.isAside("")
+	r.tells("delete a u1@13 late") // as of any answer that is not shown
+}
+
+func TestAnUndecodableAnswerOutsideOfTheSelectorHidesTheKey(t *testing.T) {
+	r, _ := newRigOfAsides(t)
+	r.must(r.watch.Replace(items(objects(object("a", "u1@5"))), "10"))
+	r.must(r.Acknowledge(&trc.Undecoded{Object: hidden("a", "u1@12"), Err: errors.New("size: a string")}, trc.Proof{}))
+	r.isAside("")
+	r.tells("add a u1@5 initially", "delete a u1@5")
+}
+
+func TestUndecodableAnswersWithoutComparableVersionsAreShownAsFarAsTheyAreProven(t *testing.T) {
+	r, _ := newRigOfAsides(t)
+	r.must(r.watch.Replace(items(objects(object("a", "u1@x5"))), "x10"))
+	r.must(r.Acknowledge(undecoded("a", "u1@x6"), trc.Proof{}))
+	r.isAside("")
+	r.must(r.Acknowledge(undecoded("a", "u1@x6"), trc.Proof{Base: "x5"}))
+	r.isAside("u1@x6")
+	r.must(r.watch.Update(undecoded("a", "u1@x6")))
+	r.isAside("u1@x6")
+	r.tells("add a u1@x5 initially")
+	r.isAhead(0)
 }
 
 func TestC41_WhatIsSetAsideInARemovedNamespaceIsForgotten(t *testing.T) {

@@ -118,7 +118,7 @@ func (e *entry) isBeyond(f *filing) bool {
 
 // linkLocked shows an answer if it is proven to follow what is shown.
 func (s *Store) linkLocked(w *Watch, key Key, answer *filing, visible bool, proof Proof) {
-	version, uid := answer.object.GetResourceVersion(), answer.object.GetUID()
+	version, uid := answer.version(), answer.uid()
 	e := &entry{key: key, watch: w, uid: uid, tip: version}
 	if before := s.ahead[key]; before != nil {
 		if before.tip == "" || before.uid != uid || before.tip != proof.Base {
@@ -153,7 +153,7 @@ func (p Proof) holdsOf(base, answer *filing) bool {
 		return p.Created
 	}
 	return !p.Created && p.Base != "" && p.Base == base.object.GetResourceVersion() &&
-		base.object.GetUID() == answer.object.GetUID()
+		base.object.GetUID() == answer.uid()
 }
 
 // hideLocked hides a UID that is gone for as long as the watch shows it, and if it comes to show it.

@@ -29,6 +29,22 @@ func TestModel_G01_G02_G03_G16(t *testing.T) {
 	t.Logf("%d steps", steps)
 }
 
+// TestModel_UndecodableAnswers_G01_G02_G03_G16 has some answers not fit the Go type, as an answer to a write of another form does:
+// what the watch brings then fits.
+func TestModel_UndecodableAnswers_G01_G02_G03_G16(t *testing.T) {
+	n := rounds / 4
+	if raceEnabled || testing.Short() {
+		n /= 6
+	}
+	for range n {
+		rapid.Check(t, func(t *rapid.T) {
+			w := newWorld(t, "")
+			w.unfits = true
+			w.play(t)
+		})
+	}
+}
+
 // FuzzStore makes histories as TestModel_G01_G02_G03_G16 does, out of the fuzzer's bytes.
 func FuzzStore(f *testing.F) {
 	for seed := range uint64(20) {
@@ -46,7 +62,10 @@ func FuzzStore(f *testing.F) {
 
 // randomHistory plays one history with versions of a prefix, and returns the number of its steps.
 func randomHistory(t *rapid.T, prefix string) (steps int) {
-	w := newWorld(t, prefix)
+	return newWorld(t, prefix).play(t)
+}
+
+func (w *world) play(t *rapid.T) (steps int) {
 	t.Repeat(map[string]func(*rapid.T){
 		"":         func(t *rapid.T) { steps++; w.check(t) },
 		"foreign":  w.foreign,
@@ -191,6 +210,7 @@ func (w *world) remove(t *rapid.T) {
 		}
 		delete(w.replay, key)
 		delete(w.acknowledged, key)
+		delete(w.unfit, key)
 		delete(w.goneOf, key)
 		delete(w.linked, key)
 		for _, c := range w.of[key] {

@@ -17,6 +17,8 @@ func (w *world) checkLate(t *rapid.T, a answer) {
 	shown := w.store.Get(a.key)
 	switch {
 	case w.prefix != "" || a.out || shown != nil && version(shown) == version(a.object()):
+	case a.unfit && (w.isAside(a) || shown != nil && shown.GetUID() == a.object().GetUID()):
+	case !a.unfit && shown == nil && w.isAside(a):
 	case shown == nil || shown.GetUID() != a.object().GetUID():
 		want = append(want, describe(trc.Transition{Old: a.object(), Late: true}))
 		if shown != nil {
@@ -28,6 +30,12 @@ func (w *world) checkLate(t *rapid.T, a answer) {
 	if !slices.Equal(w.late, want) {
 		t.Fatalf("acknowledged %s: told %q, want %q", version(a.object()), w.late, want)
 	}
+}
+
+// isAside reports whether the object of an answer is set aside.
+func (w *world) isAside(a answer) bool {
+	aside := w.store.SetAside(a.key)
+	return aside != nil && aside.GetUID() == a.object().GetUID()
 }
 
 func (w *world) check(t *rapid.T) {
@@ -94,6 +102,9 @@ func (w *world) justified(key trc.Key, got trc.Object) error {
 		if floor.version == 0 || floor.out {
 			return nil
 		}
+		if aside := w.store.SetAside(key); aside != nil && w.number(aside.GetResourceVersion()) >= floor.version {
+			return nil // a read would be an error
+		}
 		for _, uid := range w.goneOf[key] { // the very one, or a later one
 			if uid == floor.uid || w.gone[uid] > floor.version {
 				return nil
@@ -159,6 +170,12 @@ func (w *world) expected(key trc.Key) (want string, ahead, sure bool) {
 		ahead = true
 	}
 	_, gone := w.gone[newest.uid]
+	if ahead && !gone && newest.shown() && newest.version == w.unfit[key] {
+		if w.store.SetAside(key) == nil {
+			return "set aside", true, sure
+		}
+		return "absent", true, sure
+	}
 	ahead = ahead || (gone && base.shown())
 	if gone || !newest.shown() {
 		return "absent", ahead, sure

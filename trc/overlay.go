@@ -22,6 +22,9 @@ type Proof struct {
 // object in a namespace that no watch covers is ignored; one outside the store's selector hides the key
 // until the watch has passed it.
 //
+// An answer may be [Undecoded]: the object is then set aside, as if the watch had delivered it so, until the watch
+// has passed it; see [Store.SetAside].
+//
 // An answer that the watch, or a newer answer, has passed already is not shown. What is shown instead,
 // be it nothing, is told as a [Transition] from it that is Late, unless it is the very same version: the
 // object may have been changed or deleted by another in between, and nobody would hear of it (O16). One
@@ -33,15 +36,12 @@ type Proof struct {
 func (s *Store) Acknowledge(o Object, proof Proof) error {
 	var answer [1]filing
 	_, err := objectOf(o)
-	visible := err == nil && (s.options.Visible == nil || s.options.Visible(o)) // of the whole object
+	visible := err == nil && s.isVisible(o) // of the whole object
 	if err == nil {
 		answer[0], err = s.take(o, inAnswer)
 	}
 	if err != nil {
 		return fmt.Errorf("trc: store %s: acknowledge: %w", s.options.Name, err)
-	}
-	if answer[0].aside != nil {
-		return fmt.Errorf("trc: store %s: acknowledge %s: %w", s.options.Name, KeyOf(o), answer[0].aside.Err)
 	}
 	s.lockFiled(answer[:])
 	s.acknowledgeLocked(KeyOf(o), &answer[0], visible, proof)
@@ -50,36 +50,47 @@ func (s *Store) Acknowledge(o Object, proof Proof) error {
 	return nil
 }
 
+func (s *Store) isVisible(o Object) bool {
+	if u, ok := o.(*Undecoded); ok {
+		o = u.Object // its metadata is complete
+	}
+	return s.options.Visible == nil || s.options.Visible(o)
+}
+
 func (s *Store) acknowledgeLocked(key Key, answer *filing, visible bool, proof Proof) {
 	w := s.watchOfLocked(key.Namespace)
 	if w == nil {
 		return
 	}
-	version, ok := s.parseLocked(answer.object.GetResourceVersion())
+	version, ok := s.parseLocked(answer.version())
 	if !ok {
 		s.linkLocked(w, key, answer, visible, proof)
 		return
 	}
 	if version <= w.progress {
 		if visible {
-			s.tellLateLocked(key, answer.object)
+			s.tellLateLocked(key, answer)
 		}
 		return
 	}
-	e := &entry{key: key, watch: w, version: version, uid: answer.object.GetUID()}
+	e := &entry{key: key, watch: w, version: version, uid: answer.uid()}
 	if visible {
 		e.result = *answer
 	}
 	if !s.overlayLocked(e) && visible {
-		s.tellLateLocked(key, answer.object)
+		s.tellLateLocked(key, answer)
 	}
 }
 
-// tellLateLocked tells the step from an answer to what is shown instead, unless that is it.
-func (s *Store) tellLateLocked(key Key, answer Object) {
+// tellLateLocked emits the step from an answer to what is shown instead, unless that is it. Of an answer that is
+// undecodable, only its end is a step: a newer version of it is an addition, which was emitted when it was shown.
+func (s *Store) tellLateLocked(key Key, late *filing) {
 	var shown Object
+	answer := late.known()
 	if aside := s.aside[key]; aside != nil && aside.undecoded.GetUID() == answer.GetUID() {
-		aside.missed(answer)
+		if late.aside == nil {
+			aside.missed(answer)
+		}
 		return
 	}
 	if it := s.items.find(key); it != nil {
@@ -91,7 +102,7 @@ func (s *Store) tellLateLocked(key Key, answer Object) {
 	case shown.GetUID() != answer.GetUID():
 		s.queueLocked(Transition{Old: answer, Late: true})
 		s.queueLocked(Transition{New: shown, Late: true})
-	case shown.GetResourceVersion() != answer.GetResourceVersion():
+	case late.aside == nil && shown.GetResourceVersion() != answer.GetResourceVersion():
 		s.queueLocked(Transition{Old: answer, New: shown, Late: true})
 	}
 }
@@ -140,7 +151,7 @@ func (s *Store) overlayLocked(e *entry) bool {
 		e.base = before.base
 		switch {
 		case before.uid != e.uid || before.gone == e.gone:
-			if before.version >= e.version {
+			if before.version >= e.version && !e.decodes(before) {
 				return false // an older answer that came late
 			}
 		case before.gone:
@@ -155,7 +166,15 @@ func (s *Store) overlayLocked(e *entry) bool {
 	}
 	s.keepLocked(e)
 	s.showLocked(e.key, &e.result, false, false)
+	if u := e.result.aside; u != nil {
+		s.aside[e.key].missed(u.Object) // who wrote it hears of its end
+	}
 	return true
+}
+
+// decodes reports whether e holds the object of another entry that is undecodable, at the same version.
+func (e *entry) decodes(before *entry) bool {
+	return before.result.aside != nil && before.version == e.version && before.uid == e.uid && e.result.aside == nil
 }
 
 // parseLocked reads a version as KEP-5504 defines it: a positive integer without leading zeros. One

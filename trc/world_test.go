@@ -1,6 +1,7 @@
 package trc_test
 
 import (
+	"errors"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,6 +45,7 @@ func (c commit) object() trc.Object {
 // answer is what a write of ours was answered with, on its way to the store.
 type answer struct {
 	commit           // what it did, or what a read found
+	unfit  bool      // it is undecodable; what the watch brings is not
 	proof  trc.Proof // for a write
 	seen   string    // for a delete: the last version of the object that we knew
 }
@@ -66,6 +68,7 @@ type world struct {
 	selector bool
 	prefix   string // of all versions: with any they are incomparable
 	indexed  bool   // whether there is the index that was added on the way
+	unfits   bool   // some answers are undecodable
 
 	log     []commit // the version of log[i] is firstVersion+i
 	of      map[trc.Key][]commit
@@ -74,7 +77,8 @@ type world struct {
 
 	// What the store was told.
 	acknowledged map[trc.Key][]commit
-	gone         map[string]int // by UID: the newest version it is known to have had
+	unfit        map[trc.Key]int // the version of the newest answer that was undecodable
+	gone         map[string]int  // by UID: the newest version it is known to have had
 	goneOf       map[trc.Key][]string
 	limited      map[string]bool // gone UIDs that fall under the limit of AcknowledgeGone
 
@@ -96,7 +100,7 @@ func newWorldWith(t *rapid.T, prefix string, options trc.Options) *world {
 		prefix: prefix,
 		linked: map[trc.Key]*linked{}, deleted: map[string]bool{}, provenGone: map[string]bool{},
 		selector: rapid.Bool().Draw(t, "selector"),
-		of:       map[trc.Key][]commit{}, acknowledged: map[trc.Key][]commit{},
+		of:       map[trc.Key][]commit{}, acknowledged: map[trc.Key][]commit{}, unfit: map[trc.Key]int{},
 		gone: map[string]int{}, goneOf: map[trc.Key][]string{}, limited: map[string]bool{},
 		replay: map[trc.Key]trc.Object{}, newest: map[string]int{},
 	}
@@ -121,6 +125,9 @@ func newWorldWith(t *rapid.T, prefix string, options trc.Options) *world {
 	w.store.Subscribe(func(transition trc.Transition) {
 		if transition.Late {
 			w.late = append(w.late, describe(transition))
+		}
+		if old := transition.Old; w.unfits && old != nil && transition.New == nil && w.replay[trc.KeyOf(old)] == nil {
+			return // of what was set aside
 		}
 		if err := apply(w.replay, transition); err != nil && w.broken == nil {
 			w.broken = err
@@ -191,6 +198,7 @@ func (w *world) own(t *rapid.T) {
 		}
 		a.seen = rapid.SampledFrom(known).Draw(t, "seen")
 	}
+	a.unfit = !a.deleted && w.unfits && rapid.IntRange(0, 3).Draw(t, "unfit") == 0
 	if rapid.Bool().Draw(t, "late") {
 		w.pending = append(w.pending, a)
 		return
@@ -208,15 +216,37 @@ func (w *world) answer(t *rapid.T) {
 	w.tell(t, a)
 }
 
+// item is what the store is given.
+func (a answer) item() trc.Object {
+	if a.unfit {
+		return &trc.Undecoded{Object: a.object(), Err: errors.New("it does not fit")}
+	}
+	return a.object()
+}
+
+// noteAside notes that an undecodable answer is shown as such: the object is not read, nobody is told, and what comes next of it
+// is an addition.
+func (w *world) noteAside(a answer) {
+	aside := w.store.SetAside(a.key)
+	switch {
+	case a.unfit && aside != nil && aside.GetResourceVersion() == a.text():
+		w.unfit[a.key] = a.version
+		delete(w.replay, a.key)
+	case !a.unfit && w.unfit[a.key] == a.version:
+		delete(w.unfit, a.key) // now it is there
+	}
+}
+
 // tell acknowledges an answer.
 func (w *world) tell(t *rapid.T, a answer) {
 	watch := w.watchOf(a.key)
 	w.late = nil
 	if !a.deleted {
 		shown := w.store.Get(a.key)
-		if err := w.store.Acknowledge(a.object(), a.proof); err != nil {
+		if err := w.store.Acknowledge(a.item(), a.proof); err != nil {
 			t.Fatal(err)
 		}
+		w.noteAside(a)
 		if watch == nil {
 			return
 		}

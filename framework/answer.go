@@ -1,0 +1,140 @@
+package framework
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/evenkeel/evenkeel/scheduler"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// Caches of one kind may keep its objects in several Go forms, and a Go type may lack fields that the installed
+// CustomResourceDefinition has. So no form is ever made from a poorer one: each is decoded from the JSON that the
+// server answered, as a watch of that form decodes it. Where there is no such JSON, the object is read.
+
+// answer is an object as the API server returned it.
+type answer struct {
+	Object // nil for a Status, or if a part of it answered; the metadata at least if it is undecodable
+	// text is the JSON that it was decoded from, which is not changed; nil if it came as protobuf or by other code.
+	text []byte
+	// undecodable is why the Go type cannot hold the object; nil if it can.
+	undecodable error
+	// about is what a part of the object answered, nil if that is unknown.
+	about   *metav1.PartialObjectMetadata
+	created bool // 201
+	noted   int  // the request's place in the run's record, from 1; 0 if there is none
+}
+
+// errPoorer is a form that an answer has not enough for.
+var errPoorer = errors.New("framework: the answer holds less than that form")
+
+// errUnread is why a cache sets an object aside that changed, and of which the cache could not read the new state.
+var errUnread = errors.New("framework: it was changed, and could not be read since")
+
+// as returns a private copy of an answer in a form, for a cache of that form: [trc.Undecoded] if its Go type cannot
+// hold the object. The error is errPoorer if there is nothing to make that form from.
+func (c *cluster) as(form form, gvk schema.GroupVersionKind, got answer) (Object, error) {
+	from := formOf(got.Object)
+	switch {
+	case form == metadataForm:
+		return metadataOf(got.Object, gvk), nil
+	case from == form && got.undecodable == nil:
+		return got.DeepCopyObject().(Object), nil
+	case from == form:
+		return &trc.Undecoded{Object: got.DeepCopyObject().(Object), Err: got.undecodable}, nil
+	case got.text != nil:
+		return c.decodeAs(form, gvk, got.text, got.Object)
+	case from != unstructuredForm || got.undecodable != nil:
+		return nil, errPoorer
+	}
+	text, err := json.Marshal(got.Object)
+	if err != nil {
+		return nil, fmt.Errorf("framework: %s %s: %w", gvk.Kind, trc.KeyOf(got), err)
+	}
+	return c.decodeAs(form, gvk, text, got.Object)
+}
+
+// decodeAs decodes an object in a form. metadata is its metadata, in any form.
+func (c *cluster) decodeAs(form form, gvk schema.GroupVersionKind, text []byte, metadata Object) (Object, error) {
+	o, err := c.newObject(form, gvk)
+	if err != nil {
+		return nil, err
+	}
+	if err = guardedDecode(text, o); err == nil {
+		return o, nil
+	}
+	if u := guardedUndecoded(text, o, err); u != nil && form == typedForm {
+		return u, nil // as a watch makes it
+	}
+	return c.undecodedAs(form, gvk, metadata, err)
+}
+
+// guardedUndecoded returns what stands for an object that does not decode, or nil.
+func guardedUndecoded(text []byte, o Object, why error) (u Object) {
+	defer func() {
+		if recover() != nil {
+			u = nil
+		}
+	}()
+	if u, err := undecoded(text, o, why); err == nil {
+		return u
+	}
+	return nil
+}
+
+// guardedDecode decodes into an object of any form. Types may bring their own decoders: one that panics fails.
+func guardedDecode(text []byte, into Object) (err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			err = scheduler.NewPanicError(value)
+		}
+	}()
+	if u, ok := into.(*unstructured.Unstructured); ok {
+		return u.UnmarshalJSON(text)
+	}
+	return decode(text, into)
+}
+
+// undecodedAs returns what stands for an object in a cache of a form that has no more than its metadata, and why.
+func (c *cluster) undecodedAs(form form, gvk schema.GroupVersionKind, metadata Object, why error) (Object, error) {
+	o, err := c.newObject(form, gvk)
+	if err != nil {
+		return nil, err
+	}
+	text, err := json.Marshal(metadataOf(metadata, gvk))
+	if err == nil {
+		err = guardedDecode(text, o)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("framework: %s %s: %w", gvk.Kind, trc.KeyOf(metadata), err)
+	}
+	return &trc.Undecoded{Object: o, Err: why}, nil
+}
+
+// newObject returns an empty object of a form.
+func (c *cluster) newObject(form form, gvk schema.GroupVersionKind) (Object, error) {
+	switch form {
+	case unstructuredForm:
+		return &unstructured.Unstructured{}, nil
+	case metadataForm:
+		return &metav1.PartialObjectMetadata{}, nil
+	}
+	o, err := c.scheme.New(gvk)
+	if err != nil {
+		return nil, fmt.Errorf("framework: %s: %w", gvk, err)
+	}
+	return o.(Object), nil
+}
+
+// answerOf is an object as a list or other code returned it.
+func answerOf(o Object) answer {
+	if u, ok := o.(*trc.Undecoded); ok {
+		return answer{Object: u.Object, undecodable: u.Err}
+	}
+	return answer{Object: o}
+}
