@@ -52,7 +52,8 @@ type Kubernetes[P, S framework.Object] struct {
 	// reconciling fails with [ErrForeign], as deleting the primary would delete it.
 	Adopt bool
 	// Immutable names fields that keep the value they were created with, as JSON pointers: "/spec/storageClassName", or
-	// "/data/password". What Desired says of them counts only where the object has none. Lists are kept whole.
+	// "/data/password". What Desired says of them counts only where the object has none. Lists are kept whole. Of a
+	// Secret, "/data/password" also holds for what Desired sets as stringData; "/stringData/password" is refused.
 	Immutable []string
 	// Replace deletes the object and creates it anew where the server refuses a change that it would accept of a new object, as of the
 	// template of a Job. What the object holds is lost with it. Default: that is a failure.

@@ -53,6 +53,9 @@ func (o *objects[P, S]) prepareWith(own, shared *framework.Secondary[S], immutab
 	errs = append(errs, o.contradictions()...)
 	for _, text := range immutable {
 		field, err := parsePointer(text)
+		if err == nil {
+			err = checkImmutable(field, o.source)
+		}
 		errs = append(errs, err)
 		o.immutable = append(o.immutable, field)
 	}

@@ -124,4 +124,28 @@ var ofDependents = []mutant{
 		new:    "n.GarbageCollected = true",
 		kills:  dependents("TestWhatThePlatformWouldCollect"),
 	},
+	{
+		name:   "stringData of a Secret is sent as it is",
+		breaks: "G12: eventually zero writes; what is not desired any more goes",
+		file:   "framework/intent.go",
+		old:    "	if err := foldStringData(gvk, content); err != nil {",
+		new:    "	if err := foldStringData(schema.GroupVersionKind{}, content); err != nil {",
+		kills:  append(dependents("TestUnmodifiableDependentPartITAGeneratedPasswordStays"), suite{folder: "framework", run: "TestStringDataOfASecretIsSentAsData"}),
+	},
+	{
+		name:   "what stringData says of an immutable field of data wins",
+		breaks: "C99: a part that is declared immutable keeps its first value",
+		file:   "framework/dependent/immutable.go",
+		old:    `		unstructured.RemoveNestedField(content, "stringData", field[1])`,
+		new:    `		unstructured.RemoveNestedField(content, "stringData", field[0])`,
+		kills:  dependents("TestUnmodifiableDependentPartITAGeneratedPasswordStays"),
+	},
+	{
+		name:   "stringData may be said to be immutable",
+		breaks: "C99: a part that is declared immutable keeps its first value",
+		file:   "framework/dependent/kubernetes_objects.go",
+		old:    "			err = checkImmutable(field, o.source)",
+		new:    "			_ = checkImmutable(field, o.source)",
+		kills:  dependents("TestImmutableStringDataIsRefused"),
+	},
 }
