@@ -32,6 +32,8 @@ type objects[P, S framework.Object] struct {
 	selector      labels.Selector // of the source
 	options       []framework.WriteOption
 	deleteOptions []framework.WriteOption
+	formers       formers
+	formerStay    bool
 	wrong         error // why it cannot be used
 }
 

@@ -95,7 +95,9 @@ func TestUnmodifiableDependentPartITAGeneratedPasswordStays(t *testing.T) {
 			t.Run(name+" "+field, func(t *testing.T) {
 				g := &generator{}
 				k := &dependent.Kubernetes[*Page, *corev1.Secret]{Access: access, Immutable: immutable}
-				k.Desired = func(_ context.Context, page *Page, _ *pageContext) (*corev1.Secret, error) { return g.secret(page), nil }
+				k.Desired = func(_ context.Context, page *Page, _ *pageContext) (*corev1.Secret, error) {
+					return g.secret(page), nil
+				}
 				keepsItsPassword(t, access == dependent.Applied, k.Secondaries(), alone(k))
 			})
 		}
@@ -103,7 +105,9 @@ func TestUnmodifiableDependentPartITAGeneratedPasswordStays(t *testing.T) {
 	t.Run("untyped", func(t *testing.T) {
 		g := &generator{}
 		k := &dependent.Kubernetes[*Page, *unstructured.Unstructured]{Immutable: []string{"/data/password"}}
-		k.Desired = func(_ context.Context, page *Page, _ *pageContext) (*unstructured.Unstructured, error) { return g.untyped(page), nil }
+		k.Desired = func(_ context.Context, page *Page, _ *pageContext) (*unstructured.Unstructured, error) {
+			return g.untyped(page), nil
+		}
 		k.Secondary.GroupVersionKind = corev1.SchemeGroupVersion.WithKind("Secret")
 		keepsItsPassword(t, true, k.Secondaries(), alone(k))
 	})
@@ -124,7 +128,9 @@ func TestUnmodifiableDependentPartITAGeneratedPasswordStays(t *testing.T) {
 func TestAllDataOfASecretMayBeImmutable(t *testing.T) {
 	g := &generator{}
 	k := &dependent.Kubernetes[*Page, *corev1.Secret]{Immutable: []string{"/data"}}
-	k.Desired = func(_ context.Context, page *Page, _ *pageContext) (*corev1.Secret, error) { return g.secret(page), nil }
+	k.Desired = func(_ context.Context, page *Page, _ *pageContext) (*corev1.Secret, error) {
+		return g.secret(page), nil
+	}
 	inVirtualTime(t, standalone(alone(k)), reading(k.Secondaries()...), func(v *virtual) {
 		v.create(newPage("p", "a"))
 		v.expectWrites("apply secrets p")
