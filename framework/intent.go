@@ -21,11 +21,15 @@ var serverFields = []string{
 	"resourceVersion", "uid", "selfLink",
 }
 
-// intentOf reduces an object to what its author set: no nulls, nothing that only the server sets.
+// intentOf reduces an object to what its author set: no nulls, nothing that only the server sets, and
+// stringData of a Secret as the data that it becomes.
 func intentOf(gvk schema.GroupVersionKind, o Object) (map[string]any, error) {
 	content, err := contentOf(o)
 	if err != nil {
 		return nil, err
+	}
+	if err := foldStringData(gvk, content); err != nil {
+		return nil, fmt.Errorf("framework: %s %s: %w", gvk.Kind, trc.KeyOf(o), err)
 	}
 	dropNulls(content)
 	dropServerFields(content)
@@ -66,6 +70,18 @@ func contentOf(o Object) (map[string]any, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("framework: %T %s: %w", o, trc.KeyOf(o), err)
+	}
+	return content, nil
+}
+
+// foldedContentOf is contentOf, in which stringData of a Secret is part of its data.
+func foldedContentOf(o Object) (map[string]any, error) {
+	content, err := contentOf(o)
+	if err != nil || !isSecret(o) {
+		return content, err
+	}
+	if err := foldStringData(secretKind, content); err != nil {
+		return nil, fmt.Errorf("framework: Secret %s: %w", trc.KeyOf(o), err)
 	}
 	return content, nil
 }
@@ -149,13 +165,14 @@ func difference(from, to map[string]any) map[string]any {
 }
 
 // Difference returns the JSON merge patch (RFC 7386) that makes of before what after is, for [MergePatch], or nil if they are alike.
-// Lists are replaced as a whole, and all numbers stay exactly what they are. The objects are not changed.
+// Lists are replaced as a whole, and all numbers stay exactly what they are. Of a Secret, stringData counts as the data that
+// it becomes. The objects are not changed.
 func Difference(before, after Object) ([]byte, error) {
-	from, err := contentOf(before)
+	from, err := foldedContentOf(before)
 	if err != nil {
 		return nil, err
 	}
-	to, err := contentOf(after)
+	to, err := foldedContentOf(after)
 	if err != nil {
 		return nil, err
 	}

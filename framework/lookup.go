@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
@@ -56,6 +57,43 @@ func Find[S Object](c Lookup, namespace, name string, sources ...string) (S, err
 // Each is [Secondary.List] that copies a secondary when it comes to it. An error is the last that comes.
 func (s *Secondary[S]) Each(c Lookup) iter.Seq2[S, error] {
 	return each[S](func() ([]trc.Object, error) { return s.shared(c) })
+}
+
+// Select returns those secondaries of the primary that matches reports true for, in no order. It copies no others, which
+// makes it cheaper than [Secondary.List] where few match. matches is asked about the cache's own objects: it must be pure,
+// and must neither change nor keep them. It is asked about one that does not fit S as well, as far as that could be
+// decoded: if it reports true, that is an error.
+func (s *Secondary[S]) Select(c Lookup, matches func(shown metav1.Object) bool) ([]S, error) {
+	found, err := s.selected(c, matches)
+	return copies[S](found, err)
+}
+
+func (s *Secondary[S]) selected(c Lookup, matches func(metav1.Object) bool) ([]trc.Object, error) {
+	source, err := c.informer(s)
+	if err != nil {
+		return nil, err
+	}
+	var all, found []trc.Object
+	if keys, known := c.references(s); known {
+		all, err = named(c, source.Store(), keys)
+	} else if err = checkSetAside(c, source.Store(), func(o trc.Object) []trc.Key {
+		if !matches(o) {
+			return nil
+		}
+		return source.Primaries(o)
+	}); err == nil {
+		all, err = source.Of(c.primaryKey())
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range all {
+		if matches(o) {
+			found = append(found, o)
+		}
+	}
+	c.noteReads(source.Store(), found...)
+	return found, nil
 }
 
 // Primaries reads the primaries of the controller.

@@ -166,7 +166,7 @@ func (c *controller[P]) patchOf(read trc.Object, returned Object, control Update
 	if err != nil {
 		return nil, err
 	}
-	after, err := contentOf(returned)
+	after, err := foldedContentOf(returned)
 	if err != nil {
 		return nil, err
 	}

@@ -91,8 +91,8 @@ func (w *writer) inRun() bool { return w.run != (trc.Writer{}) }
 
 // Apply makes the object exist with the fields it sets, and leaves other fields alone: a server-side
 // apply, or what [ControllerOptions.SecondaryWrites] says instead. desired is reduced to intent:
-// status, managedFields and nulls are not sent. It returns what the server stored, which reads
-// return from then on.
+// status, managedFields and nulls are not sent, and stringData of a Secret is sent as the data that it
+// becomes. It returns what the server stored, which reads return from then on.
 //
 // If the caches show that the server confirmed the same intent on the same content before, nothing is
 // sent. Otherwise the request is for the very version that reads show; if somebody changed the object
@@ -257,7 +257,7 @@ func (w *writer) create(ctx context.Context, object Object, options writeOptions
 	if err != nil {
 		return nil, err
 	}
-	if err := w.relate(r, object, options); err != nil {
+	if err := errors.Join(w.relate(r, object, options), foldStringDataOf(object)); err != nil {
 		return nil, err
 	}
 	object.SetResourceVersion("")
@@ -289,6 +289,9 @@ func (w *writer) update(ctx context.Context, object Object, options writeOptions
 		return nil, fmt.Errorf("framework: update %s: no resourceVersion: it would overwrite changes that were never read", r.describe(key))
 	}
 	base, err := privateCopy(object) // the author's may change while the request is under way
+	if err == nil {
+		err = foldStringDataOf(base)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -58,7 +57,7 @@ type Bulk[P, S framework.Object] struct {
 	DeletePostcondition   workflow.Condition[*framework.Context[P]]
 	DeleteInactive        bool
 	// Ready tells whether the set is ready, which is given sorted by name: [Every] asks about each object. It is asked once all that is desired is
-	// there. Default: that is enough.
+	// there, and nothing is left that is not desired any more. Default: that is enough.
 	Ready func(all []S) workflow.Verdict
 
 	prepared      sync.Once
@@ -165,10 +164,12 @@ func (b *Bulk[P, S]) Reconcile(ctx context.Context, c *framework.Context[P]) ([]
 	return all, errors.Join(append(errs, err)...)
 }
 
-// wanted are the names of what a run found to be desired, without what is only to be kept.
+// wanted are the names of what a run found to be desired.
 type wanted struct {
-	mu   sync.Mutex // guards keys; a leaf
-	keys map[types.NamespacedName]bool
+	mu    sync.Mutex // guards below; a leaf
+	known bool
+	keys  map[types.NamespacedName]bool // without what is only to be kept
+	kept  map[types.NamespacedName]bool
 }
 
 func (b *Bulk[P, S]) wanted(c *framework.Context[P]) *wanted {
@@ -199,38 +200,31 @@ func (b *Bulk[P, S]) desired(ctx context.Context, c *framework.Context[P]) ([]S,
 	if err != nil {
 		return nil, fmt.Errorf("dependent %s: desired: %w", b.node, err)
 	}
-	keys, all := map[types.NamespacedName]bool{}, make([]S, len(given))
+	keys, kept, all := map[types.NamespacedName]bool{}, map[types.NamespacedName]bool{}, make([]S, len(given))
 	for i, o := range given {
 		switch {
 		case isNil(o):
 			return nil, fmt.Errorf("dependent %s: Desired returned nil as object %d", b.node, i)
 		case o.GetName() == "":
 			return nil, fmt.Errorf("dependent %s: Desired returned an object without a name as object %d", b.node, i)
-		case has(keys, keyOf(o)):
+		case keys[keyOf(o)] || kept[keyOf(o)]:
 			return nil, fmt.Errorf("dependent %s: Desired returned %s twice", b.node, kindName(o))
 		}
-		keys[keyOf(o)] = o.GetUID() == ""
+		if o.GetUID() == "" {
+			keys[keyOf(o)] = true
+		} else {
+			kept[keyOf(o)] = true
+		}
 		if all[i], err = copyOf(o); err != nil {
 			return nil, err
 		}
-		labels := maps.Clone(o.GetLabels())
-		if labels == nil {
-			labels = map[string]string{}
-		}
-		labels[SetKey] = b.set()
-		all[i].SetLabels(labels)
+		setLabel(all[i], SetKey, b.set())
 	}
 	w := b.wanted(c)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	maps.DeleteFunc(keys, func(_ types.NamespacedName, toMake bool) bool { return !toMake })
-	w.keys = keys
+	w.known, w.keys, w.kept = true, keys, kept
 	return all, nil
-}
-
-func has(keys map[types.NamespacedName]bool, key types.NamespacedName) bool {
-	_, known := keys[key]
-	return known
 }
 
 func (b *Bulk[P, S]) removeOthers(ctx context.Context, c *framework.Context[P], desired []S) error {
@@ -290,11 +284,17 @@ func (b *Bulk[P, S]) isReady(_ context.Context, c *framework.Context[P]) (workfl
 	return b.Ready(all), nil
 }
 
-// living returns the objects that are desired; the error says for people how many there are if any is missing.
+// living returns the objects that are desired; the error says for people how many there are if any is missing, or that
+// one is left that is not desired any more: it may still be using what its successors do not.
 func (b *Bulk[P, S]) living(c *framework.Context[P], all []S) ([]S, error) {
 	w := b.wanted(c)
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	for _, o := range all {
+		if w.known && !w.keys[keyOf(o)] && !w.kept[keyOf(o)] {
+			return nil, fmt.Errorf("%s, which is not desired any more, is being deleted", keyOf(o))
+		}
+	}
 	all = slices.DeleteFunc(all, func(o S) bool { return !w.keys[keyOf(o)] || o.GetDeletionTimestamp() != nil })
 	if len(all) < len(w.keys) {
 		return nil, fmt.Errorf("%d of %d are there", len(all), len(w.keys))

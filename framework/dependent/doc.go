@@ -18,6 +18,7 @@
 // lost its tie is taken back, as its managed fields tell that the controller wrote it.
 //
 // Several dependents of a type are told apart by the names of what they desire, and the objects of a [Bulk] by a label ([SetKey]).
+// Another label ([DependentKey]) tells what a [Kubernetes] wrote before the desired name changed ([Former]).
 //
 // # What it costs
 //

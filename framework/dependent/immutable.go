@@ -3,10 +3,14 @@ package dependent
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/evenkeel/evenkeel/framework"
@@ -32,6 +36,42 @@ func parsePointer(text string) (pointer, error) {
 	return fields, nil
 }
 
+// checkImmutable refuses what no stored Secret has: the API server moves stringData into data.
+func checkImmutable[S framework.Object](field pointer, source *framework.Secondary[S]) error {
+	if len(field) == 0 || field[0] != "stringData" || !isSecret(newObject[S](), source.GroupVersionKind) {
+		return nil
+	}
+	stored := append(pointer{"data"}, field[1:]...)
+	return misfit("Immutable", "%q: no stored Secret has stringData: use %q, which also holds for what Desired sets as stringData", field, stored)
+}
+
+// isSecret reports whether objects of a form are core/v1 Secrets. gvk says so of untyped ones. The kind of an author's
+// own Go type is not known here, so one that has the fields of a Secret is taken for one.
+func isSecret(o framework.Object, gvk schema.GroupVersionKind) bool {
+	switch o.(type) {
+	case *corev1.Secret:
+		return true
+	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
+		return gvk == corev1.SchemeGroupVersion.WithKind("Secret")
+	}
+	structure := reflect.TypeOf(o).Elem()
+	if structure.Kind() != reflect.Struct {
+		return false
+	}
+	data, hasData := structure.FieldByName("Data")
+	text, hasText := structure.FieldByName("StringData")
+	return hasData && hasText && data.Type == reflect.TypeFor[map[string][]byte]() && text.Type == reflect.TypeFor[map[string]string]()
+}
+
+// String returns the pointer as authors write it.
+func (p pointer) String() string {
+	var text strings.Builder
+	for _, field := range p {
+		text.WriteString("/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(field))
+	}
+	return text.String()
+}
+
 // keepImmutable returns desired with those fields as the object has them.
 func (o *objects[P, S]) keepImmutable(ctx context.Context, c *framework.Context[P], desired S) (S, error) {
 	if len(o.immutable) == 0 {
@@ -50,16 +90,31 @@ func (o *objects[P, S]) keepImmutable(ctx context.Context, c *framework.Context[
 	if err != nil {
 		return none, err
 	}
+	secret := isSecret(desired, o.source.GroupVersionKind)
 	for _, field := range o.immutable {
 		value, found, err := unstructured.NestedFieldCopy(was, field...)
 		if err == nil && found && value != nil {
 			err = unstructured.SetNestedField(content, value, field...)
+			if secret {
+				dropStringData(content, field)
+			}
 		}
 		if err != nil {
-			return none, fmt.Errorf("dependent %s: Immutable /%s: %w", o.node, strings.Join(field, "/"), err)
+			return none, fmt.Errorf("dependent %s: Immutable %s: %w", o.node, field, err)
 		}
 	}
 	return fromContent(content, desired)
+}
+
+// dropStringData takes out what stringData says of a field of data: it would win.
+func dropStringData(content map[string]any, field pointer) {
+	switch {
+	case field[0] != "data":
+	case len(field) == 1:
+		delete(content, "stringData")
+	default:
+		unstructured.RemoveNestedField(content, "stringData", field[1])
+	}
 }
 
 // copyOf returns a private copy. Untyped objects of authors may hold Go types of which Kubernetes' own copying panics.

@@ -2,7 +2,6 @@ package dependent
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
 
@@ -31,7 +30,7 @@ type Kubernetes[P, S framework.Object] struct {
 	Desired func(ctx context.Context, primary P, c *framework.Context[P]) (S, error)
 	// Key names the object without computing the rest, for reads and deletions. It is required where Desired reads its own object, and
 	// should be set where Desired may fail: without it, nobody knows what to delete then. With it, Desired may leave name and
-	// namespace empty. The key of a primary must not change: the object of the former name would be left behind. Default: what Desired says.
+	// namespace empty. If it changes, see Former. Default: what Desired says.
 	//
 	// Of a ReadOnly dependent, it tells which object the primary refers to; an empty name is none, and one without a namespace is in the primary's.
 	Key func(primary P) types.NamespacedName
@@ -52,11 +51,16 @@ type Kubernetes[P, S framework.Object] struct {
 	// reconciling fails with [ErrForeign], as deleting the primary would delete it.
 	Adopt bool
 	// Immutable names fields that keep the value they were created with, as JSON pointers: "/spec/storageClassName", or
-	// "/data/password". What Desired says of them counts only where the object has none. Lists are kept whole.
+	// "/data/password". What Desired says of them counts only where the object has none. Lists are kept whole. Of a
+	// Secret, "/data/password" also holds for what Desired sets as stringData; "/stringData/password" is refused.
 	Immutable []string
 	// Replace deletes the object and creates it anew where the server refuses a change that it would accept of a new object, as of the
 	// template of a Job. What the object holds is lost with it. Default: that is a failure.
 	Replace bool
+	// Former is what happens to an object that was written before the desired name, or namespace, became another. It is recognised by the
+	// label [DependentKey], which is put on where the dependent has a Secondary of its own. Objects of a shared one (From) that have
+	// a former name are left alone. Default: DeleteFormer.
+	Former Former
 	// Options are further options of its writes: framework.MatchedBy, framework.LeaveToOthers.
 	Options []framework.WriteOption
 	// DeleteOptions are options of its deletion. Default: what it owns is deleted with it, in the background, also of kinds that keep it otherwise.
@@ -156,11 +160,18 @@ func (k *Kubernetes[P, S]) prepare() {
 	if (k.Desired == nil) != (k.Access == ReadOnly) {
 		errs = append(errs, misfit("Desired", "must be set unless Access is ReadOnly, and then it must not: Access is %v", k.Access))
 	}
-	k.objects = objects[P, S]{
-		node: k.Name, access: k.Access, tie: k.Tie, marks: k.Marks, adopt: k.Adopt, replace: k.Replace,
-		options: k.Options, deleteOptions: k.DeleteOptions,
+	if k.Former < DeleteFormer || k.Former > ReportFormer {
+		errs = append(errs, misfit("Former", "%v: must be DeleteFormer or ReportFormer", k.Former))
 	}
+	if k.Former != DeleteFormer && (k.From != nil || k.Access == ReadOnly) {
+		errs = append(errs, misfit("Former", "%v: must not be set with From or Access ReadOnly, where former objects are not recognised", k.Former))
+	}
+	k.node, k.access, k.tie, k.marks, k.adopt, k.replace = k.Name, k.Access, k.Tie, k.Marks, k.Adopt, k.Replace
+	k.options, k.deleteOptions, k.formerStay = k.Options, k.DeleteOptions, k.Former == ReportFormer
 	k.prepareWith(&k.Secondary, k.From, k.Immutable, errs)
+	if k.From == nil && k.Access != ReadOnly {
+		k.formers.of = k.Secondary.Name
+	}
 }
 
 // check tells why it cannot be used.
@@ -210,8 +221,9 @@ func (k *Kubernetes[P, S]) readOnly(c *framework.Context[P]) (S, error) {
 // Reconcile brings the object about and returns it as the server stored it. What is as it should be takes no request. If it is ReadOnly,
 // it returns what there is, which may be none.
 //
-// [ErrGoing] says that the object must be gone before it can be made anew, which will bring another run; in a workflow,
-// the node is not ready until then. [ErrForeign] says that the name is taken.
+// [ErrGoing] says that an object must be gone before the desired one can be made, or that one of a former name is not gone yet,
+// though the desired one is there; its end will bring another run. In a workflow, the node is not ready until then.
+// [ErrForeign] says that the name is taken, and [ErrFormer] that somebody has to delete an object of a former name.
 func (k *Kubernetes[P, S]) Reconcile(ctx context.Context, c *framework.Context[P]) (S, error) {
 	if err := k.check(); err != nil || k.access == ReadOnly {
 		var none S
@@ -221,16 +233,23 @@ func (k *Kubernetes[P, S]) Reconcile(ctx context.Context, c *framework.Context[P
 		return none, err
 	}
 	desired, err := k.desired(ctx, c)
+	if err == nil {
+		desired, err = k.labelled(c, desired)
+	}
 	if err != nil {
 		return desired, err
 	}
-	return k.put(ctx, c, desired)
+	stored, err := k.put(ctx, c, desired)
+	if err != nil {
+		return stored, err
+	}
+	return stored, k.removeFormer(ctx, c, keyOf(desired))
 }
 
 // bringAbout is Reconcile for a workflow: what has to go first makes the node wait.
 func (k *Kubernetes[P, S]) bringAbout(ctx context.Context, c *framework.Context[P]) error {
 	_, err := k.Reconcile(ctx, c)
-	if errors.Is(err, ErrGoing) {
+	if isWaiting(err) {
 		return nil
 	}
 	return err
@@ -253,16 +272,25 @@ func (k *Kubernetes[P, S]) Delete(ctx context.Context, c *framework.Context[P]) 
 func (k *Kubernetes[P, S]) toDelete(c *framework.Context[P]) ([]S, error) {
 	key, failure := k.keyInCleanup(c)
 	if failure == nil {
-		o, err := k.own(c, key)
-		if err != nil || isNil(o) {
-			return nil, err
-		}
-		return []S{o}, nil
+		return k.present(c, key)
 	}
 	if c.Primary().GetDeletionTimestamp() == nil {
 		return nil, fmt.Errorf("%w; without its name nobody knows what to delete: set Key", failure)
 	}
 	return k.allOwn(c)
+}
+
+// present returns the object of that name, if it is the primary's, and those of former names.
+func (k *Kubernetes[P, S]) present(c *framework.Context[P], key types.NamespacedName) ([]S, error) {
+	all, err := k.former(c, key)
+	if err != nil {
+		return nil, err
+	}
+	o, err := k.own(c, key)
+	if err == nil && !isNil(o) {
+		all = append(all, o)
+	}
+	return all, err
 }
 
 func (k *Kubernetes[P, S]) isReady(_ context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
@@ -274,6 +302,15 @@ func (k *Kubernetes[P, S]) isReady(_ context.Context, c *framework.Context[P]) (
 		return workflow.NotMet("it is not there"), nil
 	case live.GetDeletionTimestamp() != nil:
 		return workflow.NotMet("it is being deleted"), nil
+	}
+	former, err := k.former(c, keyOf(live))
+	switch {
+	case err != nil:
+		return workflow.Verdict{}, err
+	case len(former) > 0 && k.formerStay:
+		return workflow.Stalled("%s, of a former name, is left: delete it", keyOf(former[0])), nil
+	case len(former) > 0:
+		return workflow.NotMet("%s, of a former name, is being deleted", keyOf(former[0])), nil
 	case k.Ready == nil:
 		return workflow.Met(), nil
 	}

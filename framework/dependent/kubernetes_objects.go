@@ -32,6 +32,8 @@ type objects[P, S framework.Object] struct {
 	selector      labels.Selector // of the source
 	options       []framework.WriteOption
 	deleteOptions []framework.WriteOption
+	formers       formers
+	formerStay    bool
 	wrong         error // why it cannot be used
 }
 
@@ -53,6 +55,9 @@ func (o *objects[P, S]) prepareWith(own, shared *framework.Secondary[S], immutab
 	errs = append(errs, o.contradictions()...)
 	for _, text := range immutable {
 		field, err := parsePointer(text)
+		if err == nil {
+			err = checkImmutable(field, o.source)
+		}
 		errs = append(errs, err)
 		o.immutable = append(o.immutable, field)
 	}

@@ -175,7 +175,7 @@ func (o *objects[P, S]) change(ctx context.Context, c *framework.Context[P], sho
 		return desired, err
 	}
 	var more []framework.WriteOption
-	if !o.isTied(c, shown) || shown.GetLabels()[SetKey] != desired.GetLabels()[SetKey] {
+	if !o.isTied(c, shown) || shown.GetLabels()[SetKey] != desired.GetLabels()[SetKey] || o.isUnlabelled(shown, desired) {
 		// Whose it is, the author's matcher need not compare.
 		more = append(more, framework.MatchedBy(func(_, _ S) bool { return false }))
 	}

@@ -64,6 +64,9 @@ func normaliseMetadata(o *unstructured.Unstructured) error {
 }
 
 func (r *resource) fromTyped(o runtime.Object) (*unstructured.Unstructured, error) {
+	if secret, ok := o.(*corev1.Secret); ok {
+		foldStringData(secret)
+	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
@@ -71,6 +74,17 @@ func (r *resource) fromTyped(o runtime.Object) (*unstructured.Unstructured, erro
 	u := &unstructured.Unstructured{Object: content}
 	u.SetGroupVersionKind(r.GroupVersionKind)
 	return u, nil
+}
+
+// foldStringData moves stringData, which no Secret is stored with, into data.
+func foldStringData(secret *corev1.Secret) {
+	for key, value := range secret.StringData {
+		if secret.Data == nil {
+			secret.Data = map[string][]byte{}
+		}
+		secret.Data[key] = []byte(value)
+	}
+	secret.StringData = nil
 }
 
 // validate checks what the schema of a custom resource says. Its CEL rules are not modelled.

@@ -1,0 +1,82 @@
+package framework
+
+import (
+	"encoding/base64"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// The API server moves the stringData of a Secret into its data, and never returns it. A field manager that
+// applied stringData owns fields that no stored Secret has: what it leaves out later stays in data, and what
+// anybody compares with the stored Secret always differs. So nothing is sent with stringData: it is moved here.
+
+var secretKind = corev1.SchemeGroupVersion.WithKind("Secret")
+
+// isSecret reports whether the object is a core/v1 Secret, as far as it says so itself.
+func isSecret(o Object) bool {
+	switch o := o.(type) {
+	case *corev1.Secret:
+		return true
+	case *unstructured.Unstructured:
+		return o.GroupVersionKind() == secretKind
+	}
+	return false
+}
+
+// foldStringData moves the stringData of the JSON form of a Secret into its data, which it wins over.
+// Content of other kinds stays as it is.
+func foldStringData(gvk schema.GroupVersionKind, content map[string]any) error {
+	given, has := content["stringData"]
+	if gvk != secretKind || !has {
+		return nil
+	}
+	entries, isMap := given.(map[string]any)
+	if !isMap && given != nil {
+		return fmt.Errorf("stringData: must be a map of strings, is %T", given)
+	}
+	data, isMap := content["data"].(map[string]any)
+	if !isMap && content["data"] != nil {
+		return fmt.Errorf("data: must be a map, is %T", content["data"])
+	}
+	for key, value := range entries {
+		text, isString := value.(string)
+		switch {
+		case value == nil:
+			continue // a null is nothing that is wanted
+		case !isString:
+			return fmt.Errorf("stringData[%q]: must be a string, is %T", key, value)
+		case data == nil:
+			data = map[string]any{}
+		}
+		data[key] = base64.StdEncoding.EncodeToString([]byte(text))
+	}
+	if data != nil {
+		content["data"] = data
+	}
+	delete(content, "stringData")
+	return nil
+}
+
+// foldStringDataOf does so with an object, which is the caller's own.
+func foldStringDataOf(o Object) error {
+	switch o := o.(type) {
+	case *corev1.Secret:
+		for key, value := range o.StringData {
+			if o.Data == nil {
+				o.Data = map[string][]byte{}
+			}
+			o.Data[key] = []byte(value)
+		}
+		o.StringData = nil
+	case *unstructured.Unstructured:
+		if err := foldStringData(o.GroupVersionKind(), o.Object); err != nil {
+			return fmt.Errorf("framework: Secret %s: %w", trc.KeyOf(o), err)
+		}
+	}
+	return nil
+}
