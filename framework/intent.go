@@ -77,7 +77,7 @@ func contentOf(o Object) (map[string]any, error) {
 // foldedContentOf is contentOf, in which stringData of a Secret is part of its data.
 func foldedContentOf(o Object) (map[string]any, error) {
 	content, err := contentOf(o)
-	if err != nil || !isSecret(o) {
+	if err != nil || !isSecretObject(o) {
 		return content, err
 	}
 	if err := foldStringData(secretKind, content); err != nil {

@@ -17,8 +17,8 @@ import (
 
 var secretKind = corev1.SchemeGroupVersion.WithKind("Secret")
 
-// isSecret reports whether the object is a core/v1 Secret, as far as it says so itself.
-func isSecret(o Object) bool {
+// isSecretObject reports whether the object is a core/v1 Secret, as far as it says so itself.
+func isSecretObject(o Object) bool {
 	switch o := o.(type) {
 	case *corev1.Secret:
 		return true

@@ -50,6 +50,8 @@ type Bulk[P, S framework.Object] struct {
 	Replace       bool
 	Options       []framework.WriteOption
 	DeleteOptions []framework.WriteOption
+	// Pods are the Pods of all objects, if these are workloads.
+	Pods *Pods[P]
 
 	// The conditions are those of [Kubernetes], about all objects at once.
 	ActivationCondition   workflow.Condition[*framework.Context[P]]
@@ -76,13 +78,13 @@ func (b *Bulk[P, S]) Describe() (framework.Node[P], error) {
 		Name: b.node, DependsOn: b.DependsOn, Reconcile: b.bringAbout, Delete: b.Delete,
 		ActivationCondition: b.ActivationCondition, ReconcilePrecondition: b.ReconcilePrecondition,
 		ReadyPostcondition: b.isReady, DeletePostcondition: b.DeletePostcondition, DeleteInactive: b.DeleteInactive,
-	}, b.isGone), Secondaries: secondaries}, nil
+	}, b.isGone), Secondaries: secondaries, Tag: &implementation[P]{b.interlocked, b.Ready != nil, b.letGo}}, nil
 }
 
 // Secondaries are what it reads, for [framework.ControllerOptions.Secondaries], where it is not part of a workflow.
 func (b *Bulk[P, S]) Secondaries() []framework.SecondarySource {
 	b.prepared.Do(b.prepare)
-	return framework.Secondaries(b.source)
+	return b.sources()
 }
 
 func (b *Bulk[P, S]) prepare() {
@@ -97,7 +99,7 @@ func (b *Bulk[P, S]) prepare() {
 	if b.Access == ReadOnly && b.Set != "" {
 		errs = append(errs, misfit("Set", "%q: must be empty if Access is ReadOnly: nothing is labelled then", b.Set))
 	}
-	b.prepareWith(&b.Secondary, b.From, b.Immutable, errs)
+	b.prepareWith(&b.Secondary, b.From, b.Pods, b.Immutable, errs)
 	if problems := validation.IsValidLabelValue(b.set()); b.wrong == nil && len(problems) > 0 {
 		b.wrong = b.describeAll([]error{misfit("Set", "%q: %s", b.set(), strings.Join(problems, "; "))})
 	}
@@ -268,7 +270,7 @@ func (b *Bulk[P, S]) Delete(ctx context.Context, c *framework.Context[P]) error 
 	return b.removeAll(ctx, c, all)
 }
 
-func (b *Bulk[P, S]) isReady(_ context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
+func (b *Bulk[P, S]) isReady(ctx context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
 	all, err := b.List(c)
 	if err != nil {
 		return workflow.Verdict{}, err
@@ -278,10 +280,12 @@ func (b *Bulk[P, S]) isReady(_ context.Context, c *framework.Context[P]) (workfl
 			return workflow.NotMet("%v", err), nil
 		}
 	}
-	if b.Ready == nil {
-		return workflow.Met(), nil
+	if b.Ready != nil {
+		if v := b.Ready(all); !v.Met {
+			return v, nil
+		}
 	}
-	return b.Ready(all), nil
+	return b.podsSettled(ctx, c, b.home(c), false)
 }
 
 // living returns the objects that are desired; the error says for people how many there are if any is missing, or that
@@ -304,7 +308,15 @@ func (b *Bulk[P, S]) living(c *framework.Context[P], all []S) ([]S, error) {
 
 func (b *Bulk[P, S]) isGone(ctx context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
 	left, err := b.List(c)
-	return goneOr(ctx, c, left, err, b.DeletePostcondition)
+	if err == nil && len(left) == 0 && b.interlocked.Load() && b.access != ReadOnly {
+		err = b.strays(ctx, c, SetKey+"="+b.set())
+	}
+	return b.goneOr(ctx, c, left, err, b.home(c), b.DeletePostcondition)
+}
+
+// letGo is asked when it is ready, and something is to be let go of.
+func (b *Bulk[P, S]) letGo(ctx context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
+	return b.podsSettled(ctx, c, b.home(c), true)
 }
 
 // Every makes of a question about an object one about a set, for [Bulk.Ready]: met if it is of each object. The reason names the first that

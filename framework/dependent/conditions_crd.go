@@ -37,7 +37,7 @@ func CRDPresent[P framework.Object](name, version string) workflow.Condition[*fr
 func CRDPresentIn[P framework.Object](cluster *rest.Config, name, version string) workflow.Condition[*framework.Context[P]] {
 	definition := definitionNamed(cluster, name)
 	source := CRDIn[P](cluster, name)
-	return func(_ context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
+	return workflow.Served(func(_ context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
 		if err := checkDefinitionName(name); err != nil {
 			return workflow.Verdict{}, err
 		}
@@ -53,7 +53,7 @@ func CRDPresentIn[P framework.Object](cluster *rest.Config, name, version string
 			return workflow.NotMet("%s is not installed", name), nil
 		}
 		return definitionServes(found, version), nil
-	}
+	})
 }
 
 // CRD is what [CRDPresent] reads, for [framework.ControllerOptions.Secondaries]: then the first runs wait until it is known.

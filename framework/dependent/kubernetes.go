@@ -63,8 +63,12 @@ type Kubernetes[P, S framework.Object] struct {
 	Former Former
 	// Options are further options of its writes: framework.MatchedBy, framework.LeaveToOthers.
 	Options []framework.WriteOption
-	// DeleteOptions are options of its deletion. Default: what it owns is deleted with it, in the background, also of kinds that keep it otherwise.
+	// DeleteOptions are options of its deletion. Default: what it owns is deleted with it, in the background, also of kinds that keep it otherwise. A
+	// workload behind a gate of package interlock is deleted in the foreground, so that it is gone only after its Pods.
 	DeleteOptions []framework.WriteOption
+	// Pods, if the object is a workload, are its Pods: it is ready only when no Pod of a former version is left, and gone only when no
+	// Pod is left. Default: its Pods are not looked after.
+	Pods *Pods[P]
 
 	// ActivationCondition, ReconcilePrecondition, DeletePostcondition and DeleteInactive are those of [workflow.Node]. An object that the
 	// workflow deletes (see Tie) is gone only once the cache does not show it any more; DeletePostcondition is asked after that.
@@ -137,7 +141,7 @@ func (k *Kubernetes[P, S]) Describe() (framework.Node[P], error) {
 		Name: k.node, DependsOn: k.DependsOn, Reconcile: k.bringAbout, Delete: k.Delete,
 		ActivationCondition: k.ActivationCondition, ReconcilePrecondition: k.ReconcilePrecondition,
 		ReadyPostcondition: k.isReady, DeletePostcondition: k.DeletePostcondition, DeleteInactive: k.DeleteInactive,
-	}, k.isGone), Secondaries: secondaries}, nil
+	}, k.isGone), Secondaries: secondaries, Tag: &implementation[P]{k.interlocked, k.Ready != nil, k.letGo}}, nil
 }
 
 // Secondaries are what it reads, for [framework.ControllerOptions.Secondaries], where it is not part of a workflow.
@@ -151,7 +155,7 @@ func (k *Kubernetes[P, S]) Secondaries() []framework.SecondarySource {
 			return nil
 		}))
 	}
-	return framework.Secondaries(k.source)
+	return k.sources()
 }
 
 // prepare validates it and fills in defaults.
@@ -168,7 +172,7 @@ func (k *Kubernetes[P, S]) prepare() {
 	}
 	k.node, k.access, k.tie, k.marks, k.adopt, k.replace = k.Name, k.Access, k.Tie, k.Marks, k.Adopt, k.Replace
 	k.options, k.deleteOptions, k.formerStay = k.Options, k.DeleteOptions, k.Former == ReportFormer
-	k.prepareWith(&k.Secondary, k.From, k.Immutable, errs)
+	k.prepareWith(&k.Secondary, k.From, k.Pods, k.Immutable, errs)
 	if k.From == nil && k.Access != ReadOnly {
 		k.formers.of = k.Secondary.Name
 	}
@@ -256,23 +260,24 @@ func (k *Kubernetes[P, S]) bringAbout(ctx context.Context, c *framework.Context[
 }
 
 // Delete deletes the primary's object; what is gone, or being deleted already, costs no request. It deletes that very object only, not another of its
-// name. If Desired fails, and there is no Key, all objects are deleted that the source maps to the primary and that are tied to it, if the primary is
+// name. One of its name that has lost its tie, that is nobody else's, and that the controller wrote, as its managed fields tell, is the primary's:
+// it is tied again, so that its end brings a run. That takes a read and a write. If Desired fails, and there is no Key, all objects are deleted that the source maps to the primary and that are tied to it, if the primary is
 // being deleted; otherwise that is a failure.
 func (k *Kubernetes[P, S]) Delete(ctx context.Context, c *framework.Context[P]) error {
 	if err := k.check(); err != nil || k.access == ReadOnly {
 		return err
 	}
-	found, err := k.toDelete(c)
+	found, err := k.toDelete(ctx, c)
 	if err != nil {
 		return err
 	}
 	return k.removeAll(ctx, c, found)
 }
 
-func (k *Kubernetes[P, S]) toDelete(c *framework.Context[P]) ([]S, error) {
+func (k *Kubernetes[P, S]) toDelete(ctx context.Context, c *framework.Context[P]) ([]S, error) {
 	key, failure := k.keyInCleanup(c)
 	if failure == nil {
-		return k.present(c, key)
+		return k.present(ctx, c, key)
 	}
 	if c.Primary().GetDeletionTimestamp() == nil {
 		return nil, fmt.Errorf("%w; without its name nobody knows what to delete: set Key", failure)
@@ -280,20 +285,24 @@ func (k *Kubernetes[P, S]) toDelete(c *framework.Context[P]) ([]S, error) {
 	return k.allOwn(c)
 }
 
-// present returns the object of that name, if it is the primary's, and those of former names.
-func (k *Kubernetes[P, S]) present(c *framework.Context[P], key types.NamespacedName) ([]S, error) {
+// present returns the object of that name, if it is the primary's or was before it lost its tie, and those of
+// former names.
+func (k *Kubernetes[P, S]) present(ctx context.Context, c *framework.Context[P], key types.NamespacedName) ([]S, error) {
 	all, err := k.former(c, key)
 	if err != nil {
 		return nil, err
 	}
 	o, err := k.own(c, key)
+	if err == nil && isNil(o) {
+		o, err = k.untied(ctx, c, key)
+	}
 	if err == nil && !isNil(o) {
 		all = append(all, o)
 	}
 	return all, err
 }
 
-func (k *Kubernetes[P, S]) isReady(_ context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
+func (k *Kubernetes[P, S]) isReady(ctx context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
 	live, err := k.Get(c)
 	switch {
 	case err != nil:
@@ -311,13 +320,36 @@ func (k *Kubernetes[P, S]) isReady(_ context.Context, c *framework.Context[P]) (
 		return workflow.Stalled("%s, of a former name, is left: delete it", keyOf(former[0])), nil
 	case len(former) > 0:
 		return workflow.NotMet("%s, of a former name, is being deleted", keyOf(former[0])), nil
-	case k.Ready == nil:
-		return workflow.Met(), nil
 	}
-	return k.Ready(live), nil
+	if k.Ready != nil {
+		if v := k.Ready(live); !v.Met {
+			return v, nil
+		}
+	}
+	return k.podsSettled(ctx, c, live.GetNamespace(), false)
 }
 
 func (k *Kubernetes[P, S]) isGone(ctx context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
-	left, err := k.toDelete(c)
-	return goneOr(ctx, c, left, err, k.DeletePostcondition)
+	left, err := k.toDelete(ctx, c)
+	key, failure := k.keyInCleanup(c)
+	if failure != nil {
+		key.Namespace = k.home(c)
+	}
+	if err == nil && len(left) == 0 && k.interlocked.Load() && k.access != ReadOnly {
+		if failure == nil {
+			err = k.claimedByOthers(ctx, c, key)
+		} else {
+			err = k.strays(ctx, c, "")
+		}
+	}
+	return k.goneOr(ctx, c, left, err, key.Namespace, k.DeletePostcondition)
+}
+
+// letGo is asked when it is ready, and something is to be let go of.
+func (k *Kubernetes[P, S]) letGo(ctx context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
+	key, err := k.key(c)
+	if err != nil {
+		return workflow.Verdict{}, err
+	}
+	return k.podsSettled(ctx, c, key.Namespace, true)
 }

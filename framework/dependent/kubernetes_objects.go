@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync/atomic"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -34,12 +36,14 @@ type objects[P, S framework.Object] struct {
 	deleteOptions []framework.WriteOption
 	formers       formers
 	formerStay    bool
-	wrong         error // why it cannot be used
+	pods          *workload[P] // nil if it has none that are looked after
+	interlocked   *atomic.Bool // it stands behind a gate
+	wrong         error        // why it cannot be used
 }
 
 // prepareWith completes the objects with their source, and notes all that is wrong.
-func (o *objects[P, S]) prepareWith(own, shared *framework.Secondary[S], immutable []string, errs []error) {
-	o.source = own
+func (o *objects[P, S]) prepareWith(own, shared *framework.Secondary[S], pods *Pods[P], immutable []string, errs []error) {
+	o.source, o.interlocked = own, new(atomic.Bool)
 	if shared != nil {
 		o.source = shared
 		if !reflect.ValueOf(own).Elem().IsZero() {
@@ -72,6 +76,10 @@ func (o *objects[P, S]) prepareWith(own, shared *framework.Secondary[S], immutab
 		if o.tie == Marked && own.By == nil && own.Map == nil {
 			own.By = o.marks
 		}
+	}
+	if pods != nil {
+		o.pods = &workload[P]{pods, o.node, kindOfWorkload(o.source)}
+		errs = append(errs, o.pods.check(o.access, o.source.Cluster))
 	}
 	if o.tie == Marked && o.source.By == nil && o.source.Map == nil {
 		errs = append(errs, misfit("From", "must map by the same marks as Tie Marked puts on: set its By"))
@@ -214,10 +222,19 @@ func (o *objects[P, S]) removeAll(ctx context.Context, c *framework.Context[P], 
 }
 
 func (o *objects[P, S]) remove(ctx context.Context, c *framework.Context[P], object S) error {
+	if !o.isTied(c, object) {
+		var err error
+		if object, err = o.tieAgain(ctx, c, object); err != nil {
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return err
+		}
+	}
 	if object.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	options := append([]framework.WriteOption{framework.Propagation(metav1.DeletePropagationBackground)}, o.deleteOptions...)
+	options := append([]framework.WriteOption{framework.Propagation(o.propagation())}, o.deleteOptions...)
 	if err := framework.Delete(ctx, o.writes(c), object, options...); err != nil {
 		return fmt.Errorf("dependent %s: %w", o.node, err)
 	}
@@ -238,8 +255,11 @@ func (o *objects[P, S]) deletedWith(n workflow.Node[*framework.Context[P]], isGo
 	return n
 }
 
-// goneOr is the verdict on what is left, or else the author's.
-func goneOr[P, S framework.Object](ctx context.Context, c *framework.Context[P], left []S, err error, then workflow.Condition[*framework.Context[P]]) (workflow.Verdict, error) {
+// goneOr is the verdict on what is left, or else on its Pods, or else the author's.
+func (o *objects[P, S]) goneOr(ctx context.Context, c *framework.Context[P], left []S, err error, namespace string, then workflow.Condition[*framework.Context[P]]) (workflow.Verdict, error) {
+	if err == nil {
+		err = o.unseen(c, left)
+	}
 	switch {
 	case err != nil:
 		return workflow.Verdict{}, err
@@ -247,10 +267,11 @@ func goneOr[P, S framework.Object](ctx context.Context, c *framework.Context[P],
 		return workflow.NotMet("%s is being deleted", keyOf(left[0])), nil
 	case len(left) > 1:
 		return workflow.NotMet("%s and %d more are being deleted", keyOf(left[0]), len(left)-1), nil
-	case then != nil:
-		return then(ctx, c)
 	}
-	return workflow.Met(), nil
+	if v, err := o.podsGone(ctx, c, namespace); err != nil || !v.Met || then == nil {
+		return v, err
+	}
+	return then(ctx, c)
 }
 
 // orInactive takes a source that is not there, as all nodes that read from it are inactive, for one that shows nothing.

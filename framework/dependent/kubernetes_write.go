@@ -51,6 +51,13 @@ func (o *objects[P, S]) put(ctx context.Context, c *framework.Context[P], desire
 	if err := o.checkDesired(c.Primary(), desired); err != nil {
 		return desired, fmt.Errorf("dependent %s: %w", o.node, err)
 	}
+	if o.pods != nil {
+		marked, err := o.pods.put(c, desired)
+		if err != nil {
+			return desired, err
+		}
+		desired = marked.(S)
+	}
 	shown, err := o.at(c, keyOf(desired))
 	switch {
 	case err != nil:
@@ -100,17 +107,21 @@ func (o *objects[P, S]) claim(ctx context.Context, c *framework.Context[P], show
 	case err != nil:
 		return err
 	}
-	// What lost its tie was once written by the controller.
-	wrote := func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == c.FieldManager() && entry.Subresource == ""
-	}
-	if !slices.ContainsFunc(live.GetManagedFields(), wrote) {
+	if !wrote(c, live) {
 		return fmt.Errorf("it is nobody's, and Adopt is not set: %w", ErrForeign)
 	}
 	if o.access == CreatedOnly {
 		return fmt.Errorf("it does not say any more that it is the primary's, and what is CreatedOnly is not changed: %w", ErrForeign)
 	}
 	return o.otherClaim(c, live)
+}
+
+// wrote reports whether the controller has written an object that was read past the caches, which drop what tells that: what lost
+// its tie was once written by the controller.
+func wrote[P framework.Object](c *framework.Context[P], live framework.Object) bool {
+	return slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
+		return entry.Manager == c.FieldManager() && entry.Subresource == ""
+	})
 }
 
 // otherClaim tells whose an object is that is not the primary's.

@@ -3,6 +3,8 @@ package interlock_test
 import (
 	"slices"
 
+	appsv1 "k8s.io/api/apps/v1"
+	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -86,8 +88,10 @@ var scheme = func() *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypes(shopVersion, &Database{}, &DatabaseList{}, &Region{}, &RegionList{}, &App{}, &AppList{})
 	metav1.AddToGroupVersion(scheme, shopVersion)
-	if err := corev1.AddToScheme(scheme); err != nil {
-		panic(err)
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, appsv1.AddToScheme, batchv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			panic(err)
+		}
 	}
 	return scheme
 }()

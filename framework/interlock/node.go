@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -39,13 +40,70 @@ func (g *Gate[P, D]) Node(name string, dependsOn ...string) framework.Dependent[
 }
 
 // Settled is a node that lets go of what the primary does not refer to any more, once the implementing nodes are ready: those that
-// dependsOn names, which must be all that [Gate.Node] stands before, or depend on those: the controller's registration fails if one is missing. Where references
-// do not change it is not needed.
+// dependsOn names, which must be all that [Gate.Node] stands before, or depend on those. The controller's registration fails if one is missing, or says nothing
+// about when it is ready. Before it lets go of something, it asks those of package dependent that have Pods whether former ones are left, and is not ready
+// as long as there are. Where references do not change it is not needed.
 func (g *Gate[P, D]) Settled(name string, dependsOn ...string) framework.Dependent[D] {
+	s := &settling[P, D]{gate: g}
 	return node[D]{g.Relation.validate, framework.Node[D]{
-		Tag: role{g, true}, Check: g.checkSettled,
-		Node: workflow.Node[*framework.Context[D]]{Name: name, DependsOn: dependsOn, Reconcile: g.Release},
+		Tag: role{g, true}, Check: s.check,
+		Node: workflow.Node[*framework.Context[D]]{Name: name, DependsOn: dependsOn, Reconcile: s.reconcile, ReadyPostcondition: s.isReady},
 	}}
+}
+
+// settling is a node that Settled makes.
+type settling[P, D framework.Object] struct {
+	gate   *Gate[P, D]
+	behind atomic.Pointer[[]Implementation[D]] // that stand behind the gate; set when the controller is registered
+}
+
+func (s *settling[P, D]) check(nodes []framework.Node[D]) error {
+	if err := s.gate.checkSettled(nodes); err != nil {
+		return err
+	}
+	var behind []Implementation[D]
+	for _, n := range s.gate.implementing(nodes) {
+		if of, ok := n.Tag.(Implementation[D]); ok {
+			behind = append(behind, of)
+		}
+	}
+	s.behind.Store(&behind)
+	return nil
+}
+
+// reconcile lets go, unless what stands behind the gate says that it must not.
+func (s *settling[P, D]) reconcile(ctx context.Context, c *framework.Context[D]) error {
+	v, err := s.mayLetGo(ctx, c)
+	if err != nil || !v.Met {
+		*s.verdict(c) = v
+		return err
+	}
+	return s.gate.Release(ctx, c)
+}
+
+// mayLetGo asks all that stand behind the gate, if there is anything to let go of.
+func (s *settling[P, D]) mayLetGo(ctx context.Context, c *framework.Context[D]) (workflow.Verdict, error) {
+	refers := s.gate.Relation.refers(c.Primary())
+	isKept := func(key types.NamespacedName) bool { return slices.Contains(refers, key) }
+	behind := s.behind.Load()
+	if behind == nil || len(slices.DeleteFunc(s.gate.claimed(c), isKept)) == 0 {
+		return workflow.Met(), nil
+	}
+	for _, of := range *behind {
+		if v, err := of.LetGo(ctx, c); err != nil || !v.Met {
+			return v, err
+		}
+	}
+	return workflow.Met(), nil
+}
+
+func (s *settling[P, D]) isReady(_ context.Context, c *framework.Context[D]) (workflow.Verdict, error) {
+	return *s.verdict(c), nil
+}
+
+// verdict is that of a run, which the node's functions, called one after the other, share.
+func (s *settling[P, D]) verdict(c *framework.Context[D]) *workflow.Verdict {
+	return c.PerRun(s, func() any { v := workflow.Met(); return &v }).(*workflow.Verdict)
 }
 
 // node is a node whose declaration may be wrong.

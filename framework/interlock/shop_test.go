@@ -229,7 +229,7 @@ func (s *shop) delete(o client.Object) {
 
 // exists tells whether an object is there: the very one.
 func (s *shop) exists(o client.Object) bool {
-	for _, plural := range []string{"apps", "databases", "regions", "configmaps"} {
+	for _, plural := range []string{"apps", "databases", "regions", "configmaps", "deployments", "pods"} {
 		for _, live := range s.model.Objects(plural) {
 			if live.GetUID() == o.GetUID() {
 				return true
