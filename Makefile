@@ -29,6 +29,10 @@ test: sandbox vet ## Run all tests, with the race detector and that of changes t
 	cd sandbox && go test -race -count=1 -timeout 15m $(SANDBOX_PACKAGES)
 	cd benchmarks && go test -race -count=1 -timeout 10m ./...
 
+.PHONY: tutorial
+tutorial: sandbox ## Follow docs/getting-started.md from an empty folder, with README's commands; TUTORIAL=-v to watch.
+	go run ./internal/tutorial $(TUTORIAL)
+
 SOAK ?= 10m
 
 .PHONY: soak

@@ -115,6 +115,7 @@ var rules = []rule{
 	{"internal/conditionstest", nil, "it is tests"},
 	{"internal/simulation", nil, "it is tests"},
 	{"internal/archtest", []string{"std"}, "it reads the packages, it does not use them"},
+	{"internal/tutorial", []string{"std"}, "it follows a page as a reader does: with the programs that the page names"},
 	{"internal/mutants", []string{"std"}, "it breaks the packages, it does not use them"},
 }
 
