@@ -208,3 +208,23 @@ var ofFence = []mutant{
 		kills:  inVirtualTime("TestG01WhoTakesOverReadsOnly"),
 	},
 }
+
+// ofEnds are mistakes in what follows the end of a run.
+var ofEnds = []mutant{
+	{
+		name:   "a restore from a backup does not pass a back-off",
+		breaks: "G02: every primary is looked at again after a restore",
+		file:   "framework/offering.go",
+		old:    "Lane: scheduler.BulkLane, Renews: true,",
+		new:    "Lane: scheduler.BulkLane,",
+		kills:  inVirtualTime("TestG02AfterARestore"),
+	},
+	{
+		name:   "a run that ends its goroutine leaves its proofs behind",
+		breaks: "G16: edges go with the run that made them",
+		file:   "framework/run.go",
+		old:    "			rc.write.close() // nobody will get the result\n",
+		new:    "",
+		kills:  inVirtualTime("TestG16ARunThatEnds"),
+	},
+}
