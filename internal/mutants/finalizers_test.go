@@ -192,15 +192,7 @@ var ofFence = []mutant{
 		kills:  inVirtualTime("TestG06TheLeaseIsRenewedWhatever"),
 	},
 	{
-		name:   "writes under way outlive their term",
-		breaks: "G06: no write lands later than the renewal deadline and the request's timeout",
-		file:   "framework/leader_term.go",
-		old:    "	t.over()\n	t.flying.end()\n",
-		new:    "	t.over()\n",
-		kills:  inVirtualTime("TestG06WritesUnderWay"),
-	},
-	{
-		name:   "a cache that is ahead of the list is read anew at a change of leader",
+		name:   "what a cache shows is read anew at a change of leader",
 		breaks: "G05: a change of leader reads what the caches lack",
 		file:   "framework/leader_takeover.go",
 		old:    "		if !exists[key] {",
