@@ -262,3 +262,51 @@ func IsChanging(op *Operator) bool {
 	}
 	return true
 }
+
+// resumable is a controller of which only the begin of a term is looked at.
+type resumable struct {
+	runner
+	resumed bool
+}
+
+func (r *resumable) pause() error { return nil }
+func (r *resumable) resume()      { r.resumed = true }
+
+// ResumesAfterCatchingUp reports whether controllers resume at the begin of a term that ends with a
+// context, and lasts until a time, which both may have passed while the caches caught up.
+func ResumesAfterCatchingUp(t *testing.T, leading context.Context, until time.Time) bool {
+	t.Helper()
+	op, err := NewOperator(&rest.Config{Host: "http://nowhere.invalid"}, OperatorOptions{
+		Scheme: runtime.NewScheme(), Name: "fence", LeaderElection: LeaderElection{Mode: Always, Namespace: "default"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	over, cancel := context.WithCancel(context.Background())
+	cancel()
+	controller := &resumable{}
+	resign := op.elect(over, func() {}, []runner{controller})
+	defer func() { _ = resign() }()
+	op.cluster.office.enter(&term{until: until})
+	op.election.begin(leading)
+	return controller.resumed
+}
+
+// TermAfterLateRenewal reports whether a term lasts that was renewed when its deadline had passed,
+// and its timer, which is late, had not gone off.
+func TermAfterLateRenewal() (lasts bool) {
+	t := &term{over: func() {}, until: time.Now().Add(-time.Second)}
+	t.timer = time.AfterFunc(time.Hour, t.expire)
+	defer t.stop()
+	t.extend(time.Now().Add(time.Hour))
+	return t.lasts()
+}
+
+// TermAfterEarlyTimer reports what becomes of a term whose timer goes off though it was renewed.
+func TermAfterEarlyTimer() (lasts, ended bool) {
+	t := &term{over: func() { ended = true }}
+	defer t.stop()
+	t.extend(time.Now().Add(time.Hour))
+	t.expire()
+	return t.lasts(), ended
+}

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
@@ -68,6 +69,12 @@ func (r *replicas) start(name string, reconciler framework.Reconciler[*Page], ch
 
 func (r *replicas) startWith(name string, reconciler framework.Reconciler[*Page], controller pageOptions, change ...func(*framework.OperatorOptions)) *replica {
 	r.Helper()
+	return r.startOn(r.model.Config(), name, reconciler, controller, change...)
+}
+
+// startOn starts an instance with a client configuration of its own.
+func (r *replicas) startOn(config *rest.Config, name string, reconciler framework.Reconciler[*Page], controller pageOptions, change ...func(*framework.OperatorOptions)) *replica {
+	r.Helper()
 	options := framework.OperatorOptions{
 		Scheme: scheme, Logger: quiet, Name: name, Grace: -1,
 		LeaderElection: framework.LeaderElection{Mode: framework.Always, Namespace: "default", Name: "pages", Identity: name},
@@ -76,7 +83,7 @@ func (r *replicas) startWith(name string, reconciler framework.Reconciler[*Page]
 		f(&options)
 	}
 	controller.KeepRecords, controller.FieldManager = 100, "pages"
-	op, err := framework.NewOperator(r.model.Config(), options)
+	op, err := framework.NewOperator(config, options)
 	noError(r.T, err)
 	noError(r.T, framework.Register(op, reconciler, controller))
 	running, cancel := context.WithCancel(r.Context())

@@ -96,6 +96,21 @@ func TestBetweenTheFunctionsOfANodeACancelledPassEnds(t *testing.T) {
 	}
 }
 
+// TestACancelledPassGivesNoTurn, not even to a node that has nothing to call: that it is gone would
+// be news of after the end.
+func TestACancelledPassGivesNoTurn(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	last := node("b", nothing, "a")
+	last.Delete = func(context.Context, int) error { cancel(); return nil }
+	result := graph(t, []workflow.Node[int]{{Name: "a", Reconcile: last.Reconcile}, last}, 0).Cleanup(ctx, 0)
+	if a, b := state(t, result, "a"), state(t, result, "b"); a != workflow.Cancelled || b != workflow.Deleted {
+		t.Errorf("a is %v, b is %v", a, b)
+	}
+	if result.Cut == nil {
+		t.Error("the pass was not cut short")
+	}
+}
+
 func TestAPassThatEndedBeforeItsContextIsNotCut(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	result := graph(t, []workflow.Node[int]{node("a", nothing), node("b", func(context.Context) error { cancel(); return nil }, "a")}, 0).Reconcile(ctx, 0)
