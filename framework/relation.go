@@ -3,6 +3,7 @@ package framework
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/trc"
@@ -52,7 +53,20 @@ func (c *controller[P]) mapperOf(d secondaryDescription) (eventsource.Mapper, er
 	if d.mapper != nil {
 		by = append(by, d.mapper)
 	}
-	return by.MapperFor(c.gvk.GroupKind(), !c.resource.namespaced)
+	mapper, err := by.MapperFor(c.gvk.GroupKind(), !c.resource.namespaced)
+	if err != nil || !slices.ContainsFunc(by, isAuthors) {
+		return mapper, err
+	}
+	return mapper.MapperFor(c.gvk.GroupKind(), !c.resource.namespaced) // also a relation of the author's own may leave namespaces out
+}
+
+// isAuthors reports whether a relation is none of package eventsource.
+func isAuthors(by eventsource.Relation) bool {
+	switch by.(type) {
+	case eventsource.Owners, eventsource.Marks, eventsource.Names, eventsource.Mapper:
+		return false
+	}
+	return true
 }
 
 // filters are the filters of a secondary as one; nil if there is none. The specific are asked first.

@@ -45,6 +45,8 @@ type manner struct {
 	ownerGVK schema.GroupVersionKind
 	// finalizer is the controller's, empty if it has none; formerFinalizer counts as it.
 	finalizer, formerFinalizer string
+	// created, if set, is told of objects that a run has created.
+	created func(w *writer, r *resource, key trc.Key)
 }
 
 // writer sends the writes of one run, and lays their answers over the caches before it returns them.
@@ -246,9 +248,13 @@ func (w *writer) create(ctx context.Context, object Object, options writeOptions
 		return nil, err
 	}
 	object.SetResourceVersion("")
-	return w.execute(ctx, write{verb: "create", resource: r, key: key, options: options, creates: true, send: func(ctx context.Context) (answer, error) {
+	created, err := w.execute(ctx, write{verb: "create", resource: r, key: key, options: options, creates: true, send: func(ctx context.Context) (answer, error) {
 		return r.create(ctx, object, options)
 	}})
+	if tell := w.ofHome().created; tell != nil && err == nil && !options.dryRun {
+		tell(w, r, key)
+	}
+	return created, err
 }
 
 func (w *writer) update(ctx context.Context, object Object, options writeOptions) (Object, error) {
