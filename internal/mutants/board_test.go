@@ -49,7 +49,7 @@ type suite struct {
 func all() []mutant {
 	return slices.Concat(
 		ofScheduler, ofLedger, ofStore, ofKeeping, ofEventSource, ofGuest, ofFramework, ofLookups, ofLeader, ofKinds, ofDynamic, ofSimulation,
-		ofClusters, ofFates, ofGate, ofInterlock, ofWorkflow, ofManaged, ofConditions, ofExternal, ofDependents, ofRealInterlock,
+		ofClusters, ofFates, ofGate, ofInterlock, ofWorkflow, ofManaged, ofConditions, ofExternal, ofDependents, ofRealInterlock, ofFootguns,
 	)
 }
 
