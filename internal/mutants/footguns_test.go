@@ -3,7 +3,7 @@ package mutants
 var ofFootguns = []mutant{
 	{
 		name:   "bodies are logged with the operators logger",
-		breaks: "O13: data of Secrets never enters logs",
+		breaks: "G18: what is wrong is told, and no Secret with it",
 		file:   "framework/logging.go",
 		old:    "const MaxVerbosity = 6\n",
 		new:    "const MaxVerbosity = 8\n",
@@ -11,7 +11,7 @@ var ofFootguns = []mutant{
 	},
 	{
 		name:   "bodies are logged with a logger that the author put into the context",
-		breaks: "O13: data of Secrets never enters logs",
+		breaks: "G18: what is wrong is told, and no Secret with it",
 		file:   "framework/logging.go",
 		old:    "	return logr.NewContext(ctx, limitedLogger(logger, nil))\n",
 		new:    "	return ctx\n",
@@ -19,7 +19,7 @@ var ofFootguns = []mutant{
 	},
 	{
 		name:   "a refusal that quotes a Secret is shown",
-		breaks: "O13: data of Secrets never enters logs",
+		breaks: "G18: what is wrong is told, and no Secret with it",
 		file:   "framework/secrets.go",
 		old:    "	if quotesNothing(said) || isTooLarge(err) {\n",
 		new:    "	if true {\n",
@@ -27,7 +27,7 @@ var ofFootguns = []mutant{
 	},
 	{
 		name:   "a refusal that quotes a Secret is shown if the author sent the request",
-		breaks: "O13: data of Secrets never enters logs",
+		breaks: "G18: what is wrong is told, and no Secret with it",
 		file:   "framework/fate.go",
 		old:    "	return got, discreetError(q.resource.gvk, err) // also of a request of the author's\n",
 		new:    "	return got, err\n",
@@ -35,7 +35,7 @@ var ofFootguns = []mutant{
 	},
 	{
 		name:   "a Secret that cannot be decoded is quoted",
-		breaks: "O13: data of Secrets never enters logs",
+		breaks: "G18: what is wrong is told, and no Secret with it",
 		file:   "framework/secrets.go",
 		old:    "	return o, gvk, undecodedError(d.gvk, err)\n",
 		new:    "	return o, gvk, err\n",
@@ -43,7 +43,7 @@ var ofFootguns = []mutant{
 	},
 	{
 		name:   "an operator without a logger is mute",
-		breaks: "O13: failures are told",
+		breaks: "G18: failures are told",
 		file:   "framework/logging.go",
 		old:    "		return logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, nil))\n",
 		new:    "		return logr.FromSlogHandler(slog.DiscardHandler)\n",
@@ -51,7 +51,7 @@ var ofFootguns = []mutant{
 	},
 	{
 		name:   "a logger that discards counts as none",
-		breaks: "O13: logr.Discard() switches the log off",
+		breaks: "G18: logr.Discard() switches the log off",
 		file:   "framework/logging.go",
 		old:    "	if isNil(given) {\n",
 		new:    "	if isNil(given) || given.V(0).GetSink() == nil {\n",
@@ -59,7 +59,7 @@ var ofFootguns = []mutant{
 	},
 	{
 		name:   "the line of a run has an ID of its own",
-		breaks: "O13: the framework's lines carry the author's reconcileID",
+		breaks: "G18: the framework's lines carry the author's reconcileID",
 		file:   "framework/noting.go",
 		old:    "	if r.ID == \"\" {\n",
 		new:    "	if true {\n",
@@ -83,7 +83,7 @@ var ofFootguns = []mutant{
 	},
 	{
 		name:   "warnings about failing primaries are not bounded",
-		breaks: "O13: what is told in an outage is bounded",
+		breaks: "G18: what is told in an outage is bounded",
 		file:   "framework/tell.go",
 		old:    "	case !excused && c.operator.failures.TryAccept():\n",
 		new:    "	case !excused:\n",
@@ -99,7 +99,7 @@ var ofFootguns = []mutant{
 	},
 	{
 		name:   "the hint at a definition comes with every failure of discovery",
-		breaks: "O13: what is said is so",
+		breaks: "G18: what is said is so",
 		file:   "framework/cluster.go",
 		old:    "		if isMissing(err) {\n",
 		new:    "		if true {\n",
@@ -219,7 +219,7 @@ var ofFootguns = []mutant{
 	},
 	{
 		name:   "a primary that was cleaned up is taken for one that left its selector",
-		breaks: "O13: what is said is so",
+		breaks: "G18: what is said is so",
 		file:   "framework/tell.go",
 		old:    "	if released == last.GetUID() || !c.operator.cluster.office.may() {\n",
 		new:    "	if !c.operator.cluster.office.may() {\n",
