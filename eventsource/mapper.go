@@ -22,12 +22,38 @@ type Relation interface {
 	MapperFor(primary schema.GroupKind, clusterScoped bool) (Mapper, error)
 }
 
-// MapperFor returns the mapper itself, so that it may stand among other relations.
-func (m Mapper) MapperFor(schema.GroupKind, bool) (Mapper, error) {
+// MapperFor returns the mapper, so that it may stand among other relations. What it names without a namespace is in
+// that of the secondary; if primaries are cluster-scoped, a namespace is left out.
+func (m Mapper) MapperFor(_ schema.GroupKind, clusterScoped bool) (Mapper, error) {
 	if m == nil {
 		return nil, errors.New("eventsource: the Mapper is nil")
 	}
-	return m, nil
+	return func(secondary trc.Object) []trc.Key {
+		namespace := ""
+		keys := m(secondary)
+		if !clusterScoped {
+			namespace = secondary.GetNamespace()
+		}
+		fits := func(key trc.Key) bool {
+			if clusterScoped {
+				return key.Namespace == ""
+			}
+			return key.Namespace != "" || namespace == ""
+		}
+		if !slices.ContainsFunc(keys, func(key trc.Key) bool { return !fits(key) }) {
+			return keys // mostly
+		}
+		var fitting []trc.Key
+		for _, key := range keys {
+			if !fits(key) {
+				key.Namespace = namespace
+			}
+			if !slices.Contains(fitting, key) {
+				fitting = append(fitting, key)
+			}
+		}
+		return fitting
+	}, nil
 }
 
 // Self maps an object to itself.

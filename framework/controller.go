@@ -55,7 +55,11 @@ type controller[P Object] struct {
 	// unresolved are the writes of unknown fate by primary: trc.Key to leftover, never empty.
 	unresolved sync.Map
 	// leftOver are the primaries of which the finalizers were told that nobody takes off: trc.Key to types.UID.
-	leftOver   sync.Map
+	leftOver sync.Map
+	// released are the primaries that this controller takes its finalizer off: trc.Key to types.UID.
+	released sync.Map
+	// unmapped are the kinds of which it was told that a created object does not map to its primary.
+	unmapped   sync.Map
 	departures departures // none unless ControllerOptions.AllEvents
 	added      addedSources
 	late       []string // of these the secondaries that the options declare
@@ -92,6 +96,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	c.manner = manner{
 		cluster: op.cluster, fieldManager: options.FieldManager, mode: options.SecondaryWrites, ownerGVK: gvk,
 	}
+	c.manner.created = c.tellOfUnmapped
 	unmanaged := c.manage()
 	if c.cleans() {
 		c.manner.finalizer, c.manner.formerFinalizer = options.Finalizer, c.former

@@ -182,6 +182,7 @@ func (d *departures) len() int {
 // primaryGone ends the key of a primary that is gone, or makes its last run due.
 func (c *controller[P]) primaryGone(t trc.Transition) {
 	key := trc.KeyOf(t.Old)
+	c.tellOfNotSelected(t.Old)
 	if !c.options.AllEvents || !c.triggers(t, false) {
 		if c.departures.due(key) == nil {
 			c.forget(key)

@@ -182,6 +182,9 @@ func (s *Secondary[S]) GetWhole(ctx context.Context, c Lookup, namespace, name s
 		return none, err
 	}
 	key, store := trc.Key{Namespace: namespace, Name: name}, source.Store()
+	if err := checkWatched(store, namespace); err != nil {
+		return none, err
+	}
 	o, err := store.Whole(ctx, key, c.fetch(s))
 	if err != nil {
 		return none, fmt.Errorf("framework: get whole secondary of %s: %w", c.primaryKey(), err)

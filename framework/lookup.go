@@ -44,11 +44,24 @@ func Each[S Object](c Lookup, sources ...string) iter.Seq2[S, error] {
 }
 
 // Find returns the object of type S with that name, whether it belongs to the primary or not, as the newest of the caches of the sources named or,
-// without names, of all has it; nil if none has it. If those of several clusters have one, the error names them. namespace is empty for
+// without names, of all has it; nil if none has it, and an error that wraps [ErrNotWatched] if none watches the namespace. If those of several clusters have one, the error names them. namespace is empty for
 // cluster-scoped objects.
 func Find[S Object](c Lookup, namespace, name string, sources ...string) (S, error) {
 	var none S
-	found, err := gather[S](c, sources, func(s *Secondary[S]) ([]trc.Object, error) { return s.sharedNamed(c, namespace, name) })
+	var outside error
+	covered := false
+	found, err := gather[S](c, sources, func(s *Secondary[S]) ([]trc.Object, error) {
+		found, err := s.sharedNamed(c, namespace, name)
+		if errors.Is(err, ErrNotWatched) {
+			outside = err // another source may watch it
+			return nil, nil
+		}
+		covered = true
+		return found, err
+	})
+	if err == nil && !covered {
+		err = outside
+	}
 	return only[S](found, err, func() string {
 		return fmt.Sprintf("%T %s of one kind and cluster", none, trc.Key{Namespace: namespace, Name: name})
 	})
@@ -104,13 +117,17 @@ type Primaries[P Object] struct{ c *Context[P] }
 // change of another primary makes the run's own not due.
 func (c *Context[P]) Primaries() Primaries[P] { return Primaries[P]{c} }
 
-// Get returns a primary, or nil if the cache has none of that name. namespace is empty for cluster-scoped ones.
+// Get returns a primary, or nil if the cache has none of that name. namespace is empty for cluster-scoped ones. One
+// that the controller does not watch is an error that wraps [ErrNotWatched].
 func (p Primaries[P]) Get(namespace, name string) (P, error) {
 	var none P
 	if p.c.ended.Load() {
 		return none, ErrRunEnded
 	}
 	store := p.c.controller.store.Store
+	if err := checkKey(store, p.c.controller.resource, namespace); err != nil {
+		return none, err
+	}
 	found, err := sharedAt(p.c, store, trc.Key{Namespace: namespace, Name: name})
 	if err != nil || found == nil {
 		return none, err
@@ -118,7 +135,8 @@ func (p Primaries[P]) Get(namespace, name string) (P, error) {
 	return copyOf[P](found[0]), nil
 }
 
-// List returns the primaries of a namespace, or with "" of all that the controller watches, in no order: private copies.
+// List returns the primaries of a namespace, or with "" of all that the controller watches, in no order: private copies. A
+// namespace that it does not watch is an error that wraps [ErrNotWatched].
 func (p Primaries[P]) List(namespace string) ([]P, error) { return copies[P](p.shared(namespace)) }
 
 // Each is [Primaries.List] that copies a primary when it comes to it. An error is the last that comes: one that does not fit its Go type
@@ -132,6 +150,11 @@ func (p Primaries[P]) shared(namespace string) ([]trc.Object, error) {
 		return nil, ErrRunEnded
 	}
 	store := p.c.controller.store.Store
+	if namespace != "" {
+		if err := checkWatched(store, namespace); err != nil {
+			return nil, err
+		}
+	}
 	for _, u := range store.AllSetAside() {
 		if namespace == "" || u.GetNamespace() == namespace {
 			return nil, setAsideError(p.c, u)
@@ -165,7 +188,56 @@ func (s *Secondary[S]) sharedNamed(c Lookup, namespace, name string) ([]trc.Obje
 	if err != nil {
 		return nil, err
 	}
-	return sharedAt(c, source.Store(), trc.Key{Namespace: namespace, Name: name})
+	if err := checkWatched(source.Store(), namespace); err != nil {
+		return nil, fmt.Errorf("%w (source %q)", err, source.Name())
+	}
+	found, err := sharedAt(c, source.Store(), trc.Key{Namespace: namespace, Name: name})
+	if err == nil && found == nil {
+		err = s.checkNamespace(c, namespace)
+	}
+	return found, err
+}
+
+// ErrNotWatched is what a read by name returns of a namespace that its source does not watch.
+var ErrNotWatched = errors.New("framework: the namespace is not watched")
+
+func checkWatched(store *trc.Store, namespace string) error {
+	switch {
+	case store.IsWatched(namespace):
+		return nil
+	case namespace == "":
+		return fmt.Errorf("%w: none is named, and only some are watched", ErrNotWatched)
+	}
+	return fmt.Errorf("%w: %s; see Secondary.Namespaces, ControllerOptions.Namespaces and OperatorOptions.Namespaces", ErrNotWatched, namespace)
+}
+
+// checkKey also refuses a namespace that cannot be.
+func checkKey(store *trc.Store, r *resource, namespace string) error {
+	if err := checkWatched(store, namespace); err != nil {
+		return err
+	}
+	switch {
+	case r.namespaced && namespace == "":
+		return fmt.Errorf("framework: get %s: no namespace, and it is namespaced", r.gvk.Kind)
+	case !r.namespaced && namespace != "":
+		return fmt.Errorf("framework: get %s: namespace %q, and it is cluster-scoped", r.gvk.Kind, namespace)
+	}
+	return nil
+}
+
+// checkNamespace tells why nothing can be found where nothing was.
+func (s *Secondary[S]) checkNamespace(c Lookup, namespace string) error {
+	for _, d := range c.registered() {
+		if d.source != SecondarySource(s) || d.resource == nil {
+			continue
+		}
+		source, err := c.informer(s)
+		if err != nil {
+			return err
+		}
+		return checkKey(source.Store(), d.resource, namespace)
+	}
+	return nil
 }
 
 // sourcesOf are the names of the sources of a type.

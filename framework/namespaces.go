@@ -236,6 +236,7 @@ func (c *controller[P]) leaveNamespaces(removed []string, leaving []trc.Object) 
 			}
 			c.unresolved.Delete(key)
 			c.leftOver.Delete(key)
+			c.released.Delete(key)
 			c.letGo(key)
 			c.histories.Forget(recordKey(key))
 		}

@@ -127,6 +127,10 @@ func (s search) within(value reflect.Value, depth int) reflect.Type {
 	switch value.Kind() {
 	case reflect.Struct:
 		for i := range value.NumField() {
+			field := value.Type().Field(i)
+			if isOne := field.Type.Kind() == reflect.Struct || field.Type.Kind() == reflect.Pointer; isOne && !field.Anonymous {
+				continue // whoever names the type knows what it calls
+			}
 			if found := s.at(value.Field(i), depth); found != nil {
 				return found
 			}

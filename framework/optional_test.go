@@ -150,7 +150,7 @@ func TestAMethodThatWouldNeverBeCalledIsRefusedAtRegister(t *testing.T) {
 		"a pointer to a decorator":  {&decorator{&cleans{}}, "passes the call on"},
 		"two decorators":            {decorator{&decorator{cleans{}}}, "passes the call on"},
 		"a field":                   {named{inner: &shows2{}}, "ErrorStatus"},
-		"a field of its type":       {typedInner{inner: &pointerCleans{}}, "passes the call on"},
+		"a field of its type":       {typedInner{inner: &pointerCleans{}}, ""},
 		"a chain":                   {chain{all: []framework.Reconciler[*Page]{plain{}, cleans{}}}, "passes the call on"},
 		"a map":                     {byName{all: map[string]framework.Reconciler[*Page]{"a": cleans{}}}, "passes the call on"},
 		"two embedded":              {ambiguous{}, "passes the call on"},

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/eventsource"
@@ -127,11 +128,15 @@ func TestRegisterRefusesTriggersThatExcludeEachOther(t *testing.T) {
 	}
 }
 
-// TestEveryNameOfAControllerMakesAFinalizer that the API server takes: its names end at 63 characters.
-func TestEveryNameOfAControllerMakesAFinalizer(t *testing.T) {
-	op := offline(t)
+// TestEveryKindMakesAFinalizer that the API server takes: the names of finalizers end at 63 characters.
+func TestEveryKindMakesAFinalizer(t *testing.T) {
 	for _, length := range []int{1, 53, 54, 63} {
-		if err := framework.Register(op, &cleaningPages{}, pageOptions{Name: strings.Repeat("x", length)}); err != nil {
+		kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: strings.Repeat("X", length)}
+		err := framework.Register(offline(t), metadataCleaner{}, framework.ControllerOptions[*metav1.PartialObjectMetadata]{GroupVersionKind: kind})
+		if err != nil {
+			t.Errorf("a kind of %d characters: %v", length, err)
+		}
+		if err := framework.Register(offline(t), &cleaningPages{}, pageOptions{Name: strings.Repeat("x", length)}); err != nil {
 			t.Errorf("a name of %d characters: %v", length, err)
 		}
 	}
@@ -151,4 +156,10 @@ func TestRegisterNamesWhatTheSchedulerRefusesWithAllElse(t *testing.T) {
 func TestNewOperatorRefusesANameThatEventsCannotBear(t *testing.T) {
 	_, err := framework.NewOperator(&rest.Config{}, framework.OperatorOptions{Name: "my operator"})
 	expectError(t, err, `Name "my operator"`)
+}
+
+type metadataCleaner struct{ metadataOnly }
+
+func (metadataCleaner) Cleanup(context.Context, *metav1.PartialObjectMetadata, *framework.Context[*metav1.PartialObjectMetadata]) (framework.DeleteControl, error) {
+	return framework.RemoveFinalizer(), nil
 }

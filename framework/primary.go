@@ -54,10 +54,15 @@ func (c *controller[P]) removeFinalizer(ctx context.Context, w *writer, read Obj
 		current = newer
 	}
 	for try := 1; c.hasFinalizer(current); try++ {
+		c.released.Store(key, read.GetUID()) // before the answer may be told of
 		rest := slices.DeleteFunc(slices.Clone(current.GetFinalizers()), c.isFinalizer)
 		_, err := w.sendMergePatch(ctx, c.resource.writes, key, current, finalizers(rest), w.options(nil))
-		if err == nil || apierrors.IsNotFound(err) || errors.Is(err, errUndecodable) {
+		if err == nil || errors.Is(err, errUndecodable) {
 			return nil // nobody needs the answer
+		}
+		c.released.CompareAndDelete(key, read.GetUID())
+		if apierrors.IsNotFound(err) {
+			return nil
 		}
 		var met *conflict
 		if !errors.As(err, &met) || try == conflictTries {

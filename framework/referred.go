@@ -58,6 +58,9 @@ func (c *controller[P]) references(d secondaryDescription) eventsource.Mapper {
 			if key.Namespace == "" && d.resource.namespaced {
 				key.Namespace = primary.GetNamespace()
 			}
+			if !d.resource.namespaced {
+				key.Namespace = ""
+			}
 			if !known[key] {
 				known[key] = true
 				keys = append(keys, key)
@@ -90,6 +93,9 @@ func (c *controller[P]) mapByReference(index string, references eventsource.Mapp
 func named(c Lookup, store *trc.Store, keys []trc.Key) ([]trc.Object, error) {
 	var found []trc.Object
 	for _, key := range keys {
+		if err := checkWatched(store, key.Namespace); err != nil {
+			return nil, err
+		}
 		if o := store.Get(key); o != nil {
 			found = append(found, o)
 		} else if u := store.SetAside(key); u != nil {

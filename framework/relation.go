@@ -3,6 +3,7 @@ package framework
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/internal/author"
@@ -53,7 +54,11 @@ func (c *controller[P]) mapperOf(d secondaryDescription) (eventsource.Mapper, er
 	if d.mapper != nil {
 		by = append(by, d.mapper)
 	}
-	return c.mapperFor(by, !c.resource.namespaced)
+	mapper, err := c.mapperFor(by, !c.resource.namespaced)
+	if err != nil || !slices.ContainsFunc(by, isAuthors) {
+		return mapper, err
+	}
+	return c.mapperFor(mapper, !c.resource.namespaced) // also a relation of the author's own may leave namespaces out
 }
 
 // mapperFor asks a relation, which may be the author's, for its mapper.
@@ -68,6 +73,15 @@ func (c *controller[P]) mapperFor(by eventsource.Relation, clusterScoped bool) (
 		return nil, author.Sound(err)
 	}
 	return found, nil
+}
+
+// isAuthors reports whether a relation is none of package eventsource.
+func isAuthors(by eventsource.Relation) bool {
+	switch by.(type) {
+	case eventsource.Owners, eventsource.Marks, eventsource.Names, eventsource.Mapper:
+		return false
+	}
+	return true
 }
 
 // filters are the filters of a secondary as one; nil if there is none. The specific are asked first.

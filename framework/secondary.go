@@ -61,7 +61,8 @@ type Secondary[S Object] struct {
 	// By is how secondaries tell their primaries: by [eventsource.Owners], [eventsource.Marks], [eventsource.Names], or
 	// [eventsource.AnyOf] them. Default: eventsource.Owners{}, all owners of the primary's group and kind, unless Map is set.
 	By eventsource.Relation
-	// Map tells the primaries of a secondary, beside those that By tells if that is set, too. It
+	// Map tells the primaries of a secondary, beside those that By tells if that is set, too. One without a namespace
+	// is in that of the secondary. It
 	// must be pure: it is asked for the old and the new state of each change, and to keep the index of
 	// the cache, which it must not read for that.
 	Map func(S) []types.NamespacedName
@@ -126,7 +127,8 @@ func (s *Secondary[S]) List(c Lookup) ([]S, error) {
 }
 
 // GetNamed returns the object with that name, whether it belongs to the primary or not, or nil if
-// the cache has none. namespace is empty for cluster-scoped objects.
+// the cache has none. namespace is empty for cluster-scoped objects. One that is not watched is an error that wraps
+// [ErrNotWatched]: the cache does not know what is there.
 func (s *Secondary[S]) GetNamed(c Lookup, namespace, name string) (S, error) {
 	found, err := s.sharedNamed(c, namespace, name)
 	return only[S](found, err, nil)

@@ -6,8 +6,11 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
@@ -270,3 +273,50 @@ func TestARefusalThatQuotesASecretIsNotRepeated(t *testing.T) {
 }
 
 func apierrorsAs(err error, status *apierrors.APIStatus) bool { return errors.As(err, status) }
+
+// mangling answers requests for a Secret with a body of which the kind is missing: decoders quote such as a whole.
+type mangling struct{ http.RoundTripper }
+
+func (m mangling) RoundTrip(request *http.Request) (*http.Response, error) {
+	answer, err := m.RoundTripper.RoundTrip(request)
+	if err == nil && strings.HasSuffix(request.URL.Path, "/secrets/odd") {
+		body := fmt.Sprintf(`{"metadata":{"name":"odd"},"stringData":{"password":%q}}`, planted)
+		answer.Header.Set("Content-Type", "application/json")
+		answer.StatusCode, answer.ContentLength = http.StatusOK, int64(len(body))
+		answer.Body = io.NopCloser(strings.NewReader(body))
+	}
+	return answer, err
+}
+
+func TestASecretThatCannotBeDecodedIsNotQuoted(t *testing.T) {
+	overModel(t, func(m *modelled) {
+		var l log
+		config := m.model.Config()
+		config.Transport = mangling{config.Transport}
+		op, err := framework.NewOperator(config, framework.OperatorOptions{Scheme: scheme, Logger: l.verbose(), Grace: -1})
+		noError(t, err)
+		writes := op.Writer("")
+		noError(t, framework.Register(op, failing(nil), pageOptions{}))
+		running, cancel := context.WithCancel(m.Context())
+		done := make(chan error, 1)
+		go func() { done <- op.Run(running) }()
+		synctest.Wait()
+		odd := unstructuredSecret("odd")
+		odd.SetUID("u")
+		odd.SetResourceVersion("1")
+		for way, write := range map[string]func() error{
+			"update": func() error { _, err := framework.Update(m.Context(), writes, odd.DeepCopy()); return err },
+			"patch": func() error {
+				_, err := framework.MergePatch(m.Context(), writes, odd.DeepCopy(), []byte(`{"data":{}}`))
+				return err
+			},
+		} {
+			if err := write(); err == nil || shows(err.Error()) {
+				t.Errorf("%s: %v", way, err)
+			}
+		}
+		cancel()
+		noError(t, <-done)
+		l.checkNothingShows(t)
+	})
+}

@@ -2,6 +2,7 @@ package framework
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -28,6 +29,12 @@ const (
 	// ReasonFinalizerLeftOver: the primary is in deletion, and carries a finalizer that looks like one of this package
 	// and that no controller of the operator takes off: one was renamed, or is no [Cleaner] any more.
 	ReasonFinalizerLeftOver = "FinalizerLeftOver"
+	// ReasonSecondaryUnmapped: a run created an object of a kind that is among the secondaries, and that does not map
+	// to the run's primary: reads do not find it, so that each run may create another. It is told once for each kind.
+	ReasonSecondaryUnmapped = "SecondaryUnmapped"
+	// ReasonNotSelected: the primary carries the controller's finalizer, and does not match the selectors any more.
+	// While that is so, Cleanup is not called, and a deletion does not come to its end.
+	ReasonNotSelected = "NotSelected"
 )
 
 // Events about runs that failed are bounded for the whole operator: an outage fails all primaries at once. An API
@@ -149,3 +156,51 @@ func (c *controller[P]) looksLeftOver(finalizer string) bool {
 	}
 	return true
 }
+
+// tellOfUnmapped tells, once for each kind, that an object which a run has created does not map to its primary.
+func (c *controller[P]) tellOfUnmapped(w *writer, r *resource, key trc.Key) {
+	home, registered := w.ofHome(), false
+	for _, d := range c.secondaries {
+		if d.cluster != w.cluster || d.gvk.GroupKind() != r.gvk.GroupKind() {
+			continue
+		}
+		registered = true
+		informer := c.informers[d.source]
+		if d.refers != nil || informer == nil {
+			return // the primary may refer to it later
+		}
+		// As this cache has it: each maps objects of its own Go type.
+		if o := informer.Store().Get(key); o != nil && slices.Contains(informer.Primaries(o), home.run.Primary) {
+			return
+		}
+	}
+	if !registered || home.ownerGone || home.deposed() {
+		return
+	}
+	if _, told := c.unmapped.LoadOrStore(identity{cluster: w.cluster, gvk: r.gvk}, true); told {
+		return
+	}
+	c.operator.logger.Error(errUnmapped, "an object was created that does not map to its primary",
+		append(c.logValues(home.run.Primary), "kind", r.gvk.Kind, "objectNamespace", key.Namespace, "objectName", key.Name)...)
+	c.warn(home.owner, ReasonSecondaryUnmapped, "%s was created: %v", r.describe(key), errUnmapped)
+}
+
+var errUnmapped = errors.New("reads of the secondaries do not find it, so each run may create another; " +
+	"create it with OwnedByPrimary or MarkedWith, or set Secondary.By or Secondary.Map, and watch where it is")
+
+// tellOfNotSelected tells that a primary with the controller's finalizer has left what its selectors select: what is
+// gone for the cache may still exist.
+func (c *controller[P]) tellOfNotSelected(last trc.Object) {
+	released, _ := c.released.LoadAndDelete(trc.KeyOf(last))
+	if c.options.LabelSelector == "" && c.options.FieldSelector == "" || !c.cleans() || !c.hasFinalizer(last) {
+		return
+	}
+	if released == last.GetUID() || !c.operator.cluster.office.may() {
+		return
+	}
+	selector := strings.Trim(c.options.LabelSelector+" "+c.options.FieldSelector, " ")
+	c.operator.logger.Error(errNotSelected, "a primary has left the selectors", append(c.logValues(trc.KeyOf(last)), "selector", selector)...)
+	c.warn(last, ReasonNotSelected, "it does not match %q any more: %v", selector, errNotSelected)
+}
+
+var errNotSelected = errors.New("it keeps the controller's finalizer, and while it does not match, Cleanup is not called and a deletion waits")

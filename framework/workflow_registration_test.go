@@ -114,12 +114,12 @@ func TestC102NodesMayShareWhatTheyRead(t *testing.T) {
 	}
 	op := offline(t)
 	noError(t, framework.Register(op, &pages{}, pageOptions{Secondaries: given, Workflow: flowOf(nodes...)}))
-	noError(t, framework.Register(op, &pages{}, pageOptions{Name: "other", Workflow: flowOf(nodes[2:]...)}))
+	noError(t, framework.Register(op, &pages{}, pageOptions{Name: "other", Finalizer: "example.com/other", Workflow: flowOf(nodes[2:]...)}))
 	if spare := given[:2]; spare[1] != nil {
 		t.Errorf("the author's list was written to: %v", spare)
 	}
 	referred := framework.Referred(&maps, func(*Page) []types.NamespacedName { return nil })
-	noError(t, framework.Register(op, &pages{}, pageOptions{Name: "referring", Secondaries: framework.Secondaries(referred), Workflow: flowOf(nodes...)}))
+	noError(t, framework.Register(op, &pages{}, pageOptions{Name: "referring", Finalizer: "example.com/referring", Secondaries: framework.Secondaries(referred), Workflow: flowOf(nodes...)}))
 	graph, any := op.WorkflowGraph("webpage")
 	if !any || len(graph.Plan()) != 1 || !strings.Contains(graph.Mermaid(), "flowchart") || !strings.Contains(graph.DOT(), "digraph") {
 		t.Errorf("the graph: %v", any)

@@ -41,8 +41,12 @@ func newScript() *script {
 	return s
 }
 
-// noCleaner hides that the script is one.
-type noCleaner struct{ framework.Reconciler[*Page] }
+// noCleaner is a script without its Cleanup.
+type noCleaner struct{ of *script }
+
+func (n noCleaner) Reconcile(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+	return n.of.Reconcile(ctx, page, c)
+}
 
 func (s *script) call(ctx context.Context, c *pageContext, what string) error {
 	s.mu.Lock()

@@ -45,6 +45,8 @@ type manner struct {
 	ownerGVK schema.GroupVersionKind
 	// finalizer is the controller's, empty if it has none; formerFinalizer counts as it.
 	finalizer, formerFinalizer string
+	// created, if set, is told of objects that a run has created.
+	created func(w *writer, r *resource, key trc.Key)
 }
 
 // writer sends the writes of one run, and lays their answers over the caches before it returns them.
@@ -271,7 +273,11 @@ func (w *writer) create(ctx context.Context, object Object, options writeOptions
 		}
 		q = w.again(q)
 	}
-	return w.execute(ctx, q)
+	created, err := w.execute(ctx, q)
+	if tell := w.ofHome().created; tell != nil && err == nil && !options.dryRun {
+		tell(w, r, key)
+	}
+	return created, err
 }
 
 func (w *writer) update(ctx context.Context, object Object, options writeOptions) (Object, error) {

@@ -250,6 +250,13 @@ func (s *Store) Covers(namespace string) bool {
 	return w != nil && w.listed
 }
 
+// IsWatched reports whether the objects of a namespace are watched, be they listed already or not.
+func (s *Store) IsWatched(namespace string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.watchOfLocked(namespace) != nil
+}
+
 // Listed reports whether every watch that there is now has delivered its first list.
 func (s *Store) Listed() bool {
 	s.mu.RLock()

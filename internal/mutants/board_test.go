@@ -50,7 +50,7 @@ func all() []mutant {
 	return slices.Concat(
 		ofScheduler, ofLedger, ofStore, ofKeeping, ofEventSource, ofGuest, ofFramework, ofLookups, ofLeader, ofKinds, ofDynamic, ofSimulation,
 		ofClusters, ofFates, ofGate, ofInterlock, ofBehind, ofWorkflow, ofManaged, ofConditions, ofExternal, ofDependents, ofRealInterlock,
-		ofFinalizers, ofFence, ofEnds,
+		ofFinalizers, ofFence, ofEnds, ofFootguns,
 	)
 }
 
