@@ -53,6 +53,8 @@ type controller[P Object] struct {
 	unresolved sync.Map
 	departures departures // none unless ControllerOptions.AllEvents
 	added      addedSources
+	loops      loops
+	dropped    seldom   // tells of what Reconcile returned beside an error
 	late       []string // of these the secondaries that the options declare
 }
 
@@ -82,6 +84,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	c.options.Retry.Classify = c.guardedClassifier(options.Retry.Classify)
 	c.manner = manner{
 		cluster: op.cluster, fieldManager: options.FieldManager, mode: options.SecondaryWrites, ownerGVK: gvk,
+		loops: &c.loops,
 	}
 	unmanaged := c.manage()
 	if c.cleans() {

@@ -59,6 +59,9 @@ func (c *controller[P]) tellSources(t trc.Transition) {
 // guardedClassifier takes a classifier that panics to know nothing of the failure.
 func (c *controller[P]) guardedClassifier(classify func(error) retry.Verdict) func(error) retry.Verdict {
 	return func(failure error) (verdict retry.Verdict) {
+		if onlyConflicts(failure) || onlyNotSynced(failure) {
+			return retry.Verdict{Class: retry.Soon} // beside another refusal for now
+		}
 		defer func() {
 			if value := recover(); value != nil {
 				p := scheduler.NewPanicError(value)

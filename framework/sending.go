@@ -102,6 +102,8 @@ func (w *writer) take(q write, got answer) error {
 	if w.inRun() && !q.options.unfiltered && (proof.Created || proof.Base != "") && w.cluster.comparable(gvk) {
 		w.record(trc.Edge{UID: got.GetUID(), From: proof.Base, To: got.GetResourceVersion()})
 		w.noteProof(got, proof)
+	} else {
+		w.leftWithoutProof(q, got.Object, got.GetResourceVersion())
 	}
 	if err := w.acknowledge(gvk, got.Object, proof); err != nil {
 		return err
@@ -170,6 +172,9 @@ func (w *writer) deleted(ctx context.Context, q write, got answer, lost bool, er
 		return fmt.Errorf("framework: %s: %w", q.describe(), err)
 	case q.options.dryRun:
 		return nil
+	}
+	if err == nil {
+		w.leftWithoutProof(q, q.deletes, "")
 	}
 	if got.Object == nil || isGone(got.Object) {
 		w.acknowledgeGone(gvk, q.deletes)

@@ -45,6 +45,8 @@ type manner struct {
 	ownerGVK schema.GroupVersionKind
 	// finalizer is the controller's, empty if it has none.
 	finalizer string
+	// loops are the controller's, nil outside of runs.
+	loops *loops
 }
 
 // writer sends the writes of one run, and lays their answers over the caches before it returns them.
@@ -81,6 +83,8 @@ type writer struct {
 	// that the server has proven to follow it directly.
 	held Object
 	far  []*writer
+	// unproven is what writes left that prove nothing, and that may make the primary due again.
+	unproven []left
 }
 
 func (w *writer) writer() *writer { return w }
