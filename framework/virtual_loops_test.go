@@ -308,3 +308,31 @@ func TestWhatIsReturnedBesideAnErrorIsNotDroppedInSilence(t *testing.T) {
 		})
 	}
 }
+
+// TestWhatOthersDoBetweenTheWritesOfALoopIsNotItsOwn: each run's change is followed by another's of the same object, so
+// nothing is slowed or named.
+func TestWhatOthersDoBetweenTheWritesOfALoopIsNotItsOwn(t *testing.T) {
+	d, logged, n := newDiary(), log{}, 0
+	d.configMaps.Map = mapToPage("p")
+	var v *virtual
+	d.after = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
+		if n++; n > 200 {
+			return pageUpdate{}, nil
+		}
+		m, err := framework.Apply(ctx, c, configMapOf(page, fmt.Sprint(n)), framework.Unconditional())
+		if err == nil {
+			v.patch(m, fmt.Sprintf(`{"metadata":{"labels":{"theirs":"%d"}}}`, n))
+		}
+		time.Sleep(10 * time.Millisecond)
+		return pageUpdate{}, err
+	}
+	inVirtualTimeWith(t, logged.options(), d, pageOptions{Secondaries: framework.Secondaries(&d.configMaps)}, func(now *virtual) {
+		v = now
+		v.create(configMapOf(newPage("default", "p"), "x"))
+		v.createPage("p", "a")
+		v.pass(5 * time.Second)
+		if lines := logged.with(again); n < 200 || len(lines) > 0 {
+			t.Errorf("%d runs, logged %q", n, lines)
+		}
+	})
+}
