@@ -1,7 +1,7 @@
 package framework
 
 import (
-	"fmt"
+	"errors"
 	"time"
 )
 
@@ -12,7 +12,6 @@ type UpdateControl[P Object] struct {
 	resource     bool
 	status       bool
 	reschedule   bool
-	rescheduled  bool // RescheduleAfter was called
 	rescheduleIn time.Duration
 }
 
@@ -45,49 +44,59 @@ func PatchResourceAndStatus[P Object](primary P) UpdateControl[P] {
 }
 
 // RescheduleAfter asks for a further run after d at the latest. It is kept when events lead to runs
-// before, until one of them asks for another time. d must be positive.
+// before, until one of them asks for another time. 0 or less is at once, as with Reschedule.
 func (u UpdateControl[P]) RescheduleAfter(d time.Duration) UpdateControl[P] {
-	u.rescheduled, u.rescheduleIn = true, d
+	u.rescheduleIn = max(0, d)
+	u.reschedule = u.reschedule || d <= 0
 	return u
 }
 
 // Reschedule asks for a further run at once. Reconcilers that rely on being triggered by their own
 // writes, which do not trigger them here, are migrated with it. It goes together with RescheduleAfter: the run at
 // once is one of those that come before.
+//
+// A primary whose every run asks for another one at once is slowed: after a few runs there are pauses, which grow to
+// a second, until something else brings a run. The log names it.
 func (u UpdateControl[P]) Reschedule() UpdateControl[P] {
 	u.reschedule = true
 	return u
 }
 
-func (u UpdateControl[P]) validate() error {
-	if u.rescheduled && u.rescheduleIn <= 0 {
-		return fmt.Errorf("framework: UpdateControl: RescheduleAfter %v: must be positive", u.rescheduleIn)
-	}
-	return nil
+// asks reports whether it asks for anything.
+func (u UpdateControl[P]) asks() bool {
+	return u.resource || u.status || u.reschedule || u.rescheduleIn > 0
 }
 
-// DeleteControl says how Cleanup ended. The zero value is [RemoveFinalizer].
+// DeleteControl says how Cleanup ended: one of [RemoveFinalizer], [KeepFinalizer] and [KeepFinalizerFor]. The zero value
+// says nothing, and is a failure of the run: what is left behind by mistake could not be found again.
 type DeleteControl struct {
-	keep         bool
-	rescheduled  bool // KeepFinalizerFor was called
+	kind         deleteKind
+	reschedule   bool
 	rescheduleIn time.Duration
 }
 
+type deleteKind int
+
+const (
+	saysNothing deleteKind = iota
+	removesFinalizer
+	keepsFinalizer
+)
+
 // RemoveFinalizer: everything is cleaned up, the primary may go.
-func RemoveFinalizer() DeleteControl { return DeleteControl{} }
+func RemoveFinalizer() DeleteControl { return DeleteControl{kind: removesFinalizer} }
 
 // KeepFinalizer: not everything is gone yet; Cleanup runs again when a secondary changes.
-func KeepFinalizer() DeleteControl { return DeleteControl{keep: true} }
+func KeepFinalizer() DeleteControl { return DeleteControl{kind: keepsFinalizer} }
 
-// KeepFinalizerFor keeps the finalizer and runs Cleanup again after d at the latest. d must be
-// positive.
+// KeepFinalizerFor keeps the finalizer and runs Cleanup again after d at the latest; 0 or less is at once.
 func KeepFinalizerFor(d time.Duration) DeleteControl {
-	return DeleteControl{keep: true, rescheduled: true, rescheduleIn: d}
+	return DeleteControl{kind: keepsFinalizer, reschedule: d <= 0, rescheduleIn: max(0, d)}
 }
 
 func (d DeleteControl) validate() error {
-	if d.rescheduled && d.rescheduleIn <= 0 {
-		return fmt.Errorf("framework: DeleteControl: KeepFinalizerFor %v: must be positive", d.rescheduleIn)
+	if d.kind == saysNothing {
+		return errors.New("framework: Cleanup returned the zero DeleteControl, which says nothing: return RemoveFinalizer() once everything is gone, or KeepFinalizer()")
 	}
 	return nil
 }
@@ -98,7 +107,7 @@ type ErrorStatusControl[P Object] struct {
 	object       P
 	status       bool
 	noRetry      bool
-	rescheduled  bool // RescheduleAfter was called
+	reschedule   bool
 	rescheduleIn time.Duration
 }
 
@@ -115,15 +124,8 @@ func (e ErrorStatusControl[P]) WithoutRetry() ErrorStatusControl[P] {
 	return e
 }
 
-// RescheduleAfter replaces the retry by a run after d at the latest. d must be positive.
+// RescheduleAfter replaces the retry by a run after d at the latest; 0 or less is at once.
 func (e ErrorStatusControl[P]) RescheduleAfter(d time.Duration) ErrorStatusControl[P] {
-	e.noRetry, e.rescheduled, e.rescheduleIn = true, true, d
+	e.noRetry, e.reschedule, e.rescheduleIn = true, d <= 0, max(0, d)
 	return e
-}
-
-func (e ErrorStatusControl[P]) validate() error {
-	if e.rescheduled && e.rescheduleIn <= 0 {
-		return fmt.Errorf("framework: ErrorStatusControl: RescheduleAfter %v: must be positive", e.rescheduleIn)
-	}
-	return nil
 }

@@ -135,7 +135,6 @@ var _ = Describe("What Reconcile returns", func() {
 		Entry("nil", func(*Page) pageUpdate { return framework.PatchStatus[*Page](nil) }, "the object is nil"),
 		Entry("another object", func(p *Page) pageUpdate { p.Name = "other"; return framework.PatchStatus(p) }, "not the primary"),
 		Entry("another incarnation", func(p *Page) pageUpdate { p.UID = "other"; return framework.PatchStatus(p) }, "UID other"),
-		Entry("a negative time", func(*Page) pageUpdate { return pageUpdate{}.RescheduleAfter(-time.Second) }, "RescheduleAfter -1s"),
 	)
 
 	It("does not overwrite a change it has not seen: it runs again on the new view, and that is no failure", func() {

@@ -62,6 +62,8 @@ type controller[P Object] struct {
 	unmapped   sync.Map
 	departures departures // none unless ControllerOptions.AllEvents
 	added      addedSources
+	loops      loops
+	dropped    seldom   // tells of what Reconcile returned beside an error
 	late       []string // of these the secondaries that the options declare
 }
 
@@ -95,6 +97,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	c.options.Retry.Classify = c.guardedClassifier(options.Retry.Classify)
 	c.manner = manner{
 		cluster: op.cluster, fieldManager: options.FieldManager, mode: options.SecondaryWrites, ownerGVK: gvk,
+		loops: &c.loops,
 	}
 	c.manner.created = c.tellOfUnmapped
 	unmanaged := c.manage()

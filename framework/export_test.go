@@ -99,6 +99,16 @@ func Rewind(op *Operator, gvk schema.GroupVersionKind) {
 // Unresolved is the number of writes of unknown fate that wait for the next run of their primary.
 func Unresolved(op *Operator) int { return op.Occupancy().Unresolved }
 
+// Loops is the number of primaries that are remembered because their last run may have made them due.
+func Loops(op *Operator) int {
+	l := op.controllers[0].(interface{ madeDue() *loops }).madeDue()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.byKey)
+}
+
+func (c *controller[P]) madeDue() *loops { return &c.loops }
+
 // Departures is the number of names under which primaries wait for their last run.
 func Departures(op *Operator) int { return op.Occupancy().Departures }
 

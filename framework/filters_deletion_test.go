@@ -2,6 +2,7 @@ package framework_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/retry"
 )
 
 // hidesAll are options with a filter of every kind that lets nothing pass which has a later state.
@@ -133,4 +135,34 @@ func TestFiltersDecideAboutPrimariesInDeletionThatAreNotOurs(t *testing.T) {
 			t.Errorf("seen %q", seen)
 		}
 	})
+}
+
+// TestG08ADeletionRenewsWhateverTheGenerationFilterSays: it waits for no window.
+func TestG08ADeletionRenewsWhateverTheGenerationFilterSays(t *testing.T) {
+	for name, failure := range map[string]error{
+		"no retry left": retry.Final(errors.New("hopeless")), "a retry to come": errors.New("not yet"), "refused": retry.After(errors.New("busy"), time.Hour),
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newCleaningDiary()
+			d.after = func(context.Context, *Page, *pageContext) (pageUpdate, error) { return pageUpdate{}, failure }
+			d.configMaps.Map = mapToPage("p")
+			options := pageOptions{
+				GenerationFilter: func(_, _ *Page) bool { return false }, Secondaries: framework.Secondaries(&d.configMaps),
+				Retry: retry.Policy{Initial: time.Hour},
+			}
+			inVirtualTime(t, d, options, func(v *virtual) {
+				v.createPage("p", "a")
+				v.pass(time.Second)
+				v.create(configMapOf(newPage("default", "x"), "one")) // the early run, where there is one
+				v.pass(time.Millisecond)
+				v.delete("p")
+				v.pass(time.Millisecond)
+				seen := d.since()
+				if last := seen[len(seen)-1]; last != "a cleaned" {
+					t.Errorf("seen %q", seen)
+				}
+				v.drained()
+			})
+		})
+	}
 }

@@ -118,6 +118,9 @@ func (c *controller[P]) tellSources(t trc.Transition) {
 func (c *controller[P]) guardedClassifier(classify func(error) retry.Verdict) func(error) retry.Verdict {
 	callback := c.operator.calls.New(fmt.Sprintf("Retry.Classify of controller %q", c.name))
 	return func(failure error) retry.Verdict {
+		if onlyConflicts(failure) || onlyNotSynced(failure) {
+			return retry.Verdict{Class: retry.Soon} // beside another refusal for now
+		}
 		var verdict retry.Verdict
 		if callback.Do(func() string { return author.Text(failure) }, func() { verdict = classify(failure) }) != nil {
 			return retry.Verdict{}

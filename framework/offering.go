@@ -57,7 +57,7 @@ func (c *controller[P]) primaryChanged(t trc.Transition) {
 		c.departures.settle(key, t.New.GetUID()) // one that matches the selector again is not gone
 	}
 	renewed := c.renews(t)
-	event := scheduler.Event{Lane: laneOf(t.Initial), Renews: renewed}
+	event := scheduler.Event{Lane: laneOf(t.Initial), Renews: renewed && !c.renewsItself(t)}
 	switch {
 	case c.triggers(t, renewed):
 		event.Cause = eventsource.CauseOf(c.store.Store, c.name, c.gvk.Kind, t)
@@ -70,6 +70,12 @@ func (c *controller[P]) primaryChanged(t trc.Transition) {
 		return
 	}
 	c.scheduler.Offer(key, event)
+}
+
+// renewsItself tells the generations that the primary's own run has made, by a write that proves nothing: they
+// neither end a back-off nor hurry.
+func (c *controller[P]) renewsItself(t trc.Transition) bool {
+	return t.New.GetDeletionTimestamp() == nil && c.loops.isOwn(trc.KeyOf(t.New), t.New)
 }
 
 // needsRun decides whether a cause makes the primary due: its own proven writes do not. A new incarnation of

@@ -170,6 +170,7 @@ func withoutDetails(result *workflow.Result) *workflow.Result {
 // letGo ends what is kept for a primary that is gone: its holds on sources, and the newest result.
 func (c *controller[P]) letGo(primary trc.Key) {
 	c.added.letGo(primary)
+	c.loops.forget(primary)
 	c.workflow.newest.Delete(primary)
 }
 

@@ -20,7 +20,8 @@ type Reconciler[P Object] interface {
 	// idempotent and work from the state it finds: events are merged, and a run may be repeated.
 	//
 	// primary is a private copy that may be changed; changes take effect only through the returned
-	// [UpdateControl]. An error leads to a retry with back-off; what is returned beside it is ignored.
+	// [UpdateControl]. An error leads to a retry with back-off. What is returned beside it is not carried out: a status
+	// that shows the failure is for an [ErrorStatusHandler]. Without one, the log says what was dropped.
 	// ctx ends with the run's deadline and when the operator stops.
 	Reconcile(ctx context.Context, primary P, c *Context[P]) (UpdateControl[P], error)
 }
@@ -35,7 +36,8 @@ type Reconciler[P Object] interface {
 // Kubernetes deletes them.
 type Cleaner[P Object] interface {
 	// Cleanup is called instead of Reconcile once the primary's deletion is requested, until it
-	// returns [RemoveFinalizer] without an error. It must be idempotent.
+	// returns [RemoveFinalizer] without an error. It must be idempotent. The zero DeleteControl without an error is a
+	// failure of the run.
 	Cleanup(ctx context.Context, primary P, c *Context[P]) (DeleteControl, error)
 }
 
@@ -44,7 +46,8 @@ type Cleaner[P Object] interface {
 type ErrorStatusHandler[P Object] interface {
 	// ErrorStatus is called after every Reconcile that returned an error or panicked, or of whose [UpdateControl]
 	// something could not be written, and in its place if a pass through the [Workflow] failed; also the last time that
-	// the retry policy grants: [Context.Retry] tells which attempt it was. A conflict of the framework's own writes is no failure, nor is the end of a run that lost the
-	// lease or its namespace. primary is the copy that Reconcile was given, with what it changed.
+	// the retry policy grants: [Context.Retry] tells which attempt it was. What is no failure is not shown: a conflict of the framework's own
+	// writes, a refusal for now (429, and what else [retry.Policy.Judge] finds to be [retry.Soon], as what [retry.After]
+	// makes), a source that is not filled, and the end of a run by a stop, or that lost the lease or its namespace. primary is the copy that Reconcile was given, with what it changed.
 	ErrorStatus(ctx context.Context, primary P, c *Context[P], failure error) ErrorStatusControl[P]
 }

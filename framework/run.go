@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/internal/author"
+	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -43,6 +43,7 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 	if !gone {
 		rc.write.noteReads(c.store.Store, shared)
 	}
+	turns := c.loops.begin(key, run.Causes)
 	// Deferred so that a run that ends its goroutine ends the writer too.
 	returns, awaits := false, false
 	defer func() {
@@ -83,6 +84,7 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 	result.Err = withTimeout(ctx, result.Err)
 	result.Excused = result.Err != nil && (rc.life.isCut() || c.options.Retry.Judge(result.Err).Class == retry.Soon)
 	rc.write.tellAll(life)
+	c.followLoop(rc, turns, &result)
 	return result
 }
 
@@ -233,15 +235,15 @@ func (c *controller[P]) cleanup(ctx context.Context, rc *Context[P]) (scheduler.
 	if err := c.cleanupWorkflow(ctx, rc); err != nil {
 		return scheduler.Result{}, err
 	}
-	control, err := DeleteControl{}, error(nil)
+	control, err := RemoveFinalizer(), error(nil)
 	if c.cleaner != nil {
 		control, err = c.callCleanup(ctx, rc)
 	}
 	if err := cmp.Or(err, control.validate(), rc.cutShort(ctx)); err != nil {
 		return scheduler.Result{}, err
 	}
-	if control.keep {
-		return scheduler.Result{RescheduleAfter: control.rescheduleIn, Superseded: c.hasMet(rc)}, nil
+	if control.kind == keepsFinalizer {
+		return scheduler.Result{RescheduleAfter: control.rescheduleIn, RescheduleNow: control.reschedule, Superseded: c.hasMet(rc)}, nil
 	}
 	if remains, err := c.notGone(rc); remains {
 		return scheduler.Result{}, err
@@ -260,7 +262,10 @@ func (c *controller[P]) reconcileAuthor(ctx context.Context, rc *Context[P], rea
 		return c.failed(ctx, rc, read, err)
 	}
 	control, err := c.callReconcile(ctx, rc)
-	if err := cmp.Or(err, control.validate(), rc.cutShort(ctx)); err != nil {
+	if err != nil && control.asks() {
+		c.tellOfDropped(rc, err)
+	}
+	if err := cmp.Or(err, rc.cutShort(ctx)); err != nil {
 		return c.failed(ctx, rc, read, err)
 	}
 	if err := c.carryOut(ctx, rc, read, control); err != nil {
@@ -294,8 +299,22 @@ func (c *controller[P]) callErrorStatus(ctx context.Context, rc *Context[P], fai
 	return c.errorHandler.ErrorStatus(ctx, rc.primary, rc, failure), nil
 }
 
+// isNoFailure tells what is a reason to run again, soon or once something is there, from failures: it is no attempt, and
+// not shown as one.
+func (c *controller[P]) isNoFailure(err error) bool {
+	return onlyConflicts(err) || onlyNotSynced(err) || c.options.Retry.Judge(err).Class == retry.Soon
+}
+
+// tellOfDropped says, seldom, that what Reconcile returned beside an error is not carried out.
+func (c *controller[P]) tellOfDropped(rc *Context[P], err error) {
+	if c.errorHandler == nil && !c.isNoFailure(err) && c.dropped.may() {
+		rc.Logger().Info("what Reconcile returned beside its error is not carried out, a status neither: "+
+			"implement ErrorStatusHandler to write one when a run fails", "error", err.Error())
+	}
+}
+
 func (c *controller[P]) failed(ctx context.Context, rc *Context[P], read trc.Object, failure error) (scheduler.Result, error) {
-	if c.errorHandler == nil || onlyConflicts(failure) || onlyNotSynced(failure) || rc.cutOff() {
+	if c.errorHandler == nil || c.isNoFailure(failure) || rc.cutOff() || rc.life.isCut() {
 		return scheduler.Result{}, failure
 	}
 	if ctx.Err() != nil && rc.life.whole().Err() == nil {
@@ -305,9 +324,6 @@ func (c *controller[P]) failed(ctx context.Context, rc *Context[P], read trc.Obj
 		defer cancel()
 	}
 	control, err := c.callErrorStatus(ctx, rc, failure)
-	if err == nil {
-		err = control.validate()
-	}
 	if err != nil {
 		return scheduler.Result{}, errors.Join(failure, err)
 	}
@@ -315,15 +331,15 @@ func (c *controller[P]) failed(ctx context.Context, rc *Context[P], read trc.Obj
 		err := c.carryOut(ctx, rc, read, UpdateControl[P]{object: control.object, status: true})
 		switch {
 		case err == nil:
+		case control.noRetry && c.isNoFailure(err):
+			return scheduler.Result{}, err // no retry would write it
 		case !onlyConflicts(err):
 			return scheduler.Result{}, errors.Join(failure, err)
-		case control.noRetry:
-			return scheduler.Result{}, err // no retry would write it
 		}
 	}
 	if control.noRetry {
 		rc.Logger().V(1).Info("failure handled by ErrorStatus", "error", failure.Error())
-		return scheduler.Result{RescheduleAfter: control.rescheduleIn}, nil
+		return scheduler.Result{RescheduleAfter: control.rescheduleIn, RescheduleNow: control.reschedule}, nil
 	}
 	return scheduler.Result{}, failure
 }

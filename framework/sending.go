@@ -101,6 +101,8 @@ func (w *writer) take(ctx context.Context, q write, got answer) {
 	if w.inRun() && !q.options.unfiltered && (proof.Created || proof.Base != "") && w.cluster.comparable(gvk) {
 		w.record(trc.Edge{UID: got.GetUID(), From: proof.Base, To: got.GetResourceVersion()})
 		w.noteProof(got, proof)
+	} else {
+		w.leftWithoutProof(q, got.Object, got.GetResourceVersion())
 	}
 	w.acknowledge(ctx, gvk, got, proof)
 	if q.base != nil && got.undecodable == nil {
@@ -171,6 +173,9 @@ func (w *writer) deleted(ctx context.Context, q write, got answer, lost bool, er
 		return fmt.Errorf("framework: %s: %w", q.describe(), err)
 	case q.options.dryRun:
 		return nil
+	}
+	if err == nil {
+		w.leftWithoutProof(q, q.deletes, "")
 	}
 	if got.Object == nil || isGone(got.Object) {
 		w.acknowledgeGone(gvk, q.deletes)

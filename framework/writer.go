@@ -47,6 +47,8 @@ type manner struct {
 	finalizer, formerFinalizer string
 	// created, if set, is told of objects that a run has created.
 	created func(w *writer, r *resource, key trc.Key)
+	// loops are the controller's, nil outside of runs.
+	loops *loops
 }
 
 // writer sends the writes of one run, and lays their answers over the caches before it returns them.
@@ -85,6 +87,8 @@ type writer struct {
 	// that the server has proven to follow it directly.
 	held Object
 	far  []*writer
+	// unproven is what writes left that prove nothing, and that may make the primary due again.
+	unproven []left
 }
 
 func (w *writer) writer() *writer { return w }

@@ -96,8 +96,8 @@ var ofManaged = []mutant{
 		name:   "a conflict that is left to the author brings no further run",
 		breaks: "G07: no primary is stuck",
 		file:   "framework/run.go",
-		old:    "RescheduleNow: control.reschedule, Superseded: c.hasMet(rc)}",
-		new:    "RescheduleNow: control.reschedule}",
+		old:    "	return scheduler.Result{RescheduleAfter: control.rescheduleIn, RescheduleNow: control.reschedule, Superseded: c.hasMet(rc)}, nil\n}\n\n// caught",
+		new:    "	return scheduler.Result{RescheduleAfter: control.rescheduleIn, RescheduleNow: control.reschedule}, nil\n}\n\n// caught",
 		kills:  managed("TestC102WhatIsNoFailure"),
 	},
 	{
@@ -128,8 +128,8 @@ var ofManaged = []mutant{
 		name:   "a conflict that is left to Cleanup is forgotten",
 		breaks: "C102: a conflict brings another run",
 		file:   "framework/run.go",
-		old:    "RescheduleAfter: control.rescheduleIn, Superseded: c.hasMet(rc)}, nil\n	}",
-		new:    "RescheduleAfter: control.rescheduleIn}, nil\n	}",
+		old:    "RescheduleNow: control.reschedule, Superseded: c.hasMet(rc)}, nil\n	}",
+		new:    "RescheduleNow: control.reschedule}, nil\n	}",
 		kills:  managed("TestC102AConflictLeftToCleanup"),
 	},
 	{

@@ -25,8 +25,8 @@ var ofSimulation = []mutant{
 		name:   "the finalizer goes though Cleanup wants to keep it",
 		breaks: "G09: the finalizer is removed only after cleanup succeeded",
 		file:   "framework/run.go",
-		old:    "	if control.keep {\n",
-		new:    "	if control.keep && rc == nil {\n",
+		old:    "	if control.kind == keepsFinalizer {\n",
+		new:    "	if control.kind == keepsFinalizer && rc == nil {\n",
 		kills:  worlds,
 	},
 	{

@@ -1,0 +1,210 @@
+package framework
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/scheduler"
+	"github.com/evenkeel/evenkeel/timeline"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+const (
+	// freeLoops is how many runs in a row a primary may cause itself before it is slowed.
+	freeLoops = 4
+	// slowestLoop is the longest pause between runs that a primary causes itself.
+	slowestLoop = time.Second
+	// namedLoops is how many such runs in a row are a loop, which the log names, once in namedEvery.
+	namedLoops = 10
+	namedEvery = time.Minute
+	// maxLeft bounds the writes of a run that are remembered.
+	maxLeft = 1024
+)
+
+// loops finds the primaries whose runs make them due again themselves, by asking for a run at once or by writes that
+// prove nothing. They are named in the log and slowed, never stopped: what else makes them due waits for a second
+// at most. The zero value knows none.
+type loops struct {
+	some  atomic.Bool // byKey is not empty
+	mu    sync.Mutex  // guards below; a leaf
+	byKey map[trc.Key]*loop
+}
+
+// loop is a primary whose last run has made it due again, or may have.
+type loop struct {
+	runs  int    // in a row that nothing else has caused
+	asked bool   // the last one asked for a further run at once
+	left  []left // what it wrote without a proof
+	now   []left // of these, what the run in flight wrote of the primary itself
+	named time.Time
+}
+
+// left is what a write that proves nothing left: the object at a version, or at any if it was deleted.
+type left struct {
+	uid     types.UID
+	version string
+	what    string // that was written
+}
+
+// begin returns how many runs in a row, right before one with these causes, the primary has caused itself.
+func (l *loops) begin(key trc.Key, causes []timeline.Cause) int {
+	if !l.some.Load() {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := l.byKey[key]
+	if at == nil {
+		return 0
+	}
+	if slices.ContainsFunc(causes, func(c timeline.Cause) bool { return !at.explains(c) }) {
+		at.runs = 0
+	}
+	at.now = nil
+	return at.runs
+}
+
+// explains reports whether the last run itself has brought a cause.
+func (l *loop) explains(cause timeline.Cause) bool {
+	switch c := cause.(type) {
+	case timeline.Timer:
+		return l.asked && c.After <= slowestLoop
+	case timeline.Resource:
+		return slices.ContainsFunc(l.left, func(w left) bool {
+			return string(w.uid) == c.UID && (w.version == "" || w.version == c.NewVersion)
+		})
+	case timeline.Overflow:
+		return true // those that can be asked about decide
+	}
+	return false
+}
+
+// wrote notes what the run in flight wrote of its primary without a proof, before anybody is told of it.
+func (l *loops) wrote(key trc.Key, w left) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := l.atLocked(key)
+	at.now = append(at.now, w)
+}
+
+// isOwn reports whether the run in flight, or the last one, wrote the primary as it is now. No such change is a new
+// generation of others.
+func (l *loops) isOwn(key trc.Key, now trc.Object) bool {
+	if !l.some.Load() {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	at := l.byKey[key]
+	return at != nil && slices.ContainsFunc(at.now, func(w left) bool {
+		return w.uid == now.GetUID() && w.version == now.GetResourceVersion()
+	})
+}
+
+func (l *loops) atLocked(key trc.Key) *loop {
+	at := l.byKey[key]
+	if at == nil {
+		if l.byKey == nil {
+			l.byKey = map[trc.Key]*loop{}
+		}
+		at = &loop{}
+		l.byKey[key] = at
+		l.some.Store(true)
+	}
+	return at
+}
+
+// end notes what a run has left, after so many in a row. named says that it is time to name the loop.
+func (l *loops) end(key trc.Key, runs int, asked bool, wrote []left) (named bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !asked && len(wrote) == 0 {
+		l.forgetLocked(key)
+		return false
+	}
+	at := l.atLocked(key)
+	at.runs, at.asked, at.left = runs+1, asked, wrote
+	if at.runs < namedLoops || time.Since(at.named) < namedEvery {
+		return false
+	}
+	at.named = time.Now()
+	return true
+}
+
+// forget is for a primary that is gone.
+func (l *loops) forget(key trc.Key) {
+	if l.some.Load() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.forgetLocked(key)
+	}
+}
+
+func (l *loops) forgetLocked(key trc.Key) {
+	delete(l.byKey, key)
+	l.some.Store(len(l.byKey) > 0)
+}
+
+// slowedAfter is the pause after so many runs in a row that a primary has caused itself.
+func slowedAfter(runs int) time.Duration {
+	if runs < freeLoops {
+		return 0
+	}
+	return min(slowestLoop, 10*time.Millisecond<<min(runs-freeLoops, 7))
+}
+
+// followLoop slows a primary that causes its runs itself, and names it. runs is how many in a row it has caused before
+// this one.
+func (c *controller[P]) followLoop(rc *Context[P], runs int, result *scheduler.Result) {
+	if result.Err != nil || result.Superseded || result.Gone {
+		c.loops.forget(rc.key) // these have pauses of their own
+		return
+	}
+	wrote := rc.write.leftBehind()
+	asked := result.RescheduleNow || result.RescheduleAfter > 0 && result.RescheduleAfter < 10*time.Millisecond
+	if !asked && len(wrote) == 0 && !c.loops.some.Load() {
+		return
+	}
+	named := c.loops.end(rc.key, runs, asked, wrote)
+	if len(wrote) > 0 {
+		result.Rest = slowedAfter(runs)
+	}
+	if named {
+		because := []any{"runs", runs + 1, "asksForARunAtOnce", asked}
+		if len(wrote) > 0 {
+			because = append(because, "writesWithoutProof", len(wrote), "asIn", wrote[0].what)
+		}
+		rc.Logger().Info("the primary makes itself due again and again, and is slowed", because...)
+	}
+	// If it goes after that, forgetting it comes after that, too.
+	if c.isGone(rc.key, rc.write.owner.GetUID()) {
+		c.loops.forget(rc.key)
+	}
+}
+
+// leftWithoutProof notes what a write of a run left that proves nothing.
+func (w *writer) leftWithoutProof(q write, o Object, version string) {
+	if !w.inRun() {
+		return
+	}
+	home, what := w.ofHome(), left{o.GetUID(), version, q.describe()}
+	if w.loops != nil && w.primary(q.resource, q.key) != nil {
+		w.loops.wrote(q.key, what)
+	}
+	home.mu.Lock()
+	defer home.mu.Unlock()
+	if len(home.unproven) < maxLeft {
+		home.unproven = append(home.unproven, what)
+	}
+}
+
+// leftBehind is what the run's writes left that prove nothing.
+func (w *writer) leftBehind() []left {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.unproven
+}
