@@ -298,7 +298,11 @@ func (c *controller[P]) forsake(a *addition) {
 // watchPrimaries tells a source of all primaries there are, and from then on of their changes.
 func (c *controller[P]) watchPrimaries(ctx context.Context, g *guest) (unsubscribe func()) {
 	await(ctx, c.store.Synced())
-	unsubscribe = c.store.Subscribe(func(t trc.Transition) { g.tell(t.Old, t.New) })
+	unsubscribe = c.store.Subscribe(func(t trc.Transition) {
+		if !isRepeated(t) {
+			g.tell(t.Old, t.New)
+		}
+	})
 	c.store.told(ctx)
 	return unsubscribe
 }

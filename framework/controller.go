@@ -49,7 +49,7 @@ type controller[P Object] struct {
 	recorder  *timeline.Recorder
 	gate      gate
 	histories *timeline.Histories
-	// unresolved are the writes of unknown fate by primary: trc.Key to leftover, never empty.
+	// unresolved are the writes of unknown fate by primary: incarnation to leftover, never empty.
 	unresolved sync.Map
 	departures departures // none unless ControllerOptions.AllEvents
 	added      addedSources

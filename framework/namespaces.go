@@ -218,7 +218,7 @@ func (c *controller[P]) leaveNamespaces(removed []string, leaving []trc.Object) 
 				c.scheduler.Offer(key, *event)
 				continue
 			}
-			c.unresolved.Delete(key)
+			c.forgetUnresolved(key)
 			c.letGo(key)
 			c.histories.Forget(recordKey(key))
 		}

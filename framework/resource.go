@@ -33,11 +33,11 @@ type resource struct {
 	// subresources are those that discovery told of last; onlyCreated says that objects are answered, never stored.
 	subresources *atomic.Pointer[subresources]
 	onlyCreated  bool
-	client      rest.Interface
-	root        string // path of the group and version
-	agent       string // that requests name
-	newItem     func() Object
-	newList     func() runtime.Object // nil if the scheme lacks the type
+	client       rest.Interface
+	root         string // path of the group and version
+	agent        string // that requests name
+	newItem      func() Object
+	newList      func() runtime.Object // nil if the scheme lacks the type
 	// writes is the resource that writes go through: itself, or of metadata-only objects the whole ones, as
 	// an answer must serve all caches.
 	writes *resource
