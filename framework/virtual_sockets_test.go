@@ -167,6 +167,11 @@ func TestASocketThatBreaksAtAnyWriteIsNoticedOnce(t *testing.T) {
 				if left := v.model.Objects("configmaps"); len(left) > 0 {
 					t.Errorf("%d ConfigMaps are left", len(left))
 				}
+				for _, record := range records(v.op, page) {
+					if record.Err != "" {
+						t.Errorf("a run failed, though nothing but connections did: %s", record.Err)
+					}
+				}
 				v.atRest()
 			})
 		})
