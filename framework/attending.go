@@ -284,7 +284,12 @@ func (c *controller[P]) forsake(a *addition) {
 func (c *controller[P]) watchPrimaries(ctx context.Context, g *guest) (unsubscribe func()) {
 	await(ctx, c.store.Synced())
 	subscription := c.store.SubscribeAs(trc.Subscriber{
-		Handle: func(t trc.Transition) { g.tell(t.Old, t.New) }, Of: c.name, Apart: true,
+		Handle: func(t trc.Transition) {
+			if !isRepeated(t) {
+				g.tell(t.Old, t.New)
+			}
+		},
+		Of: c.name, Apart: true,
 	})
 	g.primaries.Store(subscription)
 	c.store.told(ctx, c.name)

@@ -52,7 +52,7 @@ type controller[P Object] struct {
 	recorder  *timeline.Recorder
 	gate      gate
 	histories *timeline.Histories
-	// unresolved are the writes of unknown fate by primary: trc.Key to leftover, never empty.
+	// unresolved are the writes of unknown fate by primary: incarnation to leftover, never empty.
 	unresolved sync.Map
 	// leftOver are the primaries of which the finalizers were told that nobody takes off: trc.Key to types.UID.
 	leftOver sync.Map

@@ -21,6 +21,35 @@ const maxDepartures = 16
 type departures struct {
 	mu    sync.Mutex // guards everything below; a leaf
 	byKey map[trc.Key]*departing
+	told  toldGone
+}
+
+// maxToldGone bounds the incarnations that are remembered as told of. A late answer about one that is forgotten
+// brings a second last run of it.
+const maxToldGone = 4096
+
+// toldGone are the incarnations that the controller was told have gone. The zero value is empty.
+type toldGone struct {
+	known map[types.UID]bool
+	order []types.UID // a ring once it is full
+	next  int
+}
+
+func (g *toldGone) add(uid types.UID) {
+	if g.known[uid] {
+		return
+	}
+	if g.known == nil {
+		g.known = map[types.UID]bool{}
+	}
+	if len(g.order) < maxToldGone {
+		g.order = append(g.order, uid)
+	} else {
+		delete(g.known, g.order[g.next])
+		g.order[g.next] = uid
+		g.next = (g.next + 1) % maxToldGone
+	}
+	g.known[uid] = true
 }
 
 // departing is one name. Invariant: there is at least one departure.
@@ -36,10 +65,38 @@ type departure struct {
 	last  trc.Object // as it was shown last
 	event scheduler.Event
 	since time.Time
+	// late says that its successor, if there is one, may have had runs before: what is kept for the key is not its own.
+	late bool
+}
+
+// learn notes that an incarnation is there, or is not any more.
+func (d *departures) learn(uid types.UID, isGone bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if isGone {
+		d.told.add(uid)
+	} else {
+		delete(d.told.known, uid)
+	}
+}
+
+// wasTold reports whether learn said that an incarnation is gone.
+func (d *departures) wasTold(uid types.UID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.told.known[uid]
+}
+
+// isLate reports whether a departure is.
+func (d *departures) isLate(key trc.Key, uid types.UID) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	at := d.byKey[key]
+	return at != nil && slices.ContainsFunc(at.gone, func(g departure) bool { return g.last.GetUID() == uid && g.late })
 }
 
 // add notes that a primary is gone. It returns one that there is no room for any more, mostly nil.
-func (d *departures) add(last trc.Object, event scheduler.Event) (dropped trc.Object) {
+func (d *departures) add(last trc.Object, event scheduler.Event, late bool) (dropped trc.Object) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	key := trc.KeyOf(last)
@@ -51,8 +108,10 @@ func (d *departures) add(last trc.Object, event scheduler.Event) (dropped trc.Ob
 		}
 		d.byKey[key] = at
 	}
-	at.successor, at.failed = nil, false
-	at.gone = append(at.gone, departure{last, event, time.Now()})
+	if at.failed = false; !late {
+		at.successor = nil
+	}
+	at.gone = append(at.gone, departure{last, event, time.Now(), late})
 	if len(at.gone) > maxDepartures {
 		dropped = at.gone[0].last
 		at.gone = slices.Delete(at.gone, 0, 1)
@@ -183,28 +242,58 @@ func (d *departures) len() int {
 func (c *controller[P]) primaryGone(t trc.Transition) {
 	key := trc.KeyOf(t.Old)
 	c.tellOfNotSelected(t.Old)
+	if c.options.AllEvents {
+		c.departures.learn(t.Old.GetUID(), true)
+	}
 	if !c.options.AllEvents || !c.triggers(t, false) {
 		if c.departures.due(key) == nil {
+			c.unresolved.Delete(incarnationOf(t.Old))
 			c.forget(key)
 		}
 		return
 	}
 	event := scheduler.Event{Cause: eventsource.CauseOf(c.store.Store, c.name, c.gvk.Kind, t), Renews: true}
-	if dropped := c.departures.add(t.Old, event); dropped != nil {
+	c.makeDue(t.Old, event, false)
+}
+
+// makeDue makes the last run of a primary due.
+func (c *controller[P]) makeDue(last trc.Object, event scheduler.Event, late bool) {
+	if dropped := c.departures.add(last, event, late); dropped != nil {
+		c.unresolved.Delete(incarnationOf(dropped))
 		c.giveUp(dropped, "too many incarnations of it wait for their last run")
 	}
-	c.scheduler.Offer(key, event)
+	c.scheduler.Offer(trc.KeyOf(last), event)
 	c.leaveToLeader()
 }
 
-// forget drops what is kept for a primary that is gone.
+// forget drops what is kept for a name that no primary has, but for its unresolved writes.
 func (c *controller[P]) forget(key trc.Key) {
-	c.unresolved.Delete(key)
 	c.leftOver.Delete(key)
 	c.scheduler.Forget(key)
 	c.letGo(key)
 	c.gate.forget(key)
 	c.histories.Forget(recordKey(key))
+}
+
+// isRepeated reports whether a step says again what was told of the coming or going of a primary. It follows from an
+// answer that came late.
+func isRepeated(t trc.Transition) bool { return t.Late && (t.Old == nil || t.New == nil) }
+
+// repeated takes in such a step. All that reads show was told before. What is gone may have come and gone unseen, in
+// a gap of the watch: that is a reason for its last run, once. One that has the name now goes on as it was, and is due
+// after that run, which takes over the reasons that the name was due for.
+func (c *controller[P]) repeated(t trc.Transition) {
+	switch {
+	case !c.options.AllEvents:
+	case t.Old == nil:
+		key := trc.KeyOf(t.New)
+		if c.departures.due(key) != nil {
+			c.waits(key, scheduler.Event{Cause: eventsource.CauseOf(c.store.Store, c.name, c.gvk.Kind, t)})
+		}
+	case !c.departures.wasTold(t.Old.GetUID()) && c.triggers(t, false):
+		c.departures.learn(t.Old.GetUID(), true)
+		c.makeDue(t.Old, scheduler.Event{Cause: eventsource.CauseOf(c.store.Store, c.name, c.gvk.Kind, t)}, c.store.Get(trc.KeyOf(t.Old)) != nil)
+	}
 }
 
 // leaveToLeader forgets, while standing by, the departures that the leader has run for: those from so long ago that
@@ -215,6 +304,7 @@ func (c *controller[P]) leaveToLeader() {
 		return
 	}
 	for key, next := range c.departures.expire(time.Now().Add(-3 * c.operator.options.LeaderElection.LeaseDuration)) {
+		c.forgetUnresolved(key)
 		c.scheduler.Forget(key)
 		c.letGo(key)
 		if next != nil {
@@ -230,8 +320,10 @@ func (c *controller[P]) waits(key trc.Key, event scheduler.Event) bool {
 	for _, departure := range givenUp {
 		c.giveUp(departure.last, "it has failed, no retry follows, and another one has its name")
 	}
-	if givenUp != nil {
-		c.unresolved.Delete(key)
+	for _, departure := range givenUp {
+		c.unresolved.Delete(incarnationOf(departure.last))
+	}
+	if slices.ContainsFunc(givenUp, func(d departure) bool { return !d.late }) {
 		c.scheduler.Forget(key)
 		c.letGo(key)
 	}
@@ -244,7 +336,7 @@ func (c *controller[P]) depart(rc *Context[P], result *scheduler.Result) {
 	if result.Err != nil || result.Superseded || result.RescheduleNow || result.RescheduleAfter > 0 {
 		return
 	}
-	result.Gone = true
+	result.Gone = !c.departures.isLate(rc.key, rc.write.owner.GetUID()) || c.store.Get(rc.key) == nil
 	c.settle(rc)
 }
 
@@ -255,15 +347,20 @@ func (c *controller[P]) departInVain(rc *Context[P], failure error) {
 		return
 	}
 	c.giveUp(rc.write.owner, failure.Error())
-	c.scheduler.Forget(rc.key)
+	if !c.departures.isLate(rc.key, rc.write.owner.GetUID()) {
+		c.scheduler.Forget(rc.key)
+	}
 	c.settle(rc)
 }
 
 // settle ends a departure; what is next of that name is offered, for after this run.
 func (c *controller[P]) settle(rc *Context[P]) {
-	c.unresolved.Delete(rc.key)
+	c.unresolved.Delete(incarnationOf(rc.write.owner))
+	late := c.departures.isLate(rc.key, rc.write.owner.GetUID())
 	next, more := c.departures.settle(rc.key, rc.write.owner.GetUID())
-	c.letGo(rc.key) // what has the name now has had no run yet
+	if !late {
+		c.letGo(rc.key) // what has the name now has had no run yet
+	}
 	if more {
 		c.scheduler.Offer(rc.key, next)
 	}

@@ -144,7 +144,13 @@ func (c *controller[P]) missedPrimaries() {
 		}
 		return true
 	}
-	c.unresolved.Range(note)
+	c.unresolved.Range(func(of, _ any) bool {
+		one := of.(incarnation)
+		if aside := c.store.SetAside(one.key); c.isGone(one.key, one.uid) && (aside == nil || aside.GetUID() != one.uid) {
+			c.unresolved.Delete(of)
+		}
+		return note(one.key, nil)
+	})
 	c.workflow.newest.Range(note)
 	for _, key := range c.added.heldBy() {
 		note(key, nil)

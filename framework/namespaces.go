@@ -234,7 +234,7 @@ func (c *controller[P]) leaveNamespaces(removed []string, leaving []trc.Object) 
 				c.scheduler.Offer(key, *event)
 				continue
 			}
-			c.unresolved.Delete(key)
+			c.forgetUnresolved(key)
 			c.leftOver.Delete(key)
 			c.released.Delete(key)
 			c.letGo(key)

@@ -47,6 +47,10 @@ func (c *controller[P]) rewound() {
 
 // primaryChanged turns a transition of a primary into an event, or into the end of its key.
 func (c *controller[P]) primaryChanged(t trc.Transition) {
+	if isRepeated(t) {
+		c.repeated(t)
+		return
+	}
 	c.tellSources(t)
 	if t.New == nil {
 		c.primaryGone(t)
@@ -55,6 +59,7 @@ func (c *controller[P]) primaryChanged(t trc.Transition) {
 	key := trc.KeyOf(t.New)
 	if t.Old == nil && c.options.AllEvents {
 		c.departures.settle(key, t.New.GetUID()) // one that matches the selector again is not gone
+		c.departures.learn(t.New.GetUID(), false)
 	}
 	renewed := c.renews(t)
 	event := scheduler.Event{Lane: laneOf(t.Initial), Renews: renewed && !c.renewsItself(t)}

@@ -36,9 +36,9 @@ type resource struct {
 	// subresources are those that discovery told of last; onlyCreated says that objects are answered, never stored.
 	subresources *atomic.Pointer[subresources]
 	onlyCreated  bool
-	client      rest.Interface
-	root        string // path of the group and version
-	agent       string // that requests name
+	client       rest.Interface
+	root         string // path of the group and version
+	agent        string // that requests name
 	// forUnstructured reports whether answers must come as JSON, because some cache keeps unstructured objects of the kind;
 	// nil if they always do.
 	forUnstructured func() bool

@@ -106,14 +106,11 @@ func (c *Context[P]) cutOff() bool {
 // resolve finds out what became of writes whose fate the last run of the primary could not learn, so that
 // this one does not begin with a view older than they are.
 func (c *controller[P]) resolve(ctx context.Context, rc *Context[P]) (resolved bool, err error) {
-	found, any := c.unresolved.LoadAndDelete(rc.key)
+	found, any := c.unresolved.LoadAndDelete(incarnation{rc.key, rc.write.owner.GetUID()})
 	if !any {
 		return false, nil
 	}
 	left := found.(leftover)
-	if left.of != rc.write.owner.GetUID() {
-		return false, nil // nobody waits for them any more
-	}
 	resolved = len(left.writes) > 0
 	for len(left.writes) > 0 {
 		// What another leader may have undone since must not be repeated. It is no longer on its way: a lease is
@@ -166,7 +163,7 @@ func (c *controller[P]) leave(key trc.Key, w *writer, succeeded bool) {
 
 // keep keeps writes for the next run of that very primary: another one of its name has no part in them.
 func (c *controller[P]) keep(key trc.Key, left leftover) {
-	c.unresolved.Store(key, left)
+	c.unresolved.Store(incarnation{key, left.of}, left)
 	if c.options.AllEvents && c.filters.remove == nil && c.filters.every == nil && c.store.Covers(key.Namespace) {
 		return // the last run of the primary needs them, and forgets them
 	}
@@ -176,8 +173,26 @@ func (c *controller[P]) keep(key trc.Key, left leftover) {
 		now = aside
 	}
 	if (now == nil || now.GetUID() != left.of) && !c.departures.has(key, left.of) {
-		c.unresolved.Delete(key)
+		c.unresolved.Delete(incarnation{key, left.of})
 	}
+}
+
+// incarnation is one of the primaries that have a name one after the other.
+type incarnation struct {
+	key trc.Key
+	uid types.UID
+}
+
+func incarnationOf(o trc.Object) incarnation { return incarnation{trc.KeyOf(o), o.GetUID()} }
+
+// forgetUnresolved forgets what all primaries of a name have left.
+func (c *controller[P]) forgetUnresolved(key trc.Key) {
+	c.unresolved.Range(func(of, _ any) bool {
+		if of.(incarnation).key == key {
+			c.unresolved.Delete(of)
+		}
+		return true
+	})
 }
 
 // newContext makes the context of a run, but for the primary.

@@ -1,7 +1,12 @@
 package apimodel
 
 import (
+	"crypto/tls"
+	"errors"
 	"fmt"
+	"io"
+	"net"
+	"os"
 	"syscall"
 	"time"
 
@@ -40,6 +45,47 @@ type Fault struct {
 	Linger time.Duration
 	// Lose carries the request out and loses the answer.
 	Lose bool
+	// As is the error of a request that is dropped, or whose answer is lost. Default: [ErrConnectionLost].
+	As error
+}
+
+// lost is the error of a request without an answer.
+func (f Fault) lost() error {
+	if f.As != nil {
+		return f.As
+	}
+	return ErrConnectionLost
+}
+
+// SocketErrors are what Go's network stack reports when a connection breaks that had been established: the
+// request may have been carried out.
+func SocketErrors() map[string]error {
+	at := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6443}
+	failed := func(op string, err error) error {
+		return &net.OpError{Op: op, Net: "tcp", Source: at, Addr: at, Err: err}
+	}
+	return map[string]error{
+		"a reset while reading":        failed("read", os.NewSyscallError("read", syscall.ECONNRESET)),
+		"a reset while writing":        failed("write", os.NewSyscallError("write", syscall.ECONNRESET)),
+		"a pipe that broke":            failed("write", os.NewSyscallError("write", syscall.EPIPE)),
+		"a connection that timed out":  failed("read", os.NewSyscallError("read", syscall.ETIMEDOUT)),
+		"a host that went away":        failed("read", os.NewSyscallError("read", syscall.EHOSTUNREACH)),
+		"a read after the deadline":    failed("read", os.ErrDeadlineExceeded),
+		"a connection that was closed": failed("read", net.ErrClosed),
+		"an end in the midst":          io.ErrUnexpectedEOF,
+		"an end":                       io.EOF,
+		"a TLS record that was cut":    tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"},
+		"a TLS record that is wrong":   failed("local error", tls.AlertError(20)),
+		"a TLS alert":                  failed("remote error", tls.AlertError(80)),
+		"an HTTP/2 connection lost":    errors.New("http2: client connection lost"),
+		"an HTTP/2 server that goes":   errors.New("http2: server sent GOAWAY and closed the connection; LastStreamID=7, ErrCode=NO_ERROR"),
+		"an HTTP/2 stream that ended":  errors.New("stream error: stream ID 7; INTERNAL_ERROR; received from peer"),
+	}
+}
+
+// ErrRefused is what Go's network stack reports when nobody listens: the request never left.
+var ErrRefused error = &net.OpError{
+	Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6443}, Err: os.NewSyscallError("connect", syscall.ECONNREFUSED),
 }
 
 // Intercept sets what decides about the fault of every request, nil for none. It is called without a lock, by

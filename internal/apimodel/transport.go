@@ -32,7 +32,7 @@ func (m *Model) RoundTrip(request *http.Request) (*http.Response, error) {
 	var response *http.Response
 	switch {
 	case fault.Drop:
-		return nil, ErrConnectionLost
+		return nil, fault.lost()
 	case fault.Answer != nil:
 		response = refuse(request, &apierrors.StatusError{ErrStatus: *fault.Answer})
 	case refusal != nil:
@@ -48,7 +48,7 @@ func (m *Model) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err := pause(ctx, fault.Linger); err != nil || fault.Lose {
 		_ = response.Body.Close()
 		if err == nil {
-			err = ErrConnectionLost
+			err = fault.lost()
 		}
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/dependent"
 	"github.com/evenkeel/evenkeel/framework/workflow"
+	"github.com/evenkeel/evenkeel/internal/apimodel"
 )
 
 type configMaps = dependent.Bulk[*Page, *corev1.ConfigMap]
@@ -302,4 +303,43 @@ func TestASetIsRefusedWhoseNameIsNoLabel(t *testing.T) {
 	if node.Name != "a set" {
 		t.Error(fmt.Sprint(node.Name))
 	}
+}
+
+// TestG05ALargeSetComesToRestAfterOneRun: its echoes come before the answers, and are more than a run is told of one by one.
+func TestG05ALargeSetComesToRestAfterOneRun(t *testing.T) {
+	const size = 150
+	html := func(data string) string {
+		var all []string
+		for i := range size {
+			all = append(all, fmt.Sprintf("w%d=%s", i, data))
+		}
+		return strings.Join(all, " ")
+	}
+	b := &configMaps{Desired: words}
+	r := standalone(reconcileAll(b))
+	inVirtualTime(t, r, reading(b.Secondaries()...), func(v *virtual) {
+		v.model.Intercept(func(r apimodel.Request) apimodel.Fault {
+			fault := v.intercept(r)
+			if r.Resource == "configmaps" && (r.Verb == "apply" || r.Verb == "delete") {
+				fault.Linger = 10 * time.Millisecond
+			}
+			return fault
+		})
+		expect := func(when string, runs, left int) {
+			t.Helper()
+			v.pass(time.Hour)
+			if got := r.results(); len(got) != runs || errors.Join(got...) != nil {
+				t.Errorf("%s: %d runs: %v", when, len(got), errors.Join(got...))
+			}
+			if n := len(v.model.Objects("configmaps")); n != left {
+				t.Errorf("%s: %d ConfigMaps", when, n)
+			}
+		}
+		v.create(newPage("p", html("1")))
+		expect("created", 1, size)
+		v.patch(newPage("p", ""), `{"spec":{"html":"`+html("2")+`"}}`)
+		expect("changed", 1, size)
+		v.patch(newPage("p", ""), `{"spec":{"html":"w1=2"}}`)
+		expect("deleted", 2, 1) // one for the deletions
+	})
 }
