@@ -850,3 +850,32 @@ func TestG01APrimaryThatAControllerWritesIsShownWholeToAnother(t *testing.T) {
 		}
 	})
 }
+
+// TestG02WhatALiveListNoLongerSelectsIsReadAndNotTakenForGone: its label was changed while the watch is late.
+func TestG02WhatALiveListNoLongerSelectsIsReadAndNotTakenForGone(t *testing.T) {
+	var v *virtual
+	b := newToolbox(func(b *toolbox, ctx context.Context, c *pageContext, run int) {
+		if run > 1 {
+			return
+		}
+		v.model.Lag("tools", time.Minute)
+		v.changeTool("t", `{"metadata":{"labels":{"kept":"no"}}}`)
+		noError(t, listed(b.typed.LiveList(ctx, c, framework.Selection{LabelSelector: "kept=yes"})))
+		b.shows(t, c, "t")
+		if tool, err := b.typed.GetNamed(c, "default", "t"); err != nil || tool == nil || tool.Labels["kept"] != "no" {
+			t.Errorf("shown is %v, %v", tool, err)
+		}
+	})
+	inVirtualTime(t, b, b.all(), func(virtual *virtual) {
+		v = virtual
+		kept := wholeTool("t", map[string]any{"size": int64(1)})
+		kept.SetLabels(map[string]string{"kept": "yes"})
+		v.create(kept)
+		v.pass(time.Second)
+		v.create(newPage("default", "p"))
+		v.pass(time.Hour)
+		if b.runs < 2 {
+			t.Error("the change brought no run")
+		}
+	})
+}
