@@ -85,17 +85,24 @@ func guardedUndecoded(text []byte, o Object, why error) (u Object) {
 	return nil
 }
 
-// guardedDecode decodes into an object of any form. Types may bring their own decoders: one that panics fails.
-func guardedDecode(text []byte, into Object) (err error) {
+// guardedDecode decodes into an object of any form.
+func guardedDecode(text []byte, into Object) error {
+	return withoutPanic(func() error {
+		if u, ok := into.(*unstructured.Unstructured); ok {
+			return u.UnmarshalJSON(text)
+		}
+		return decode(text, into)
+	})
+}
+
+// withoutPanic has decoding fail where it panics: types may bring their own decoders.
+func withoutPanic(decode func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
 			err = scheduler.NewPanicError(value)
 		}
 	}()
-	if u, ok := into.(*unstructured.Unstructured); ok {
-		return u.UnmarshalJSON(text)
-	}
-	return decode(text, into)
+	return decode()
 }
 
 // undecodedAs returns what stands for an object in a cache of a form that has no more than its metadata, and why.
@@ -104,14 +111,29 @@ func (c *cluster) undecodedAs(form form, gvk schema.GroupVersionKind, metadata O
 	if err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(metadataOf(metadata, gvk))
-	if err == nil {
-		err = guardedDecode(text, o)
+	if form == unstructuredForm {
+		o.GetObjectKind().SetGroupVersionKind(gvk)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("framework: %s %s: %w", gvk.Kind, trc.KeyOf(metadata), err)
-	}
+	setMetadata(o, metadataOf(metadata, gvk))
 	return &trc.Undecoded{Object: o, Err: why}, nil
+}
+
+// setMetadata gives an object the metadata of another, which it shares from then on, without a decoder of its type's.
+func setMetadata(o, from Object) {
+	o.SetName(from.GetName())
+	o.SetGenerateName(from.GetGenerateName())
+	o.SetNamespace(from.GetNamespace())
+	o.SetUID(from.GetUID())
+	o.SetResourceVersion(from.GetResourceVersion())
+	o.SetGeneration(from.GetGeneration())
+	o.SetCreationTimestamp(from.GetCreationTimestamp())
+	o.SetDeletionTimestamp(from.GetDeletionTimestamp())
+	o.SetDeletionGracePeriodSeconds(from.GetDeletionGracePeriodSeconds())
+	o.SetLabels(from.GetLabels())
+	o.SetAnnotations(from.GetAnnotations())
+	o.SetOwnerReferences(from.GetOwnerReferences())
+	o.SetFinalizers(from.GetFinalizers())
+	o.SetManagedFields(from.GetManagedFields())
 }
 
 // newObject returns an empty object of a form.

@@ -200,10 +200,12 @@ func (c *cluster) clientFor(r *resource) (rest.Interface, error) {
 	}
 	// Built-in kinds have a protobuf form, which is cheaper for both sides.
 	if r.hasProtobuf() && config.ContentType == "" {
-		r.forUnstructured = func() bool { return c.keepsUnstructured(r.gvk) }
-		r.echoes.inProtobuf = true
 		config.ContentType = runtime.ContentTypeProtobuf
 		config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	}
+	if config.ContentType == runtime.ContentTypeProtobuf && r.form == typedForm {
+		r.forUnstructured = func() bool { return c.keepsUnstructured(r.gvk) }
+		r.echoes.inProtobuf = true
 	}
 	client, err := rest.RESTClientForConfigAndClient(config, c.http)
 	if err != nil {

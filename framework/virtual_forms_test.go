@@ -15,6 +15,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
+	"github.com/evenkeel/evenkeel/trc"
 )
 
 // toolbox reads tools in every form that a test registers, all of which belong to page p.
@@ -878,4 +879,24 @@ func TestG02WhatALiveListNoLongerSelectsIsReadAndNotTakenForGone(t *testing.T) {
 			t.Error("the change brought no run")
 		}
 	})
+}
+
+// touchy is a tool whose decoder panics.
+type touchy struct{ Tool }
+
+func (*touchy) UnmarshalJSON([]byte) error { panic("touchy") }
+
+// TestAnAnswerThatADecoderPanicsAtIsUndecodable, and no panic of who writes.
+func TestAnAnswerThatADecoderPanicsAtIsUndecodable(t *testing.T) {
+	u := wholeTool("t", map[string]any{"size": int64(1)})
+	u.SetUID("u1")
+	u.SetResourceVersion("7")
+	got := framework.AnswerAs(u, toolKind, &touchy{})
+	undecoded, ok := got.(*trc.Undecoded)
+	if !ok || !strings.Contains(undecoded.Err.Error(), "touchy") {
+		t.Fatalf("%v", got)
+	}
+	if undecoded.GetName() != "t" || undecoded.GetUID() != "u1" || undecoded.GetResourceVersion() != "7" {
+		t.Errorf("%v", undecoded.Object)
+	}
 }
