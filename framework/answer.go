@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/evenkeel/evenkeel/scheduler"
+	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -68,6 +68,7 @@ func (c *cluster) decodeAs(form form, gvk schema.GroupVersionKind, text []byte, 
 	if err = guardedDecode(text, o); err == nil {
 		return o, nil
 	}
+	err = undecodedError(gvk, err)
 	if u := guardedUndecoded(text, o, err); u != nil && form == typedForm {
 		return u, nil // as a watch makes it
 	}
@@ -76,28 +77,30 @@ func (c *cluster) decodeAs(form form, gvk schema.GroupVersionKind, text []byte, 
 
 // guardedUndecoded returns what stands for an object that does not decode, or nil.
 func guardedUndecoded(text []byte, o Object, why error) (u Object) {
-	defer func() {
-		if recover() != nil {
-			u = nil
+	panicked := author.Try(func() {
+		if found, err := undecoded(text, o, why); err == nil {
+			u = found
 		}
-	}()
-	if u, err := undecoded(text, o, why); err == nil {
-		return u
+	})
+	if panicked != nil {
+		return nil
 	}
-	return nil
+	return u
 }
 
-// guardedDecode decodes into an object of any form. Types may bring their own decoders: one that panics fails.
+// guardedDecode decodes into an object of any form.
 func guardedDecode(text []byte, into Object) (err error) {
-	defer func() {
-		if value := recover(); value != nil {
-			err = scheduler.NewPanicError(value)
+	panicked := author.Try(func() {
+		if u, ok := into.(*unstructured.Unstructured); ok {
+			err = u.UnmarshalJSON(text)
+		} else {
+			err = decode(text, into)
 		}
-	}()
-	if u, ok := into.(*unstructured.Unstructured); ok {
-		return u.UnmarshalJSON(text)
+	})
+	if panicked != nil {
+		return failed(panicked)
 	}
-	return decode(text, into)
+	return author.Sound(err)
 }
 
 // undecodedAs returns what stands for an object in a cache of a form that has no more than its metadata, and why.
@@ -106,14 +109,29 @@ func (c *cluster) undecodedAs(form form, gvk schema.GroupVersionKind, metadata O
 	if err != nil {
 		return nil, err
 	}
-	text, err := json.Marshal(metadataOf(metadata, gvk))
-	if err == nil {
-		err = guardedDecode(text, o)
+	if form == unstructuredForm {
+		o.GetObjectKind().SetGroupVersionKind(gvk)
 	}
-	if err != nil {
-		return nil, fmt.Errorf("framework: %s %s: %w", gvk.Kind, trc.KeyOf(metadata), err)
-	}
+	setMetadata(o, metadataOf(metadata, gvk))
 	return &trc.Undecoded{Object: o, Err: why}, nil
+}
+
+// setMetadata gives an object the metadata of another, which it shares from then on, without a decoder of its type's.
+func setMetadata(o, from Object) {
+	o.SetName(from.GetName())
+	o.SetGenerateName(from.GetGenerateName())
+	o.SetNamespace(from.GetNamespace())
+	o.SetUID(from.GetUID())
+	o.SetResourceVersion(from.GetResourceVersion())
+	o.SetGeneration(from.GetGeneration())
+	o.SetCreationTimestamp(from.GetCreationTimestamp())
+	o.SetDeletionTimestamp(from.GetDeletionTimestamp())
+	o.SetDeletionGracePeriodSeconds(from.GetDeletionGracePeriodSeconds())
+	o.SetLabels(from.GetLabels())
+	o.SetAnnotations(from.GetAnnotations())
+	o.SetOwnerReferences(from.GetOwnerReferences())
+	o.SetFinalizers(from.GetFinalizers())
+	o.SetManagedFields(from.GetManagedFields())
 }
 
 // newObject returns an empty object of a form.

@@ -208,13 +208,15 @@ func (c *cluster) clientFor(r *resource) (rest.Interface, error) {
 	}
 	// Built-in kinds have a protobuf form, which is cheaper for both sides.
 	if r.hasProtobuf() && config.ContentType == "" {
-		r.forUnstructured = func() bool { return c.keepsUnstructured(r.gvk) }
-		r.echoes.inProtobuf = true
 		config.ContentType = runtime.ContentTypeProtobuf
 		config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	}
 	if isSecret(r.gvk) {
 		config.NegotiatedSerializer = discreetly{config.NegotiatedSerializer, r.gvk}
+	}
+	if config.ContentType == runtime.ContentTypeProtobuf && r.form == typedForm {
+		r.forUnstructured = func() bool { return c.keepsUnstructured(r.gvk) }
+		r.echoes.inProtobuf = true
 	}
 	client, err := rest.RESTClientForConfigAndClient(config, c.http)
 	if err != nil {

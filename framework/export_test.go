@@ -53,6 +53,17 @@ func ShownObject(op *Operator, gvk schema.GroupVersionKind, key trc.Key) Object 
 	return nil
 }
 
+// AnswerAs is what a cache of a Go type gets of an answer in another form.
+func AnswerAs(answered Object, gvk schema.GroupVersionKind, sample Object) Object {
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypeWithName(gvk, sample)
+	own, err := (&cluster{scheme: scheme}).as(typedForm, gvk, answer{Object: answered})
+	if err != nil {
+		panic(err)
+	}
+	return own
+}
+
 // Lanes is the number of objects that an apply is under way to, or waits.
 func Lanes(op *Operator) int { return op.Occupancy().Applying }
 

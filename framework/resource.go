@@ -269,15 +269,17 @@ func (r *resource) delete(ctx context.Context, key trc.Key, options metav1.Delet
 // undecodable is an answer that the Go type cannot hold, as far as it can.
 func (r *resource) undecodable(raw []byte, err error) (answer, error) {
 	why := errors.Join(errUndecodable, err)
-	var kind metav1.TypeMeta
-	if json.Unmarshal(raw, &kind) != nil || kind.GroupVersionKind() != r.gvk {
-		return answer{}, why
+	var metadata metav1.PartialObjectMetadata
+	if json.Unmarshal(raw, &metadata) != nil || metadata.GroupVersionKind() != r.gvk || metadata.UID == "" || metadata.ResourceVersion == "" {
+		return answer{}, why // nobody knows what it is
 	}
-	u := guardedUndecoded(raw, r.newItem(), err)
-	if u == nil {
-		return answer{}, why
+	o := r.newItem()
+	if u, is := guardedUndecoded(raw, r.newItem(), err).(*trc.Undecoded); is {
+		o = u.Object
+	} else {
+		setMetadata(o, &metadata)
 	}
-	return answer{Object: u.(*trc.Undecoded).Object, text: raw, undecodable: err}, why
+	return answer{Object: o, text: raw, undecodable: err}, why
 }
 
 // write sends a request that changes the object of the key.

@@ -38,7 +38,7 @@ func (c *cluster) acknowledge(ctx context.Context, gvk schema.GroupVersionKind, 
 		}
 		c.take(s, own, err, proof)
 	}
-	c.bring(ctx, got, behind)
+	c.bring(ctx, got, proof, behind)
 }
 
 // take has a cache take in an object, if there is no error, and logs why it cannot.
@@ -53,7 +53,7 @@ func (c *cluster) take(s *sharedStore, o Object, err error, proof trc.Proof) {
 
 // bring has caches that cannot make their form of an answer read the object, but those that show it already. Their
 // versions of the kind are read once each.
-func (c *cluster) bring(ctx context.Context, got answer, caches []*sharedStore) {
+func (c *cluster) bring(ctx context.Context, got answer, proof trc.Proof, caches []*sharedStore) {
 	key := trc.KeyOf(got)
 	caches = slices.DeleteFunc(caches, func(s *sharedStore) bool { return !s.mayShow(key) || s.has(got.Object) })
 	for len(caches) > 0 {
@@ -68,14 +68,14 @@ func (c *cluster) bring(ctx context.Context, got answer, caches []*sharedStore) 
 			if s.key.gvk != r.gvk {
 				return false
 			}
-			c.bringTo(s, got, live, err)
+			c.bringTo(s, got, live, proof, err)
 			return true
 		})
 	}
 }
 
-// bringTo lays what was read, after got was answered, over a cache.
-func (c *cluster) bringTo(s *sharedStore, got, live answer, err error) {
+// bringTo lays what was read, after got was answered with a proof, over a cache.
+func (c *cluster) bringTo(s *sharedStore, got, live answer, proof trc.Proof, err error) {
 	switch {
 	case isNoObject(err):
 		s.AcknowledgeGone(trc.KeyOf(got), got.GetUID(), comparableVersion(got))
@@ -84,7 +84,10 @@ func (c *cluster) bringTo(s *sharedStore, got, live answer, err error) {
 	default:
 		var own Object
 		if own, err = c.as(s.key.form, s.key.gvk, live); err == nil {
-			c.take(s, own, nil, trc.Proof{})
+			if live.GetResourceVersion() != got.GetResourceVersion() {
+				proof = trc.Proof{}
+			}
+			c.take(s, own, nil, proof)
 			return
 		}
 	}

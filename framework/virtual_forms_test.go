@@ -15,6 +15,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
+	"github.com/evenkeel/evenkeel/trc"
 )
 
 // toolbox reads tools in every form that a test registers, all of which belong to page p.
@@ -685,4 +686,217 @@ func TestG02LivePrimaryIsShownByTheCacheFromThenOn(t *testing.T) {
 		v.create(newPage("default", "p"))
 		v.pass(time.Hour)
 	})
+}
+
+// TestAWriteSucceedsThoughACacheCannotReadIt: what other code sent is no JSON, and the unstructured cache cannot read it either. Its
+// reads are errors until its watch brings the object.
+func TestAWriteSucceedsThoughACacheCannotReadIt(t *testing.T) {
+	var v *virtual
+	read := ""
+	b := newToolbox(func(b *toolbox, ctx context.Context, c *pageContext, run int) {
+		if run == 1 {
+			v.model.Lag("tools", time.Minute)
+			_, err := framework.Do(ctx, c, newTool("t", 0), func(ctx context.Context) (*Tool, error) {
+				tool := newTool("t", 0)
+				err := admins.Patch(ctx, tool, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"size":2}}`)))
+				v.disturb(func(r apimodel.Request) apimodel.Fault {
+					return apimodel.Fault{Drop: r.Resource == "tools" && r.Verb == "get"}
+				})
+				return tool, err
+			})
+			noError(t, err)
+			if whole, err := b.whole.GetNamed(c, "default", "t"); err == nil || !strings.Contains(err.Error(), "could not be read since") {
+				t.Errorf("shown is %v, %v", whole, err)
+			}
+			if tool, err := b.typed.GetNamed(c, "default", "t"); err != nil || tool.Spec.Size != 2 {
+				t.Errorf("shown is %v, %v", tool, err)
+			}
+			v.disturb(nil)
+			return
+		}
+		whole, err := b.whole.GetNamed(c, "default", "t")
+		if read = specOf(whole); err != nil {
+			read = err.Error()
+		}
+	})
+	inVirtualTime(t, b, b.all(), func(virtual *virtual) {
+		v, admins = virtual, virtual.admin
+		v.create(wholeTool("t", map[string]any{"size": int64(1), "color": "red"}))
+		v.pass(time.Second)
+		v.create(newPage("default", "p"))
+		v.pass(time.Hour)
+		if want := `{"color":"red","size":2}`; read != want {
+			t.Errorf("read is %s, want %s", read, want)
+		}
+		for _, record := range records(v.op, newPage("default", "p")) {
+			if record.Err != "" {
+				t.Error(record.Err)
+			}
+		}
+		v.atRest()
+	})
+}
+
+// TestG02WhatWasReadPastTheCachesOfAnotherClusterIsShownThere, in every form.
+func TestG02WhatWasReadPastTheCachesOfAnotherClusterIsShownThere(t *testing.T) {
+	overModel(t, func(m *modelled) {
+		far := newModel(t)
+		there, err := client.New(far.Config(), client.Options{Scheme: scheme})
+		noError(t, err)
+		noError(t, there.Create(t.Context(), wholeTool("t", map[string]any{"size": int64(1), "color": "blue"})))
+		b := newToolbox(func(b *toolbox, ctx context.Context, c *pageContext, run int) {
+			if run > 1 {
+				return
+			}
+			far.Lag("tools", time.Minute)
+			noError(t, there.Patch(ctx, wholeTool("t", nil), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"color":"red"}}`))))
+			_, err := b.typed.Live(ctx, c, "default", "t")
+			noError(t, err)
+			if got, want := b.shows(t, c, "t"), `{"color":"red","size":1}`; got != want {
+				t.Errorf("shown is %s, want %s", got, want)
+			}
+			_, err = framework.MergePatch(ctx, b.typed.In(c), newTool("t", 0), []byte(`{"spec":{"size":2}}`))
+			noError(t, err)
+			if got, want := b.shows(t, c, "t"), `{"color":"red","size":2}`; got != want {
+				t.Errorf("shown is %s, want %s", got, want)
+			}
+		})
+		config := far.Config()
+		b.typed.Cluster, b.whole.Cluster, b.metadata.Cluster = config, config, config
+		defer m.operate(b, b.all())()
+		m.createPage("p")
+		time.Sleep(time.Hour)
+		if b.runs == 0 {
+			t.Error("no run")
+		}
+	})
+}
+
+// TestG01WhoTakesOverIsNotHeldUpByWhatATypeCannotHold, and reads what the leader before wrote in every form.
+func TestG01WhoTakesOverIsNotHeldUpByWhatATypeCannotHold(t *testing.T) {
+	withReplicas(t, func(r *replicas) {
+		r.create(wholeTool("t", map[string]any{"size": int64(1), "color": "red"}))
+		r.create(wholeTool("unfit", map[string]any{"size": "huge"}))
+		instance := func(name string, work func(b *toolbox, ctx context.Context, c *pageContext, run int)) *replica {
+			b := newToolbox(work)
+			return r.startWith(name, b, b.all())
+		}
+		a := instance("a", func(_ *toolbox, ctx context.Context, c *pageContext, _ int) {
+			_, err := framework.MergePatch(ctx, c, newTool("t", 0), []byte(`{"spec":{"size":2}}`))
+			noError(t, err)
+			_, err = framework.MergePatch(ctx, c, wholeTool("unfit", nil), []byte(`{"spec":{"size":"huger"}}`))
+			noError(t, err)
+		})
+		runs := 0
+		b := instance("b", func(b *toolbox, _ context.Context, c *pageContext, _ int) {
+			if runs++; runs > 1 {
+				return
+			}
+			if got, want := b.shows(t, c, "t"), `{"color":"red","size":2}`; got != want {
+				t.Errorf("shown is %s, want %s", got, want)
+			}
+			if whole, err := b.whole.GetNamed(c, "default", "unfit"); err != nil || specOf(whole) != `{"size":"huger"}` {
+				t.Errorf("shown is %v, %v", whole, err)
+			}
+		})
+		r.model.Lag("tools", time.Hour)
+		r.create(newPage("default", "p"))
+		r.pass(time.Second)
+		noError(r.T, a.stop())
+		r.pass(5 * time.Second) // less than the time that catching up may take
+		r.lead("b", b)
+		noError(r.T, b.stop())
+		if runs == 0 {
+			t.Error("b had no run")
+		}
+	})
+}
+
+// reconcilerOf is a reconciler of one function.
+type reconcilerOf[P framework.Object] func(ctx context.Context, primary P, c *framework.Context[P]) (framework.UpdateControl[P], error)
+
+func (f reconcilerOf[P]) Reconcile(ctx context.Context, primary P, c *framework.Context[P]) (framework.UpdateControl[P], error) {
+	return f(ctx, primary, c)
+}
+
+// TestG01APrimaryThatAControllerWritesIsShownWholeToAnother: its finalizer and its status are written in the poorer form.
+func TestG01APrimaryThatAControllerWritesIsShownWholeToAnother(t *testing.T) {
+	var v *virtual
+	shown := map[string]string{}
+	typed := reconcilerOf[*Tool](func(_ context.Context, tool *Tool, _ *framework.Context[*Tool]) (framework.UpdateControl[*Tool], error) {
+		tool.Status.Seen = tool.Spec.Size
+		return framework.PatchStatus(tool), nil
+	})
+	whole := reconcilerOf[*unstructured.Unstructured](func(_ context.Context, tool *unstructured.Unstructured, _ *framework.Context[*unstructured.Unstructured]) (framework.UpdateControl[*unstructured.Unstructured], error) {
+		shown[tool.GetResourceVersion()] = specOf(tool)
+		return framework.NoUpdate[*unstructured.Unstructured](), nil
+	})
+	inVirtualTimeOf(t, framework.OperatorOptions{}, func(op *framework.Operator) error {
+		return errors.Join(
+			framework.Register(op, typed, framework.ControllerOptions[*Tool]{Name: "typed", Finalizer: "example.com/typed"}),
+			framework.Register(op, whole, framework.ControllerOptions[*unstructured.Unstructured]{Name: "whole", GroupVersionKind: toolKind}))
+	}, func(virtual *virtual) {
+		v = virtual
+		v.create(wholeTool("t", map[string]any{"size": int64(1), "color": "red"}))
+		v.pass(time.Minute)
+		v.changeTool("t", `{"spec":{"color":"blue"}}`)
+		v.pass(time.Minute)
+		for version, spec := range shown {
+			if spec != `{"color":"red","size":1}` && spec != `{"color":"blue","size":1}` {
+				t.Errorf("at %s it is %s, which it never was", version, spec)
+			}
+		}
+		if live := v.live("t"); shown[live.GetResourceVersion()] != specOf(live) {
+			t.Errorf("the last was not seen: %v", shown)
+		}
+	})
+}
+
+// TestG02WhatALiveListNoLongerSelectsIsReadAndNotTakenForGone: its label was changed while the watch is late.
+func TestG02WhatALiveListNoLongerSelectsIsReadAndNotTakenForGone(t *testing.T) {
+	var v *virtual
+	b := newToolbox(func(b *toolbox, ctx context.Context, c *pageContext, run int) {
+		if run > 1 {
+			return
+		}
+		v.model.Lag("tools", time.Minute)
+		v.changeTool("t", `{"metadata":{"labels":{"kept":"no"}}}`)
+		noError(t, listed(b.typed.LiveList(ctx, c, framework.Selection{LabelSelector: "kept=yes"})))
+		b.shows(t, c, "t")
+		if tool, err := b.typed.GetNamed(c, "default", "t"); err != nil || tool == nil || tool.Labels["kept"] != "no" {
+			t.Errorf("shown is %v, %v", tool, err)
+		}
+	})
+	inVirtualTime(t, b, b.all(), func(virtual *virtual) {
+		v = virtual
+		kept := wholeTool("t", map[string]any{"size": int64(1)})
+		kept.SetLabels(map[string]string{"kept": "yes"})
+		v.create(kept)
+		v.pass(time.Second)
+		v.create(newPage("default", "p"))
+		v.pass(time.Hour)
+		if b.runs < 2 {
+			t.Error("the change brought no run")
+		}
+	})
+}
+
+// touchy is a tool whose decoder panics.
+type touchy struct{ Tool }
+
+func (*touchy) UnmarshalJSON([]byte) error { panic("touchy") }
+
+// TestAnAnswerThatADecoderPanicsAtIsUndecodable, and no panic of who writes.
+func TestAnAnswerThatADecoderPanicsAtIsUndecodable(t *testing.T) {
+	u := wholeTool("t", map[string]any{"size": int64(1)})
+	u.SetUID("u1")
+	u.SetResourceVersion("7")
+	got := framework.AnswerAs(u, toolKind, &touchy{})
+	undecoded, ok := got.(*trc.Undecoded)
+	if !ok || !strings.Contains(undecoded.Err.Error(), "touchy") {
+		t.Fatalf("%v", got)
+	}
+	if undecoded.GetName() != "t" || undecoded.GetUID() != "u1" || undecoded.GetResourceVersion() != "7" {
+		t.Errorf("%v", undecoded.Object)
+	}
 }

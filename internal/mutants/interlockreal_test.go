@@ -48,8 +48,8 @@ var ofRealInterlock = []mutant{
 		name:   "reads show what had a provider's name before, after a live read of it",
 		breaks: "G02: no read is older than one before",
 		file:   "framework/live.go",
-		old:    "		err = store.Acknowledge(o, trc.Proof{})\n	}\n	if err != nil {\n		return none, fmt.Errorf(\"framework: get",
-		new:    "	}\n	if err != nil {\n		return none, fmt.Errorf(\"framework: get",
+		old:    "	found, _, err := w.read(ctx, r, key)\n",
+		new:    "	found, err := r.get(ctx, key)\n",
 		kills:  append(far("TestG02NoReadIsOlderThanOneOfTheServer"), twoStores...),
 	},
 }

@@ -9,8 +9,8 @@ var ofSimulation = []mutant{
 		name:   "what has been read after a conflict is not shown",
 		breaks: "G01: a run begins with what is known of its own writes",
 		file:   "framework/sending.go",
-		old:    "	return seen{Object: live}, w.cluster.acknowledge(gvk, live, trc.Proof{})\n",
-		new:    "	return seen{Object: live}, nil\n",
+		old:    "	live, missed, err := w.read(ctx, q.resource, q.key)\n",
+		new:    "	missed := false\n	live, err := q.resource.get(ctx, q.key)\n",
 		kills:  worlds,
 	},
 	{

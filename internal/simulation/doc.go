@@ -6,7 +6,9 @@
 // What is held against the model's own history, which nobody in the world knows (the oracle is truth_test.go):
 //
 //   - G01 G02 G03: every read is of a state that still was at the newest version known to the reader: its own writes,
-//     however it learned of them, whatever was answered to any instance, and what it had read before;
+//     however it learned of them, whatever was answered to any instance, and what it had read before, from caches or
+//     past them; and an unstructured object that was read is, field by field, what it was at its version, though the
+//     Go type in which the operator writes that kind lacks a field;
 //   - G04 G12: at rest, the last run of each page has seen all that others did, what is wanted is so, and nothing
 //     is written any more;
 //   - G05: in calm worlds (no faults, but watches that lag) each thing that others do makes as many runs as it must;

@@ -91,6 +91,13 @@ func (w *world) some(key string) map[string]any {
 	return map[string]any{key: fmt.Sprintf("%s-%d", key, w.rand.Uint32())}
 }
 
+// someSpec is that of a page, with a color that its Go type lacks.
+func (w *world) someSpec() map[string]any {
+	spec := w.some("html")
+	spec["color"] = spec["html"]
+	return spec
+}
+
 func configMap(name string, labels map[string]any, data map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "data": data,
@@ -124,7 +131,7 @@ func (w *world) createPage(page string) {
 		return
 	}
 	w.create(w.pages, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": webpagev1.GroupVersion.String(), "kind": "WebPage", "spec": w.some("html"),
+		"apiVersion": webpagev1.GroupVersion.String(), "kind": "WebPage", "spec": w.someSpec(),
 		"metadata": map[string]any{"namespace": namespace, "name": page},
 	}})
 	w.expect(page, 1, 0)
@@ -148,7 +155,7 @@ func (w *world) changePage(page string) {
 	}
 	w.expect(page, 1, 0)
 	w.expectLine(page)
-	w.patch(w.pages, object{webPages, page}, map[string]any{"spec": w.some("html")})
+	w.patch(w.pages, object{webPages, page}, map[string]any{"spec": w.someSpec()})
 }
 
 func (w *world) exposePage(page string) {

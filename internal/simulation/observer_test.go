@@ -8,7 +8,9 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
@@ -21,6 +23,7 @@ type observer struct {
 	instance *instance
 	name     string
 	maps     framework.Secondary[*corev1.ConfigMap]
+	whole    framework.Secondary[*unstructured.Unstructured] // the pages, where the plan says so
 }
 
 var errAuthor = errors.New("simulation: the author's code fails")
@@ -54,7 +57,95 @@ func (o *observer) begin(ctx context.Context, p *page, c *pageContext, cleanup b
 		r.found[name] = r.get(name, true)
 	}
 	r.list()
+	r.inFull(r.ownFloor(self, 0))
+	r.pastTheCaches(self)
 	return r, leave
+}
+
+// inFull reads the page as an unstructured object, of which every field must be as it was at that version: no form is made
+// of one that lacks some.
+func (r *run) inFull(floor int64) {
+	if !r.world.plan.forms {
+		return
+	}
+	self, memory := object{webPages, r.page}, r.instance.memoryOf(r.observer.name+" in full")
+	floor = max(floor, memory.of(self))
+	p, err := r.observer.whole.GetNamed(r.c, namespace, r.page)
+	if err != nil {
+		r.world.witness.fault("%s: get %s in full: %v", r, self, err)
+		return
+	}
+	var read metav1.Object
+	if p != nil {
+		read = p
+	}
+	memory.raise(self, r.world.witness.read(r.String()+" in full", self, read, floor))
+	if p != nil {
+		r.world.witness.same(r.String(), self, p)
+	}
+}
+
+// pastTheCaches reads a ConfigMap and the page from the server. What it finds is what the server has, and no later read is
+// older (G02).
+func (r *run) pastTheCaches(self object) {
+	if !r.world.plan.live {
+		return
+	}
+	names := mapsOf(r.page)
+	what := object{configMaps, names[r.mood%uint64(len(names))]}
+	memory := r.instance.memoryOf("")
+	floor := max(memory.of(what), r.world.witness.acknowledged(what), r.world.truth.now(what).from)
+	m, err := r.liveMap(what.name)
+	if err == nil || apierrors.IsNotFound(err) {
+		var read metav1.Object
+		if m != nil {
+			read = m
+		}
+		memory.raise(what, r.world.witness.read(r.String()+" live", what, read, floor))
+		r.get(what.name, false)
+		r.list()
+	}
+	primaries := r.instance.memoryOf(r.observer.name)
+	now := max(primaries.of(self), r.world.truth.now(self).from)
+	p, err := r.c.LivePrimary(r.ctx)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return // the weather
+	}
+	if err == nil {
+		now = r.world.witness.read(r.String()+" live", self, p, now)
+	}
+	shown, err := r.c.Primaries().Get(namespace, r.page)
+	if err != nil {
+		return // the run is over
+	}
+	var read metav1.Object
+	if shown != nil {
+		read = shown
+	}
+	primaries.raise(self, r.world.witness.read(r.String()+" after a live read", self, read, now))
+	r.inFull(now)
+}
+
+// liveMap reads a ConfigMap past the cache, in one of the ways that there are; nil if there is none.
+func (r *run) liveMap(name string) (*corev1.ConfigMap, error) {
+	switch r.mood % 3 {
+	case 0:
+		m, err := r.maps.Live(r.ctx, r.c, namespace, name)
+		return m, err
+	case 1:
+		m, err := framework.Live[*corev1.ConfigMap](r.ctx, r.c, namespace, name)
+		return m, err
+	}
+	var found *corev1.ConfigMap
+	for m, err := range r.maps.LiveList(r.ctx, r.c, framework.Selection{Namespace: namespace}) {
+		if err != nil {
+			return nil, err
+		}
+		if m.Name == name {
+			found = m
+		}
+	}
+	return found, nil
 }
 
 // succeeds is said last before the author's code returns without an error.

@@ -8,6 +8,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -130,6 +131,16 @@ func (w *witness) read(who string, what object, o metav1.Object, floor int64) in
 		w.fault("G03: %s read %s at %d with UID %s, which is %s", who, what, version, o.GetUID(), found.object.GetUID())
 	}
 	return found.from
+}
+
+// same judges that an object, as it was read, is as it was at that version.
+func (w *witness) same(who string, what object, o *unstructured.Unstructured) {
+	version := versionOf(o)
+	for _, s := range w.truth.of(what) {
+		if s.from == version && s.object != nil && fmt.Sprint(content(s.object)) != fmt.Sprint(content(o)) {
+			w.fault("G01: %s read %s at %d as %v, which was %v", who, what, version, content(o), content(s.object))
+		}
+	}
 }
 
 // lacking judges that a list of a page's ConfigMaps lacks one: there must have been none that maps to it at the

@@ -13,8 +13,11 @@ import (
 	"github.com/go-logr/logr"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
@@ -22,6 +25,7 @@ import (
 	"github.com/evenkeel/evenkeel/retry"
 	webpagev1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 	"github.com/evenkeel/evenkeel/scheduler"
+	"github.com/evenkeel/evenkeel/trc"
 )
 
 const (
@@ -56,6 +60,8 @@ type plan struct {
 	applies bool // the status, rather than to patch it
 	tidy    bool // Cleanup deletes what was kept
 	grace   time.Duration
+	live    bool // runs read past the caches, too
+	forms   bool // pages are watched as unstructured objects, too, which have a field that their Go type lacks
 }
 
 func planOf(seed uint64, r *rand.Rand) plan {
@@ -65,6 +71,7 @@ func planOf(seed uint64, r *rand.Rand) plan {
 	}
 	p.auditor = !p.calm && r.IntN(3) == 0
 	p.tidy = p.tidy || p.calm
+	p.live, p.forms = !p.calm && seed%3 == 0, !p.calm && seed%5 < 2
 	if r.IntN(3) == 0 {
 		p.grace = 5 * time.Second
 	}
@@ -116,7 +123,16 @@ func (i *instance) memoryOf(controller string) *memory {
 	return i.memories[controller]
 }
 
-var kinds = sync.OnceValues(func() ([]apimodel.Kind, error) { return apimodel.CustomResources(testenv.WebPageCRDs()) })
+// kinds are those of the samples. The definition of pages is newer than their Go type: it has a color.
+var kinds = sync.OnceValues(func() ([]apimodel.Kind, error) {
+	kinds, err := apimodel.CustomResources(testenv.WebPageCRDs())
+	for _, k := range kinds {
+		if k.Plural == webPages {
+			k.Schema.Properties["spec"].Properties["color"] = *spec.StringProperty()
+		}
+	}
+	return kinds, err
+})
 
 var scheme = sync.OnceValues(func() (*runtime.Scheme, error) {
 	s := runtime.NewScheme()
@@ -189,7 +205,13 @@ func (w *world) start(place int) {
 }
 
 func (w *world) observer(in *instance, name string) *observer {
-	return &observer{world: w, instance: in, name: name, maps: framework.Secondary[*corev1.ConfigMap]{Map: primariesOf}}
+	return &observer{
+		world: w, instance: in, name: name, maps: framework.Secondary[*corev1.ConfigMap]{Map: primariesOf},
+		whole: framework.Secondary[*unstructured.Unstructured]{
+			Name: "whole pages", GroupVersionKind: webpagev1.GroupVersion.WithKind("WebPage"),
+			Map: func(p *unstructured.Unstructured) []types.NamespacedName { return []types.NamespacedName{trc.KeyOf(p)} },
+		},
+	}
 }
 
 // options of a controller: nothing but what happens makes a run, so that nothing that was lost is found by chance.
@@ -198,6 +220,9 @@ func (w *world) options(o *observer) pageOptions {
 		Name: o.name, Secondaries: framework.Secondaries(&o.maps), MaxInterval: scheduler.NoMaxInterval, RunTimeout: runTimeout,
 		Retry:       retry.Policy{Initial: time.Second, Max: 20 * time.Second, Jitter: retry.NoJitter},
 		KeepRecords: 50, KeepRecordsPerPrimary: 3,
+	}
+	if w.plan.forms {
+		options.Secondaries = framework.Secondaries(&o.maps, &o.whole)
 	}
 	if w.plan.applies {
 		options.PrimaryWrites = framework.ByApply
