@@ -308,8 +308,8 @@ func (s *source) Start(sink eventsource.Sink) (func(), error) {
 	return func() {}, nil
 }
 
-func (s *source) Synced() <-chan struct{} { call(s.synced); return ready }
-func (s *source) Err() error              { call(s.err); return nil }
+func (s *source) Synced() <-chan struct{}    { call(s.synced); return ready }
+func (s *source) Err() error                 { call(s.err); return nil }
 func (s *source) Health() eventsource.Health { call(s.health); return eventsource.Health{} }
 
 func (s *source) PrimaryChanged(old, new trc.Object) {
