@@ -132,9 +132,6 @@ func (i *Informer) ByIndex(name, value string) ([]trc.Object, error) {
 	return i.find(name, i.indexed(name), value)
 }
 
-// StoredAs is the name in the store of one of [InformerOptions.Indexes].
-func (i *Informer) StoredAs(name string) string { return i.indexed(name) }
-
 // Reliable returns why what Map says cannot be relied on now, nil if it can; see [InformerOptions.Check].
 func (i *Informer) Reliable() error {
 	if i.options.Check == nil {

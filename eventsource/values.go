@@ -62,8 +62,9 @@ type Values[V any] struct {
 type held[V any] struct {
 	values  map[string]V
 	newer   map[string]bool
-	fetches int    // of this primary that are under way
-	applied uint64 // when the last fetch was applied; 0 if none was
+	fetches int               // of this primary that are under way
+	seqs    map[string]uint64 // how often the value of an ID changed, where Older is asked
+	applied uint64            // when the last fetch was applied; 0 if none was
 }
 
 // fetch is one that is under way, of a primary or of all.
@@ -134,15 +135,56 @@ func (v *Values[V]) Removed(primary trc.Key, id string) { v.put(primary, id, nil
 
 // put holds a value, or with nil its absence, against fetches that are under way.
 func (v *Values[V]) put(primary trc.Key, id string, value *V) change[V] {
+	for {
+		c, of, seq := v.proposed(primary, id, value)
+		older := v.isOlder(c) // the author's code: not under the lock
+		v.mu.Lock()
+		if now := v.primaries[primary]; now != of || now.seq(id) != seq {
+			v.mu.Unlock() // another came first: it may be older than that
+			continue
+		}
+		defer v.mu.Unlock()
+		if older {
+			c.new = c.old
+			return c
+		}
+		return v.putLocked(primary, id, value)
+	}
+}
+
+// proposed is what a value would change.
+func (v *Values[V]) proposed(primary trc.Key, id string, value *V) (c change[V], of *held[V], seq uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	c, of = change[V]{primary: primary, id: id, new: value}, v.primaries[primary]
+	if of != nil {
+		c.old = at(of.values, id)
+	}
+	return c, of, of.seq(id)
+}
+
+func (h *held[V]) seq(id string) uint64 {
+	if h == nil {
+		return 0
+	}
+	return h.seqs[id]
+}
+
+// changesLocked notes that the value of an ID changes.
+func (v *Values[V]) changesLocked(h *held[V], id string) {
+	if v.older == nil {
+		return
+	}
+	if h.seqs == nil {
+		h.seqs = map[string]uint64{}
+	}
+	h.seqs[id]++
+}
+
+func (v *Values[V]) putLocked(primary trc.Key, id string, value *V) change[V] {
 	h := v.of(primary)
 	c := change[V]{primary: primary, id: id, old: at(h.values, id), new: value}
-	if v.isOlder(c) {
-		v.tidy(primary, h)
-		c.new = c.old
-		return c
-	}
+	v.changesLocked(h, id)
 	if h.fetches+v.ofAll > 0 {
 		h.newer[id] = true
 	}
@@ -191,11 +233,12 @@ func (v *Values[V]) begin(primary trc.Key) fetch[V] {
 
 // end applies what a fetch brought, unless it failed or the primary has gone since, and returns what changed.
 func (v *Values[V]) end(f fetch[V], primary trc.Key, fresh map[string]V, err error) (changes []change[V]) {
+	older := v.allOlder(map[trc.Key]map[string]V{primary: fresh}, err)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.primaries[primary] == f.of && err == nil {
 		v.clock++
-		changes = v.apply(f, primary, f.of, fresh)
+		changes = v.apply(f, primary, f.of, fresh, older)
 	}
 	if f.of.fetches--; f.of.fetches+v.ofAll == 0 {
 		clear(f.of.newer)
@@ -218,6 +261,7 @@ func (v *Values[V]) beginAll() fetch[V] {
 // endAll applies what a fetch of all primaries brought, unless it failed: those that are not in it have nothing any
 // more.
 func (v *Values[V]) endAll(f fetch[V], fresh map[trc.Key]map[string]V, err error) (changes []change[V]) {
+	older := v.allOlder(fresh, err)
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.clock++
@@ -228,7 +272,7 @@ func (v *Values[V]) endAll(f fetch[V], fresh map[trc.Key]map[string]V, err error
 			v.of(primary)
 		}
 		for primary, h := range v.primaries {
-			changes = append(changes, v.apply(f, primary, h, fresh[primary])...)
+			changes = append(changes, v.apply(f, primary, h, fresh[primary], older)...)
 		}
 	}
 	v.ofAll--
@@ -244,6 +288,29 @@ func (v *Values[V]) endAll(f fetch[V], fresh map[trc.Key]map[string]V, err error
 	return changes
 }
 
+// valueKey names a value.
+type valueKey struct {
+	primary trc.Key
+	id      string
+}
+
+// allOlder tells which of the values that a fetch brought are older than what is known. What changes after it has been
+// asked about is newer than the fetch, which still is under way.
+func (v *Values[V]) allOlder(fresh map[trc.Key]map[string]V, err error) map[valueKey]bool {
+	if v.older == nil || err != nil {
+		return nil
+	}
+	older := map[valueKey]bool{}
+	for primary, values := range fresh {
+		for id, value := range values {
+			if c, _, _ := v.proposed(primary, id, &value); v.isOlder(c) {
+				older[valueKey{primary, id}] = true
+			}
+		}
+	}
+	return older
+}
+
 func (v *Values[V]) byID(values []V) map[string]V {
 	all := make(map[string]V, len(values))
 	for _, value := range values {
@@ -254,7 +321,7 @@ func (v *Values[V]) byID(values []V) map[string]V {
 
 // apply replaces what is held by what a fetch brought, but for what is newer. Of two fetches that overlap nobody knows which
 // of them asked later: only the first is applied.
-func (v *Values[V]) apply(f fetch[V], primary trc.Key, h *held[V], fresh map[string]V) (changes []change[V]) {
+func (v *Values[V]) apply(f fetch[V], primary trc.Key, h *held[V], fresh map[string]V, older map[valueKey]bool) (changes []change[V]) {
 	if f.began < h.applied {
 		return nil
 	}
@@ -270,9 +337,10 @@ func (v *Values[V]) apply(f fetch[V], primary trc.Key, h *held[V], fresh map[str
 			continue
 		}
 		c := change[V]{primary, id, at(h.values, id), at(fresh, id)}
-		if v.isOlder(c) {
+		if older[valueKey{primary, id}] {
 			continue
 		}
+		v.changesLocked(h, id)
 		changes = append(changes, c)
 		if c.new != nil {
 			h.values[id] = *c.new

@@ -36,10 +36,14 @@ func (r callReporter) Returned(callback string, took time.Duration) {
 }
 
 // hung is what code of the author's has not returned for longer than some time; nil if there is none.
-func (op *Operator) hung(longer time.Duration) error {
+func hung(longer time.Duration, of ...*author.Callbacks) error {
 	var errs []error
+	var all []author.Hung
+	for _, calls := range of {
+		all = append(all, calls.Hung()...)
+	}
 	named := map[string]bool{}
-	for _, h := range op.calls.Hung() {
+	for _, h := range all {
 		if since := time.Since(h.Since); since >= longer && !named[h.Callback] {
 			named[h.Callback] = true
 			errs = append(errs, fmt.Errorf("framework: %s has not returned for %v", h.Callback, since.Round(time.Second)))

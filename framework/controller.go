@@ -320,7 +320,11 @@ func (c *controller[P]) open(d secondaryDescription, index string) (*opened, err
 	}
 	found := &opened{store: store, fetch: d.cluster.fetch(d.resource)}
 	if d.refers != nil {
-		found.references, found.referred = c.references(d), index+"/referred"
+		found.referred = index + "/referred"
+	}
+	c.restoreBy(d, found, index) // before any of the functions is called
+	if d.refers != nil {
+		found.references = c.references(d)
 		if d.mapper, err = c.mapByReference(found.referred, found.references); err != nil {
 			c.operator.release(store)
 			return nil, err
@@ -340,7 +344,6 @@ func (c *controller[P]) open(d secondaryDescription, index string) (*opened, err
 		options.Map = d.mapping.guardedMapper(d.mapper)
 	}
 	found.informer = eventsource.NewInformer(store.Store, options)
-	c.restoreBy(d, found, index)
 	return found, nil
 }
 
@@ -352,6 +355,7 @@ const (
 
 // restoreBy says what to do when functions have returned that could not be asked.
 func (c *controller[P]) restoreBy(d secondaryDescription, found *opened, index string) {
+	store, referred := found.store.Store, found.referred
 	refile := func(in *trc.Store, index string) {
 		if err := in.Refile(index); err != nil {
 			c.operator.logger.Error(err, "an index cannot be filed anew", "controller", c.name, "source", d.name)
@@ -360,15 +364,15 @@ func (c *controller[P]) restoreBy(d secondaryDescription, found *opened, index s
 	if d.mapping != nil {
 		d.mapping.restore = func() {
 			if d.refers != nil {
-				refile(c.store.Store, found.referred)
+				refile(c.store.Store, referred)
 			} else {
-				refile(found.store.Store, index)
+				refile(store, index)
 			}
 			c.everythingDue(askedAnew)
 		}
 	}
 	for _, i := range d.indexes {
-		i.mapping.restore = func() { refile(found.store.Store, found.informer.StoredAs(i.name)) }
+		i.mapping.restore = func() { refile(store, index+"#"+i.name) }
 	}
 }
 

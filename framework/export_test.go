@@ -331,3 +331,9 @@ func TermAfterEarlyTimer() (lasts, ended bool) {
 	t.expire()
 	return t.lasts(), ended
 }
+
+// SetAsleep has an operator with leader election believe that the machine was suspended so long so far.
+func SetAsleep(op *Operator, asleep func() time.Duration) { op.election.asleep = asleep }
+
+// Asleep is for how long the machine was suspended since it was started, as far as that can be told.
+func Asleep() time.Duration { return asleep() }

@@ -39,7 +39,7 @@ func (op *Operator) Ready() error {
 			}
 		}
 	}
-	errs = append(errs, op.hung(0))
+	errs = append(errs, hung(0, op.calls, op.probes))
 	if op.election != nil {
 		if err := op.election.lastErr(); err != nil {
 			errs = append(errs, fmt.Errorf("framework: leader election: %s: %w", op.election.describe(), err))
@@ -78,6 +78,6 @@ func (op *Operator) Alive() error {
 				c.controllerName(), strings.Join(keys, ", ")))
 		}
 	}
-	errs = append(errs, op.hung(hungTooLong))
+	errs = append(errs, hung(hungTooLong, op.calls))
 	return errors.Join(errs...)
 }

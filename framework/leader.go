@@ -53,7 +53,8 @@ func (m ElectionMode) String() string {
 // An instance that cannot renew the lease in time ends the contexts of its runs, refuses writes, and stands
 // by again; the process goes on. Writes end by the clock of the process, RenewDeadline after the begin of
 // the last renewal that succeeded, LeaseDuration−RenewDeadline before another can lead: neither a pause of
-// the process nor a lost API server prolongs that. A request that has left by then is broken off; what the
+// the process nor a lost API server prolongs that, nor, on Linux, that the machine is suspended, as a virtual one is for
+// a snapshot. On other platforms the clock may stand still meanwhile, and the term with it. A request that has left by then is broken off; what the
 // network delivers even later is not known to anybody, and only its own precondition guards it. Kubernetes
 // events are no writes in this sense.
 //

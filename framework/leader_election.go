@@ -28,6 +28,7 @@ type election struct {
 	office  *office
 	logger  logr.Logger
 	calls   *author.Callbacks
+	asleep  func() time.Duration // for how long the machine was suspended so far
 	client  coordination.LeasesGetter
 	// begin lets runs start; finish ends those in flight and lets none start.
 	begin  func(ctx context.Context)
@@ -55,7 +56,7 @@ func newElection(c *cluster, o LeaderElection, logger logr.Logger) (*election, e
 	}
 	c.office.contested = true
 	return &election{
-		options: o, office: c.office, client: leases, calls: c.calls,
+		options: o, office: c.office, client: leases, calls: c.calls, asleep: asleep,
 		logger: logger.WithValues("lease", o.Namespace+"/"+o.Name, "identity", o.Identity),
 	}, nil
 }
@@ -81,7 +82,7 @@ func (e *election) run(ctx context.Context) error {
 func (e *election) stand(ctx context.Context) error {
 	ctx, resign := context.WithCancel(ctx)
 	defer resign()
-	t := &term{over: resign, flying: flight{calls: e.calls}}
+	t := &term{over: resign, asleep: e.asleep, flying: flight{calls: e.calls}}
 	defer t.stop()
 	led := make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
@@ -198,11 +199,11 @@ func (l *timedLock) Update(ctx context.Context, record resourcelock.LeaderElecti
 }
 
 func (l *timedLock) held(record resourcelock.LeaderElectionRecord, write func() error) error {
-	until := record.RenewTime.Add(l.election.options.RenewDeadline)
+	until, slept := record.RenewTime.Add(l.election.options.RenewDeadline), l.election.asleep()
 	err := write()
 	l.election.answered(err)
 	if err == nil {
-		l.term.extend(until)
+		l.term.extend(until, slept)
 	}
 	return err
 }

@@ -70,37 +70,48 @@ func (w *writer) deposed() bool {
 // term is one time in office, from getting the lease to losing it.
 //
 // It ends by the clock: a renewal carries it to a deadline that lies before the one at which others may
-// take over. The clock goes on while the process is stopped.
+// take over. The clock goes on while the process is stopped, and, where the platform tells for how long (on Linux),
+// while the machine is suspended.
 type term struct {
-	flying flight // the writes of the term
-	over   func() // called at the deadline
+	flying flight               // the writes of the term
+	over   func()               // called at the deadline
+	asleep func() time.Duration // for how long the machine was suspended so far
 	kept   perTerm
 
-	mu      sync.Mutex // guards below; a leaf
-	until   time.Time  // zero before the lease is held
+	mu      sync.Mutex    // guards below; a leaf
+	until   time.Time     // zero before the lease is held
+	slept   time.Duration // what asleep was before that was asked for
 	expired bool
 	timer   *time.Timer
 }
 
-// extend moves the deadline, unless that has passed: then the term has ended, whatever came since.
-func (t *term) extend(until time.Time) {
+// leftLocked is the time to the deadline.
+func (t *term) leftLocked() time.Duration { return time.Until(t.until) - (t.asleep() - t.slept) }
+
+// extend moves the deadline, unless that has passed: then the term has ended, whatever came since. slept is what asleep
+// was before the renewal was asked for.
+func (t *term) extend(until time.Time, slept time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.expired || (!t.until.IsZero() && !time.Now().Before(t.until)) {
+	if t.expired {
 		return
 	}
-	t.until = until
+	if !t.until.IsZero() && t.leftLocked() <= 0 {
+		t.timer.Reset(0) // it may have been set before the machine was suspended
+		return
+	}
+	t.until, t.slept = until, slept
 	if t.timer == nil {
-		t.timer = time.AfterFunc(time.Until(until), t.expire)
+		t.timer = time.AfterFunc(t.leftLocked(), t.expire)
 		return
 	}
-	t.timer.Reset(time.Until(until))
+	t.timer.Reset(t.leftLocked())
 }
 
 // expire ends the term, unless it was extended when its timer had gone off already.
 func (t *term) expire() {
 	t.mu.Lock()
-	if left := time.Until(t.until); t.expired || left > 0 {
+	if left := t.leftLocked(); t.expired || left > 0 {
 		if !t.expired {
 			t.timer.Reset(left)
 		}
@@ -134,5 +145,12 @@ func (t *term) began() bool {
 func (t *term) lasts() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return !t.expired && time.Now().Before(t.until)
+	if t.expired || t.until.IsZero() {
+		return false
+	}
+	if t.leftLocked() > 0 {
+		return true
+	}
+	t.timer.Reset(0) // it may have been set before the machine was suspended
+	return false
 }

@@ -48,7 +48,7 @@ type suite struct {
 // all is the board.
 func all() []mutant {
 	return slices.Concat(
-		ofScheduler, ofLedger, ofStore, ofKeeping, ofEventSource, ofGuest, ofFramework, ofForms, ofLookups, ofLeader, ofKinds, ofDynamic, ofSimulation,
+		ofScheduler, ofLedger, ofStore, ofKeeping, ofEventSource, ofGuest, ofAuthor, ofFramework, ofForms, ofLookups, ofLeader, ofKinds, ofDynamic, ofSimulation,
 		ofClusters, ofFates, ofGate, ofInterlock, ofBehind, ofWorkflow, ofManaged, ofConditions, ofExternal, ofDependents, ofRealInterlock,
 		ofFinalizers, ofFence, ofEnds, ofFootguns,
 	)
