@@ -259,3 +259,8 @@ func IsChanging(op *Operator) bool {
 	}
 	return true
 }
+
+// Additions is the merge patch of an apply by patch of an untyped object.
+func Additions(scheme *runtime.Scheme, gvk schema.GroupVersionKind, there Object, intent map[string]any) (map[string]any, error) {
+	return additions(there, intent, listKeysOf(scheme, gvk, there))
+}

@@ -34,6 +34,7 @@ type applier struct {
 	manager     string
 	subresource string
 	asking      bool // without force
+	patching    bool // by merge patch
 }
 
 type digest [16]byte

@@ -90,7 +90,7 @@ const (
 	// says otherwise.
 	Applied Access = iota
 	// Patched objects are created, and merge-patched where they lack something that Desired sets, for kinds that server-side apply does not suit. A
-	// field that Desired does not set any more stays.
+	// field, or an item of a list that merges by a key, that Desired does not set any more stays. See [framework.ByPatch].
 	Patched
 	// CreatedOnly objects are created, and never changed.
 	CreatedOnly
