@@ -94,6 +94,9 @@ func (b *Bulk[P, S]) prepare() {
 		node: b.Name, access: b.Access, tie: b.Tie, marks: b.Marks, adopt: b.Adopt, replace: b.Replace,
 		options: b.Options, deleteOptions: b.DeleteOptions,
 	}
+	if b.Access == CreatedIfAbsent {
+		errs = append(errs, misfit("Access", "%v: is for single objects: of a set, only what bears its label is read", b.Access))
+	}
 	if b.Access == ReadOnly && b.Set != "" {
 		errs = append(errs, misfit("Set", "%q: must be empty if Access is ReadOnly: nothing is labelled then", b.Set))
 	}

@@ -26,6 +26,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -406,5 +407,49 @@ var _ = Describe("Patched objects", Ordered, func() {
 		runs := len(there.op.Records("webpage"))
 		Eventually(func() int { return len(there.op.Records("webpage")) }).Should(BeNumerically(">=", runs+4))
 		Expect(there.writes()).To(HaveLen(1), "that made it")
+	})
+
+	It("are replaced under their very name, which that of a CustomResourceDefinition has to be", func() {
+		elsewhere := namespace()
+		definition := schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+		widgets := &dependent.Kubernetes[*Page, *unstructured.Unstructured]{Replace: true, Tie: dependent.Marked}
+		widgets.Secondary.GroupVersionKind, widgets.Secondary.Namespaces = definition, []string{framework.AllNamespaces}
+		widgets.Desired = func(_ context.Context, page *Page, _ *pageContext) (*unstructured.Unstructured, error) {
+			u := &unstructured.Unstructured{Object: map[string]any{
+				"metadata": map[string]any{"name": "widgets.dependents.evenkeel.dev"},
+				"spec": map[string]any{
+					"group": "dependents.evenkeel.dev", "scope": page.Spec.HTML,
+					"names": map[string]any{"kind": "Widget", "plural": "widgets"},
+					"versions": []any{map[string]any{
+						"name": "v1", "served": true, "storage": true,
+						"schema": map[string]any{"openAPIV3Schema": map[string]any{"type": "object"}},
+					}},
+				},
+			}}
+			u.SetGroupVersionKind(definition)
+			return u, nil
+		}
+		there := operate(elsewhere, nothing(), managing(widgets))
+		page := there.create("p", "Namespaced")
+		now := func() *unstructured.Unstructured {
+			u := &unstructured.Unstructured{}
+			u.SetGroupVersionKind(definition)
+			Expect(client.IgnoreNotFound(admin.Get(ctx, client.ObjectKey{Name: "widgets.dependents.evenkeel.dev"}, u))).To(Succeed())
+			return u
+		}
+		established := func() string {
+			conditions, _, _ := unstructured.NestedSlice(now().Object, "status", "conditions")
+			return fmt.Sprint(conditions...)
+		}
+		Eventually(established).Should(MatchRegexp("status:True type:Established"))
+		first := now().GetUID()
+		merge(page, `{"spec":{"html":"Cluster"}}`)
+		Eventually(func() string {
+			scope, _, _ := unstructured.NestedString(now().Object, "spec", "scope")
+			return scope
+		}).Should(Equal("Cluster"))
+		Expect(now().GetUID()).NotTo(Equal(first))
+		Expect(admin.Delete(ctx, page)).To(Succeed())
+		Eventually(func() string { return now().GetName() }).Should(BeEmpty())
 	})
 })
