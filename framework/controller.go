@@ -53,6 +53,7 @@ type controller[P Object] struct {
 	unresolved sync.Map
 	departures departures // none unless ControllerOptions.AllEvents
 	added      addedSources
+	unwatched  sync.Map // the schema.GroupKinds that are written as owned, watched by none, and told of
 	late       []string // of these the secondaries that the options declare
 }
 
@@ -81,7 +82,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	c.filters, c.conditions, c.indexes = c.guardedFilters(), conditionsIn(newObject[P]()), describeIndexes(options.Indexes)
 	c.options.Retry.Classify = c.guardedClassifier(options.Retry.Classify)
 	c.manner = manner{
-		cluster: op.cluster, fieldManager: options.FieldManager, mode: options.SecondaryWrites, ownerGVK: gvk,
+		cluster: op.cluster, fieldManager: options.FieldManager, mode: options.SecondaryWrites, ownerGVK: gvk, owns: c.owns,
 	}
 	unmanaged := c.manage()
 	if c.cleans() {

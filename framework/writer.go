@@ -45,6 +45,8 @@ type manner struct {
 	ownerGVK schema.GroupVersionKind
 	// finalizer is the controller's, empty if it has none.
 	finalizer string
+	// owns is told of what kinds secondaries are written as owned; nil outside of runs.
+	owns func(gvk schema.GroupVersionKind)
 }
 
 // writer sends the writes of one run, and lays their answers over the caches before it returns them.

@@ -145,7 +145,10 @@ func (k *Kubernetes[P, S]) Describe() (framework.Node[P], error) {
 		Name: k.node, DependsOn: k.DependsOn, Reconcile: k.bringAbout, Delete: k.Delete,
 		ActivationCondition: k.ActivationCondition, ReconcilePrecondition: k.ReconcilePrecondition,
 		ReadyPostcondition: k.isReady, DeletePostcondition: k.DeletePostcondition, DeleteInactive: k.DeleteInactive,
-	}, k.isGone), Secondaries: secondaries}, nil
+	}, k.isGone), Secondaries: secondaries, Check: func(nodes []framework.Node[P]) error {
+		learn(&k.order, k.node, nodes)
+		return nil
+	}}, nil
 }
 
 // Secondaries are what it reads, for [framework.ControllerOptions.Secondaries], where it is not part of a workflow.
@@ -197,6 +200,13 @@ func (k *Kubernetes[P, S]) Get(c *framework.Context[P]) (S, error) {
 	if err := k.check(); err != nil {
 		return none, err
 	}
+	k.noteRead(c)
+	return k.get(c)
+}
+
+// get is Get for the node itself.
+func (k *Kubernetes[P, S]) get(c *framework.Context[P]) (S, error) {
+	var none S
 	if k.access == ReadOnly {
 		return k.readOnly(c)
 	}
@@ -239,7 +249,7 @@ func (k *Kubernetes[P, S]) Reconcile(ctx context.Context, c *framework.Context[P
 	if err := k.check(); err != nil || k.access == ReadOnly {
 		var none S
 		if err == nil {
-			none, err = k.Get(c)
+			none, err = k.get(c)
 		}
 		return none, err
 	}
@@ -305,7 +315,7 @@ func (k *Kubernetes[P, S]) present(c *framework.Context[P], key types.Namespaced
 }
 
 func (k *Kubernetes[P, S]) isReady(_ context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
-	live, err := k.Get(c)
+	live, err := k.get(c)
 	switch {
 	case err != nil:
 		return workflow.Verdict{}, err

@@ -33,6 +33,7 @@ type objects[P, S framework.Object] struct {
 	options       []framework.WriteOption
 	deleteOptions []framework.WriteOption
 	formers       formers
+	order         order
 	formerStay    bool
 	wrong         error // why it cannot be used
 }
