@@ -145,11 +145,6 @@ func builtInKinds() []kindOfObject {
 				Replicas: new(int32(0)), Selector: podLabels(page).MatchLabels, Template: &template,
 			}}
 		}),
-		kindNamed("endpoints", func(page *Page) *corev1.Endpoints { //nolint // it is served
-			return &corev1.Endpoints{ObjectMeta: metaCalled(page, "-e"), Subsets: []corev1.EndpointSubset{{ //nolint // it is served
-				Addresses: []corev1.EndpointAddress{{IP: "10.1.2.3"}}, Ports: []corev1.EndpointPort{{Port: 80}},
-			}}}
-		}),
 		kindNamed("limitrange", func(page *Page) *corev1.LimitRange {
 			return &corev1.LimitRange{ObjectMeta: meta(page), Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{{
 				Type: corev1.LimitTypePersistentVolumeClaim, Max: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("2048Gi")},
@@ -273,12 +268,6 @@ func builtInKinds() []kindOfObject {
 			}}
 		}),
 	}
-}
-
-func metaCalled(page *Page, suffix string) metav1.ObjectMeta {
-	m := meta(page)
-	m.Name += suffix
-	return m
 }
 
 var _ = Describe("Patched objects", Ordered, func() {
