@@ -171,7 +171,9 @@ func (w *writer) sendApply(ctx context.Context, r *resource, key trc.Key, intent
 	if err != nil {
 		return nil, err
 	}
-	said := memoKey{r.gvk, key, applier{options.fieldManager, strings.Join(options.subresource, "/"), options.leaveToOthers}}
+	said := memoKey{r.gvk, key, applier{
+		manager: options.fieldManager, subresource: strings.Join(options.subresource, "/"), asking: options.leaveToOthers,
+	}}
 	if options.ifAbsent {
 		return w.applyAnew(ctx, r, said, body, intent, options)
 	}

@@ -64,6 +64,7 @@ type controller[P Object] struct {
 	added      addedSources
 	loops      loops
 	dropped    seldom   // tells of what Reconcile returned beside an error
+	unwatched  sync.Map // the schema.GroupKinds that are written as owned, watched by none, and told of
 	late       []string // of these the secondaries that the options declare
 }
 
@@ -97,7 +98,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	c.options.Retry.Classify = c.guardedClassifier(options.Retry.Classify)
 	c.manner = manner{
 		cluster: op.cluster, fieldManager: options.FieldManager, mode: options.SecondaryWrites, ownerGVK: gvk,
-		loops: &c.loops,
+		owns: c.owns, loops: &c.loops,
 	}
 	c.manner.created = c.tellOfUnmapped
 	unmanaged := c.manage()

@@ -308,26 +308,29 @@ func ResumesAfterCatchingUp(t *testing.T, leading context.Context, until time.Ti
 	controller := &resumable{}
 	resign := op.elect(over, func() {}, []runner{controller})
 	defer func() { _ = resign() }()
-	op.cluster.office.enter(&term{until: until})
+	op.cluster.office.enter(&term{asleep: awake, until: until})
 	op.election.begin(leading)
 	return controller.resumed
 }
 
+// awake is a machine that was never suspended.
+func awake() time.Duration { return 0 }
+
 // TermAfterLateRenewal reports whether a term lasts that was renewed when its deadline had passed,
 // and its timer, which is late, had not gone off.
 func TermAfterLateRenewal() (lasts bool) {
-	t := &term{over: func() {}, until: time.Now().Add(-time.Second)}
+	t := &term{over: func() {}, asleep: awake, until: time.Now().Add(-time.Second)}
 	t.timer = time.AfterFunc(time.Hour, t.expire)
 	defer t.stop()
-	t.extend(time.Now().Add(time.Hour))
+	t.extend(time.Now().Add(time.Hour), 0)
 	return t.lasts()
 }
 
 // TermAfterEarlyTimer reports what becomes of a term whose timer goes off though it was renewed.
 func TermAfterEarlyTimer() (lasts, ended bool) {
-	t := &term{over: func() { ended = true }}
+	t := &term{over: func() { ended = true }, asleep: awake}
 	defer t.stop()
-	t.extend(time.Now().Add(time.Hour))
+	t.extend(time.Now().Add(time.Hour), 0)
 	t.expire()
 	return t.lasts(), ended
 }
@@ -337,3 +340,8 @@ func SetAsleep(op *Operator, asleep func() time.Duration) { op.election.asleep =
 
 // Asleep is for how long the machine was suspended since it was started, as far as that can be told.
 func Asleep() time.Duration { return asleep() }
+
+// Additions is the merge patch of an apply by patch of an untyped object.
+func Additions(scheme *runtime.Scheme, gvk schema.GroupVersionKind, there Object, intent map[string]any) (map[string]any, error) {
+	return additions(there, intent, listKeysOf(scheme, gvk, there))
+}

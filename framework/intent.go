@@ -183,8 +183,8 @@ func Difference(before, after Object) ([]byte, error) {
 	return json.Marshal(patch)
 }
 
-// additions is the merge patch that brings intent into current without removing anything.
-func additions(current Object, intent map[string]any) (map[string]any, error) {
+// additions is the merge patch that brings intent into current without removing anything; lists merge by their keys.
+func additions(current Object, intent map[string]any, keys listKeys) (map[string]any, error) {
 	content, err := contentOf(current)
 	if err != nil {
 		return nil, err
@@ -194,21 +194,8 @@ func additions(current Object, intent map[string]any) (map[string]any, error) {
 	delete(intent, "apiVersion")
 	delete(intent, "kind")
 	merged := runtime.DeepCopyJSON(content)
-	overlay(merged, intent)
+	keys.merge(merged, intent)
 	return difference(content, merged), nil
-}
-
-// overlay sets in target what intent sets, field by field; lists are replaced.
-func overlay(target, intent map[string]any) {
-	for key, value := range intent {
-		fields, isObject := value.(map[string]any)
-		present, both := target[key].(map[string]any)
-		if isObject && both {
-			overlay(present, fields)
-			continue
-		}
-		target[key] = value
-	}
 }
 
 // ownerReference refers to the primary of the run as the controller of a secondary.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
 
 	"github.com/evenkeel/evenkeel/trc"
@@ -41,6 +42,7 @@ type applier struct {
 	manager     string
 	subresource string
 	asking      bool // without force
+	patching    bool // by merge patch
 }
 
 type digest [16]byte
@@ -138,6 +140,15 @@ func (m *memo) recall(said memoKey) (memory, bool) {
 		return known[i], true
 	}
 	return memory{}, false
+}
+
+// knows reports whether an intent of the manager for that very object is remembered, however it was sent.
+func (m *memo) knows(said memoKey, uid types.UID) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.ContainsFunc(m.memories[said.gvk][said.key], func(known memory) bool {
+		return known.by.manager == said.by.manager && known.by.subresource == "" && known.live.GetUID() == uid
+	})
 }
 
 func (m *memo) set(said memoKey, known memory) {

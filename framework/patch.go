@@ -184,10 +184,13 @@ func (w *writer) sendPatch(ctx context.Context, q write, kind types.PatchType, b
 }
 
 // applyByPatch is Apply for those who cannot or do not want to use server-side apply: create, or
-// patch what differs from what is there.
+// patch what differs from what is there, unless that very intent made it what it is.
 func (w *writer) applyByPatch(ctx context.Context, r *resource, key trc.Key, desired Object, options writeOptions) (Object, error) {
 	desired, err := privateCopy(desired)
 	if err != nil {
+		return nil, err
+	}
+	if err := w.relate(r, desired, options); err != nil {
 		return nil, err
 	}
 	var current Object
@@ -196,36 +199,83 @@ func (w *writer) applyByPatch(ctx context.Context, r *resource, key trc.Key, des
 			return nil, err
 		}
 	}
+	said := memoKey{r.gvk, key, applier{manager: options.fieldManager, patching: true}}
 	if current == nil {
-		options.ifAbsent, options.matches = false, nil // a create only makes what is not there
-		created, err := w.create(ctx, desired, options)
-		if apierrors.IsAlreadyExists(err) {
-			err = &conflict{error: err, live: w.cluster.sighted(r, key)} // the cache did not show it yet, but does now
-		}
-		return created, err
+		return w.createByPatch(ctx, r, said, desired, options)
 	}
 	if options.owned {
 		// A merge patch replaces the list: it must hold the owners that others have added, too.
 		desired.SetOwnerReferences(append(desired.GetOwnerReferences(), othersThan(desired, current.GetOwnerReferences())...))
-	}
-	if err := w.relate(r, desired, options); err != nil {
-		return nil, err
 	}
 	if options.matches != nil {
 		if matched, err := w.matched(r, current, desired, options); matched || err != nil {
 			return current, err
 		}
 	}
-	intent, err := intentOf(r.gvk, desired)
+	intent, body, err := w.patchIntent(r, key, desired)
 	if err != nil {
 		return nil, err
 	}
-	delete(intent, "status")
-	keepFinalizerIfListed(intent, w.finalizerToKeep(r, key))
-	patch, err := additions(current, intent)
+	if w.isPatched(r, said, body, intent, current, options) {
+		return current, nil
+	}
+	var keys listKeys
+	if desired.GetUID() == "" { // the lists of a changed copy are what they are to be
+		keys = listKeysOf(w.cluster.scheme, r.gvk, desired)
+	}
+	patch, err := additions(current, intent, keys)
 	if err != nil || patch == nil {
 		return current, err
 	}
+	stored, err := w.patchWith(ctx, r, key, current, desired, patch, options)
+	if err == nil && !options.dryRun {
+		w.remember(r, said, body, stored)
+	}
+	return stored, err
+}
+
+// createByPatch creates what is not there.
+func (w *writer) createByPatch(ctx context.Context, r *resource, said memoKey, desired Object, options writeOptions) (Object, error) {
+	_, body, err := w.patchIntent(r, said.key, desired)
+	if err != nil {
+		return nil, err
+	}
+	options.ifAbsent, options.matches = false, nil // a create only makes what is not there
+	created, err := w.create(ctx, desired, options)
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		err = &conflict{error: err, live: w.cluster.sighted(r, said.key)} // the cache did not show it yet, but does now
+	case err == nil && !options.dryRun:
+		w.remember(r, said, body, created)
+	}
+	return created, err
+}
+
+// patchIntent is what an apply by patch sends of what is desired, before it is compared, and its JSON form.
+func (w *writer) patchIntent(r *resource, key trc.Key, desired Object) (intent map[string]any, body []byte, err error) {
+	if intent, err = intentOf(r.gvk, desired); err != nil {
+		return nil, nil, err
+	}
+	delete(intent, "status")
+	keepFinalizerIfListed(intent, w.finalizerToKeep(r, key))
+	if body, err = json.Marshal(intent); err != nil {
+		return nil, nil, fmt.Errorf("framework: apply %s: %w", r.describe(key), err)
+	}
+	return intent, body, nil
+}
+
+// isPatched reports whether current is known to be what the server makes of the intent: it fills in defaults, and writes
+// values in its own way, so that what is stored may differ from any intent for ever.
+func (w *writer) isPatched(r *resource, said memoKey, body []byte, intent map[string]any, current Object, options writeOptions) bool {
+	if options.authorVersion != "" || options.dryRun || options.unconditional {
+		return false
+	}
+	held := w.cluster.shown(r, said.key)
+	return held != nil && held.GetResourceVersion() == current.GetResourceVersion() && w.confirmed(r, said, body, intent, held, options) != nil
+}
+
+// patchWith sends the patch that makes current what is desired.
+func (w *writer) patchWith(ctx context.Context, r *resource, key trc.Key, current, desired Object, patch map[string]any, options writeOptions) (Object, error) {
 	body, err := json.Marshal(patch)
 	if err == nil {
 		err = w.sparesPruned(ctx, r, rewrite{

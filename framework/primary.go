@@ -165,7 +165,7 @@ func (c *controller[P]) patchOf(read trc.Object, returned Object, control Update
 			return nil, err
 		}
 		keepFinalizerIfListed(intent, finalizer)
-		return additions(read, intent)
+		return additions(read, intent, listKeys{})
 	}
 	before, err := contentOf(read)
 	if err != nil {

@@ -16,6 +16,9 @@ func (w *writer) relate(r *resource, o Object, options writeOptions) error {
 		if err := w.own(r, o); err != nil {
 			return err
 		}
+		if w.owns != nil {
+			w.owns(r.gvk)
+		}
 	}
 	for _, marks := range options.marks {
 		if w.owner == nil {

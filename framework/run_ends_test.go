@@ -9,8 +9,8 @@ import (
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/retry"
-	"github.com/evenkeel/evenkeel/scheduler"
 	webpagev1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
+	"github.com/evenkeel/evenkeel/scheduler"
 )
 
 // TestG02AfterARestoreFromABackupAFailingPrimaryRunsAtOnce: what it failed for may be no more, and no

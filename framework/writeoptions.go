@@ -17,7 +17,9 @@ const (
 	// ByDefault is ByPatch for primaries and ByApply for secondaries.
 	ByDefault WriteMode = iota
 	// ByPatch sends what differs from what was read, as a JSON merge patch; what does not exist is
-	// created.
+	// created. Of secondaries, lists whose Go type has the tag patchMergeKey, as built-in kinds have it, merge by that
+	// key: items of others stay. Other lists, and those of a changed copy of what was read, are replaced as a whole. The same
+	// intent is not sent again for what it made, whatever the server filled in.
 	ByPatch
 	// ByApply sends the fields that the controller wants to own, as a server-side apply.
 	ByApply

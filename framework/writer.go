@@ -49,6 +49,8 @@ type manner struct {
 	created func(w *writer, r *resource, key trc.Key)
 	// loops are the controller's, nil outside of runs.
 	loops *loops
+	// owns is told of what kinds secondaries are written as owned; nil outside of runs.
+	owns func(gvk schema.GroupVersionKind)
 }
 
 // writer sends the writes of one run, and lays their answers over the caches before it returns them.

@@ -78,7 +78,10 @@ func (b *Bulk[P, S]) Describe() (framework.Node[P], error) {
 		Name: b.node, DependsOn: b.DependsOn, Reconcile: b.bringAbout, Delete: b.Delete,
 		ActivationCondition: b.ActivationCondition, ReconcilePrecondition: b.ReconcilePrecondition,
 		ReadyPostcondition: b.isReady, DeletePostcondition: b.DeletePostcondition, DeleteInactive: b.DeleteInactive,
-	}, b.isGone), Secondaries: secondaries, Tag: &implementation[P]{b.interlocked, b.Ready != nil, b.letGo}}, nil
+	}, b.isGone), Secondaries: secondaries, Tag: &implementation[P]{b.interlocked, b.Ready != nil, b.letGo}, Check: func(nodes []framework.Node[P]) error {
+		learn(&b.order, b.node, nodes)
+		return nil
+	}}, nil
 }
 
 // Secondaries are what it reads, for [framework.ControllerOptions.Secondaries], where it is not part of a workflow.
@@ -95,6 +98,9 @@ func (b *Bulk[P, S]) prepare() {
 	b.objects = objects[P, S]{
 		node: b.Name, access: b.Access, tie: b.Tie, marks: b.Marks, adopt: b.Adopt, replace: b.Replace,
 		options: b.Options, deleteOptions: b.DeleteOptions,
+	}
+	if b.Access == CreatedIfAbsent {
+		errs = append(errs, misfit("Access", "%v: is for single objects: of a set, only what bears its label is read", b.Access))
 	}
 	if b.Access == ReadOnly && b.Set != "" {
 		errs = append(errs, misfit("Set", "%q: must be empty if Access is ReadOnly: nothing is labelled then", b.Set))
@@ -125,6 +131,12 @@ func (b *Bulk[P, S]) List(c *framework.Context[P]) ([]S, error) {
 	if err := b.check(); err != nil {
 		return nil, err
 	}
+	b.noteRead(c)
+	return b.list(c)
+}
+
+// list is List for the node itself.
+func (b *Bulk[P, S]) list(c *framework.Context[P]) ([]S, error) {
 	var all []S
 	var err error
 	if b.access == ReadOnly {
@@ -145,7 +157,7 @@ func (b *Bulk[P, S]) Reconcile(ctx context.Context, c *framework.Context[P]) ([]
 	if err := b.check(); err != nil || b.access == ReadOnly {
 		var all []S
 		if err == nil {
-			all, err = b.List(c)
+			all, err = b.list(c)
 		}
 		return all, err
 	}
@@ -162,7 +174,7 @@ func (b *Bulk[P, S]) Reconcile(ctx context.Context, c *framework.Context[P]) ([]
 		errs = append(errs, err)
 	}
 	errs = append(errs, b.removeOthers(ctx, c, desired))
-	all, err := b.List(c)
+	all, err := b.list(c)
 	return all, errors.Join(append(errs, err)...)
 }
 
@@ -198,7 +210,7 @@ func (b *Bulk[P, S]) desired(ctx context.Context, c *framework.Context[P]) ([]S,
 	if err := b.claim(c); err != nil {
 		return nil, err
 	}
-	given, err := b.Desired(ctx, c.Primary(), c)
+	given, err := b.ask(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("dependent %s: desired: %w", b.node, err)
 	}
@@ -229,8 +241,19 @@ func (b *Bulk[P, S]) desired(ctx context.Context, c *framework.Context[P]) ([]S,
 	return all, nil
 }
 
+// ask calls Desired. In a workflow, others can see that it does meanwhile.
+func (b *Bulk[P, S]) ask(ctx context.Context, c *framework.Context[P]) ([]S, error) {
+	if b.order.before.Load() == nil {
+		return b.Desired(ctx, c.Primary(), c)
+	}
+	in := computingIn(c)
+	in.enter(b.node, &b.order)
+	defer in.leave(b.node)
+	return b.Desired(ctx, c.Primary(), c)
+}
+
 func (b *Bulk[P, S]) removeOthers(ctx context.Context, c *framework.Context[P], desired []S) error {
-	all, err := b.List(c)
+	all, err := b.list(c)
 	if err != nil {
 		return err
 	}
@@ -263,7 +286,7 @@ func (b *Bulk[P, S]) Delete(ctx context.Context, c *framework.Context[P]) error 
 	if err := b.check(); err != nil || b.access == ReadOnly {
 		return err
 	}
-	all, err := b.List(c)
+	all, err := b.list(c)
 	if err != nil {
 		return err
 	}
@@ -271,7 +294,7 @@ func (b *Bulk[P, S]) Delete(ctx context.Context, c *framework.Context[P]) error 
 }
 
 func (b *Bulk[P, S]) isReady(ctx context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
-	all, err := b.List(c)
+	all, err := b.list(c)
 	if err != nil {
 		return workflow.Verdict{}, err
 	}
@@ -307,7 +330,7 @@ func (b *Bulk[P, S]) living(c *framework.Context[P], all []S) ([]S, error) {
 }
 
 func (b *Bulk[P, S]) isGone(ctx context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
-	left, err := b.List(c)
+	left, err := b.list(c)
 	if err == nil && len(left) == 0 && b.interlocked.Load() && b.access != ReadOnly {
 		err = b.strays(ctx, c, SetKey+"="+b.set())
 	}

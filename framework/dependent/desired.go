@@ -53,7 +53,7 @@ func (k *Kubernetes[P, S]) naming(c *framework.Context[P]) *naming {
 // desired asks the author, and notes the name of what is desired for the rest of the run.
 func (k *Kubernetes[P, S]) desired(ctx context.Context, c *framework.Context[P]) (S, error) {
 	var none S
-	desired, err := k.Desired(ctx, c.Primary(), c)
+	desired, err := k.ask(ctx, c)
 	switch {
 	case err != nil:
 		return none, fmt.Errorf("dependent %s: desired: %w", k.node, err)
@@ -70,6 +70,17 @@ func (k *Kubernetes[P, S]) desired(ctx context.Context, c *framework.Context[P])
 	}
 	k.naming(c).set(keyOf(desired))
 	return desired, nil
+}
+
+// ask calls Desired. In a workflow, others can see that it does meanwhile.
+func (k *Kubernetes[P, S]) ask(ctx context.Context, c *framework.Context[P]) (S, error) {
+	if k.order.before.Load() == nil {
+		return k.Desired(ctx, c.Primary(), c)
+	}
+	in := computingIn(c)
+	in.enter(k.node, &k.order)
+	defer in.leave(k.node)
+	return k.Desired(ctx, c.Primary(), c)
 }
 
 // named returns an object with the name that Key says.

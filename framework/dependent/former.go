@@ -77,6 +77,11 @@ func (o *objects[P, S]) labelled(c *framework.Context[P], desired S) (S, error) 
 	return desired, err
 }
 
+// isLabelled reports whether an object carries the label of the dependent.
+func (o *objects[P, S]) isLabelled(c *framework.Context[P], object S) bool {
+	return o.formers.of != "" && object.GetLabels()[DependentKey] == o.formers.label(c.FieldManager())
+}
+
 // isUnlabelled reports whether the label is missing. Where caches may drop labels, that says nothing.
 func (o *objects[P, S]) isUnlabelled(shown, desired S) bool {
 	whole := o.source.Transform == nil && o.source.KeepWhole == 0
@@ -129,7 +134,7 @@ func (o *objects[P, S]) removeFormer(ctx context.Context, c *framework.Context[P
 		return err
 	}
 	left, err = o.former(c, present)
-	if err != nil || len(left) == 0 {
+	if err != nil || len(left) == 0 || o.isDry(c) {
 		return err
 	}
 	return fmt.Errorf("dependent %s: %s, of a former name: %w", o.node, kindName(left[0]), ErrGoing)

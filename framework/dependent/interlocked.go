@@ -99,7 +99,7 @@ func (o *objects[P, S]) untied(ctx context.Context, c *framework.Context[P], key
 		return none, err
 	case o.isTied(c, live):
 		return live, nil
-	case o.otherClaim(c, live) != nil || !wrote(c, live):
+	case o.otherClaim(c, live) != nil || !o.wrote(c, live):
 		return none, nil
 	}
 	return live, nil
@@ -151,7 +151,7 @@ func (o *objects[P, S]) claimedByOthers(ctx context.Context, c *framework.Contex
 		return nil
 	case err != nil:
 		return err
-	case !wrote(c, live):
+	case !o.wrote(c, live):
 		return nil
 	}
 	return fmt.Errorf("dependent %s: %s, controlled by %s %s: %w", o.node, kindName(live), owner.Kind, owner.Name, errUntied)
@@ -166,7 +166,7 @@ func (o *objects[P, S]) strays(ctx context.Context, c *framework.Context[P], lab
 			return fmt.Errorf("dependent %s: %w", o.node, err)
 		}
 		_, marked := o.markedFor(c, live)
-		if !o.isTied(c, live) && metav1.GetControllerOf(live) == nil && (o.tie != Marked || !marked) && wrote(c, live) {
+		if !o.isTied(c, live) && metav1.GetControllerOf(live) == nil && (o.tie != Marked || !marked) && o.wrote(c, live) {
 			names = append(names, kindName(live))
 		}
 	}

@@ -48,7 +48,7 @@ type Kubernetes[P, S framework.Object] struct {
 	// Marks are those of Tie Marked. Default: annotations, as documented there.
 	Marks eventsource.Marks
 	// Adopt takes over an object of the desired name that is nobody's: that no other primary is marked on, and no other controller owns. Default:
-	// reconciling fails with [ErrForeign], as deleting the primary would delete it.
+	// reconciling fails with [ErrForeign], as deleting the primary would delete it. To leave it as it is, use CreatedIfAbsent.
 	Adopt bool
 	// Immutable names fields that keep the value they were created with, as JSON pointers: "/spec/storageClassName", or
 	// "/data/password". What Desired says of them counts only where the object has none. Lists are kept whole. Of a
@@ -61,7 +61,8 @@ type Kubernetes[P, S framework.Object] struct {
 	// label [DependentKey], which is put on where the dependent has a Secondary of its own. Objects of a shared one (From) that have
 	// a former name are left alone. Default: DeleteFormer.
 	Former Former
-	// Options are further options of its writes: framework.MatchedBy, framework.LeaveToOthers.
+	// Options are further options of its writes: framework.MatchedBy, framework.LeaveToOthers. With framework.DryRun nothing
+	// is deleted, either.
 	Options []framework.WriteOption
 	// DeleteOptions are options of its deletion. Default: what it owns is deleted with it, in the background, also of kinds that keep it otherwise. A
 	// workload behind a gate of package interlock is deleted in the foreground, so that it is gone only after its Pods.
@@ -94,17 +95,24 @@ const (
 	// says otherwise.
 	Applied Access = iota
 	// Patched objects are created, and merge-patched where they lack something that Desired sets, for kinds that server-side apply does not suit. A
-	// field that Desired does not set any more stays.
+	// field, or an item of a list that merges by a key, that Desired does not set any more stays. See [framework.ByPatch].
 	Patched
 	// CreatedOnly objects are created, and never changed.
 	CreatedOnly
 	// ReadOnly objects are others': they are only read.
 	ReadOnly
+	// CreatedIfAbsent objects are created where there is none of the name, and never changed. One that is there already is
+	// read as it is, whosever it is, and never deleted; unless it is the primary's, no change of it makes the primary due.
+	// It is for single objects.
+	CreatedIfAbsent
 )
+
+// changes reports whether objects that are there may be changed.
+func (a Access) changes() bool { return a == Applied || a == Patched }
 
 // String returns the name of the constant.
 func (a Access) String() string {
-	return nameOf(int(a), "Applied", "Patched", "CreatedOnly", "ReadOnly")
+	return nameOf(int(a), "Applied", "Patched", "CreatedOnly", "ReadOnly", "CreatedIfAbsent")
 }
 
 // Tie is how an object is its primary's, and who deletes it with the primary.
@@ -141,7 +149,10 @@ func (k *Kubernetes[P, S]) Describe() (framework.Node[P], error) {
 		Name: k.node, DependsOn: k.DependsOn, Reconcile: k.bringAbout, Delete: k.Delete,
 		ActivationCondition: k.ActivationCondition, ReconcilePrecondition: k.ReconcilePrecondition,
 		ReadyPostcondition: k.isReady, DeletePostcondition: k.DeletePostcondition, DeleteInactive: k.DeleteInactive,
-	}, k.isGone), Secondaries: secondaries, Tag: &implementation[P]{k.interlocked, k.Ready != nil, k.letGo}}, nil
+	}, k.isGone), Secondaries: secondaries, Tag: &implementation[P]{k.interlocked, k.Ready != nil, k.letGo}, Check: func(nodes []framework.Node[P]) error {
+		learn(&k.order, k.node, nodes)
+		return nil
+	}}, nil
 }
 
 // Secondaries are what it reads, for [framework.ControllerOptions.Secondaries], where it is not part of a workflow.
@@ -187,18 +198,28 @@ func (k *Kubernetes[P, S]) check() error {
 }
 
 // Get returns the primary's object as reads show it, or nil if there is none: not yet, not any more, or as the node is inactive. An
-// object of the same name that is not the primary's is not returned.
+// object of the same name that is not the primary's is not returned, unless it is CreatedIfAbsent.
 func (k *Kubernetes[P, S]) Get(c *framework.Context[P]) (S, error) {
 	var none S
 	if err := k.check(); err != nil {
 		return none, err
 	}
+	k.noteRead(c)
+	return k.get(c)
+}
+
+// get is Get for the node itself.
+func (k *Kubernetes[P, S]) get(c *framework.Context[P]) (S, error) {
+	var none S
 	if k.access == ReadOnly {
 		return k.readOnly(c)
 	}
 	key, err := k.key(c)
 	if err != nil {
 		return none, err
+	}
+	if k.access == CreatedIfAbsent {
+		return k.at(c, key)
 	}
 	return k.own(c, key)
 }
@@ -232,7 +253,7 @@ func (k *Kubernetes[P, S]) Reconcile(ctx context.Context, c *framework.Context[P
 	if err := k.check(); err != nil || k.access == ReadOnly {
 		var none S
 		if err == nil {
-			none, err = k.Get(c)
+			none, err = k.get(c)
 		}
 		return none, err
 	}
@@ -303,7 +324,7 @@ func (k *Kubernetes[P, S]) present(ctx context.Context, c *framework.Context[P],
 }
 
 func (k *Kubernetes[P, S]) isReady(ctx context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
-	live, err := k.Get(c)
+	live, err := k.get(c)
 	switch {
 	case err != nil:
 		return workflow.Verdict{}, err

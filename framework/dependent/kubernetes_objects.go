@@ -35,6 +35,7 @@ type objects[P, S framework.Object] struct {
 	options       []framework.WriteOption
 	deleteOptions []framework.WriteOption
 	formers       formers
+	order         order
 	formerStay    bool
 	pods          *workload[P] // nil if it has none that are looked after
 	interlocked   *atomic.Bool // it stands behind a gate
@@ -95,11 +96,11 @@ func (o *objects[P, S]) contradictions() []error {
 			errs = append(errs, fmt.Errorf(format, arguments...))
 		}
 	}
-	bad(o.access < Applied || o.access > ReadOnly, "Access %v: must be Applied, Patched, CreatedOnly or ReadOnly", o.access)
+	bad(o.access < Applied || o.access > CreatedIfAbsent, "Access %v: must be Applied, Patched, CreatedOnly, CreatedIfAbsent or ReadOnly", o.access)
 	bad(o.tie < Owned || o.tie > Marked, "Tie %v: must be Owned, OwnedAndDeleted or Marked", o.tie)
 	bad(o.tie != Marked && o.marks != eventsource.Marks{}, "Marks %+v: must be empty unless Tie is Marked: it is %v", o.marks, o.tie)
 	bad(o.access == ReadOnly && o.tie != Owned, "Tie %v: must not be set with Access ReadOnly", o.tie)
-	changes := o.access == Applied || o.access == Patched
+	changes := o.access.changes()
 	bad(!changes && o.adopt, "Adopt: must not be set with Access %v, which changes nothing", o.access)
 	bad(!changes && o.replace, "Replace: must not be set with Access %v, which changes nothing", o.access)
 	bad(o.source.Cluster != nil && o.access != ReadOnly && o.tie != Marked,
@@ -235,10 +236,18 @@ func (o *objects[P, S]) remove(ctx context.Context, c *framework.Context[P], obj
 		return nil
 	}
 	options := append([]framework.WriteOption{framework.Propagation(o.propagation())}, o.deleteOptions...)
+	if o.isDry(c) {
+		options = append(options, framework.DryRun())
+	}
 	if err := framework.Delete(ctx, o.writes(c), object, options...); err != nil {
 		return fmt.Errorf("dependent %s: %w", o.node, err)
 	}
 	return nil
+}
+
+// isDry reports whether Options say that nothing is to be stored: then nothing is deleted, either.
+func (o *objects[P, S]) isDry(c *framework.Context[P]) bool {
+	return len(o.options) > 0 && framework.SettingsOf(c, o.options...).DryRun
 }
 
 // deletedWith completes a node with who deletes the objects, and when they are gone: the platform, the workflow, or nobody. Whoever does, what is deleted by the

@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/util/rand"
 
 	"github.com/evenkeel/evenkeel/framework"
 )
@@ -71,7 +70,7 @@ func (o *objects[P, S]) put(ctx context.Context, c *framework.Context[P], desire
 	switch {
 	case shown.GetDeletionTimestamp() != nil:
 		return shown, fmt.Errorf("dependent %s: %s: %w", o.node, kindName(shown), o.going(c, shown))
-	case o.access == CreatedOnly:
+	case !o.access.changes():
 		return shown, nil
 	}
 	return o.change(ctx, c, shown, desired)
@@ -97,6 +96,9 @@ func (o *objects[P, S]) claim(ctx context.Context, c *framework.Context[P], show
 	if o.isTied(c, shown) {
 		return nil
 	}
+	if o.access == CreatedIfAbsent {
+		return nil
+	}
 	if err := o.otherClaim(c, shown); err != nil || o.adopt {
 		return err
 	}
@@ -106,22 +108,20 @@ func (o *objects[P, S]) claim(ctx context.Context, c *framework.Context[P], show
 		return o.going(c, shown)
 	case err != nil:
 		return err
-	}
-	if !wrote(c, live) {
+	case !o.wrote(c, live):
 		return fmt.Errorf("it is nobody's, and Adopt is not set: %w", ErrForeign)
-	}
-	if o.access == CreatedOnly {
+	case o.access == CreatedOnly:
 		return fmt.Errorf("it does not say any more that it is the primary's, and what is CreatedOnly is not changed: %w", ErrForeign)
 	}
 	return o.otherClaim(c, live)
 }
 
-// wrote reports whether the controller has written an object that was read past the caches, which drop what tells that: what lost
-// its tie was once written by the controller.
-func wrote[P framework.Object](c *framework.Context[P], live framework.Object) bool {
-	return slices.ContainsFunc(live.GetManagedFields(), func(entry metav1.ManagedFieldsEntry) bool {
-		return entry.Manager == c.FieldManager() && entry.Subresource == ""
-	})
+// wrote reports whether something shows that the controller wrote an object that does not say whose it is: the fields that it
+// owns, the label, or what is remembered of the very object, as somebody may have replaced all that it holds.
+func (o *objects[P, S]) wrote(c *framework.Context[P], live S) bool {
+	manager := framework.SettingsOf(c, o.options...).FieldManager
+	owns := func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == manager && entry.Subresource == "" }
+	return slices.ContainsFunc(live.GetManagedFields(), owns) || o.isLabelled(c, live) || framework.Wrote(o.writes(c), live, manager)
 }
 
 // otherClaim tells whose an object is that is not the primary's.
@@ -166,6 +166,9 @@ func (o *objects[P, S]) create(ctx context.Context, c *framework.Context[P], des
 		return stored, err
 	}
 	shown, readErr := o.at(c, keyOf(desired))
+	if o.access == CreatedIfAbsent && readErr == nil && !isNil(shown) && shown.GetDeletionTimestamp() == nil {
+		return shown, nil
+	}
 	if readErr != nil || !isNil(shown) {
 		return stored, errors.Join(err, readErr) // the run is repeated, and sees it
 	}
@@ -202,8 +205,8 @@ func (o *objects[P, S]) change(ctx context.Context, c *framework.Context[P], sho
 	if err != nil {
 		return shown, fmt.Errorf("dependent %s: replace %s: %w", o.node, kindName(shown), err)
 	}
-	if err := o.remove(ctx, c, shown); err != nil {
-		return stored, err
+	if err := o.remove(ctx, c, shown); err != nil || o.isDry(c) {
+		return shown, err
 	}
 	left, err := o.at(c, keyOf(desired))
 	switch {
@@ -216,20 +219,14 @@ func (o *objects[P, S]) change(ctx context.Context, c *framework.Context[P], sho
 }
 
 // isRefusedAsChange tells whether the server would accept of a new object what it refused to make of the present one. The server
-// itself is asked: what is immutable, each kind words differently.
+// itself is asked, as each kind words differently what is immutable: a create, as a dry run, of the very name, which the names of some
+// kinds have to fit. It validates an object before it finds out that there is one.
 func (o *objects[P, S]) isRefusedAsChange(ctx context.Context, c *framework.Context[P], desired S, refusal error) bool {
 	if !apierrors.IsInvalid(refusal) || apierrors.HasStatusCause(refusal, metav1.CauseTypeFieldManagerConflict) || isOfUID(refusal) {
 		return false
 	}
-	const suffix, longest = 6, 63
-	other, err := copyOf(desired)
-	if err != nil {
-		return false
-	}
-	name := other.GetName()
-	other.SetName(name[:min(len(name), longest-suffix)] + "-" + rand.String(suffix-1))
-	_, err = framework.Create(ctx, o.writes(c), other, append(o.ties(), framework.DryRun())...)
-	return err == nil
+	_, err := framework.Create(ctx, o.writes(c), desired, append(o.ties(), framework.DryRun())...)
+	return err == nil || apierrors.IsAlreadyExists(err)
 }
 
 // isOfUID tells that the object is another one by now.

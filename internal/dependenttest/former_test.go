@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -52,6 +55,22 @@ func (v *virtual) expectObjects(want ...string) {
 func (v *virtual) html(page, html string) {
 	v.Helper()
 	v.patch(newPage(page, ""), fmt.Sprintf(`{"spec":{"html":%q}}`, html))
+}
+
+// limitDeletions refuses all but some deletions: who deletes for ever fails, and does not keep time from passing.
+func (v *virtual) limitDeletions(left int) {
+	var mu sync.Mutex
+	v.model.Intercept(func(r apimodel.Request) apimodel.Fault {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Verb == "delete" {
+			if left--; left < 0 {
+				v.Error("a deletion too many:", r.Name)
+				return apimodel.Fault{Answer: &apierrors.NewForbidden(schema.GroupResource{Resource: r.Resource}, r.Name, errors.New("enough")).ErrStatus}
+			}
+		}
+		return v.intercept(r)
+	})
 }
 
 // TestAnObjectOfAFormerNameGoes once that of the present name is there, whatever may be done to it, and however it is tied.
@@ -163,6 +182,7 @@ func TestOfFormerObjectsOthersAreSpared(t *testing.T) {
 		return err
 	}}
 	inVirtualTime(t, r, managing(one, two, three, set), func(v *virtual) {
+		v.limitDeletions(3)
 		v.create(newPage("p", "a b c"))
 		v.expectObjects("a", "b", "c", "of-author", "of-set")
 		v.html("p", "a2 b c")
@@ -208,6 +228,7 @@ func TestTwoControllersOfAKindSpareEachOthersObjects(t *testing.T) {
 		noError(t, err)
 		v.op, err = framework.NewOperator(model.Config(), framework.OperatorOptions{Scheme: scheme, Name: "virtual", Grace: -1})
 		noError(t, err)
+		v.limitDeletions(2)
 		for i, name := range []string{"first", "second"} {
 			options := managing(&configMap{Desired: calledAs(i)})
 			options.Name = name

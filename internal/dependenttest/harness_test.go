@@ -89,6 +89,7 @@ type virtual struct {
 	model *apimodel.Model
 	admin client.Client
 	op    *framework.Operator
+	stop  func()
 
 	mu   sync.Mutex // guards sent
 	sent []string
@@ -110,14 +111,32 @@ func inVirtualTime(t *testing.T, r framework.Reconciler[*Page], options pageOpti
 		noError(t, err)
 		options.KeepRecords = 1000
 		noError(t, framework.Register(v.op, r, options))
-		running, stop := context.WithCancel(t.Context())
-		done := make(chan error, 1)
-		go func() { done <- v.op.Run(running) }()
+		v.start()
 		synctest.Wait()
 		test(v)
-		stop()
-		noError(t, <-done)
+		v.stop()
 	})
+}
+
+// start runs the operator until stop is called.
+func (v *virtual) start() {
+	running, cancel := context.WithCancel(v.Context())
+	done := make(chan error, 1)
+	go func() { done <- v.op.Run(running) }()
+	v.stop = func() {
+		v.Helper()
+		cancel()
+		noError(v.T, <-done)
+	}
+}
+
+// replaceOperator goes on with another operator.
+func (v *virtual) replaceOperator(op *framework.Operator) {
+	v.Helper()
+	v.stop()
+	v.op = op
+	v.start()
+	synctest.Wait()
 }
 
 func noError(t *testing.T, err error) {
@@ -132,14 +151,18 @@ func (v *virtual) intercept(r apimodel.Request) apimodel.Fault {
 	if !strings.HasPrefix(r.UserAgent, "virtual ") || r.Resource == "events" || slices.Contains([]string{"get", "list", "watch", "discovery"}, r.Verb) {
 		return apimodel.Fault{}
 	}
-	name := r.Name
-	if o, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(r.Body, nil, nil); name == "" && err == nil {
-		name = o.(metav1.Object).GetName()
-	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.sent = append(v.sent, r.Verb+" "+r.Resource+" "+name)
+	v.sent = append(v.sent, r.Verb+" "+r.Resource+" "+nameIn(r))
 	return apimodel.Fault{}
+}
+
+// nameIn is the name of what a request is about, also where only its body says it.
+func nameIn(r apimodel.Request) string {
+	if o, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(r.Body, nil, nil); r.Name == "" && err == nil {
+		return o.(metav1.Object).GetName()
+	}
+	return r.Name
 }
 
 // expectWrites checks what the operator wrote since the last call, when all has come to rest.

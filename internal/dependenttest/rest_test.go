@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -76,6 +77,8 @@ spec: {policyName: forced.dependents.evenkeel.dev}`
 var gizmoKind = webPageKind.GroupVersion().WithKind("Gizmo")
 
 func init() { gizmoKind.Group = "dependents.evenkeel.dev" }
+
+var installGizmos = sync.OnceFunc(func() { install(gizmoDefinition) })
 
 // meta is that of an object of a page, with a label that others may scribble on.
 func meta(page *Page) metav1.ObjectMeta {
@@ -222,7 +225,7 @@ var _ = Describe("Objects of every kind", Ordered, func() {
 		r.forget()
 	}
 	BeforeAll(func() {
-		install(gizmoDefinition)
+		installGizmos()
 		install(policy)
 		ns = namespace()
 		Eventually(func() string { // a fresh policy takes effect a moment later

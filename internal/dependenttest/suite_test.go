@@ -73,7 +73,7 @@ func namespace() string {
 	return ns.Name
 }
 
-// wrote counts the writes of an operator but events and leases, by resource.
+// wrote counts the writes of an operator but events, by resource. No operator here elects a leader.
 type wrote struct {
 	mu   sync.Mutex // guards all
 	all  []string
@@ -82,7 +82,7 @@ type wrote struct {
 
 func (w *wrote) RoundTrip(request *http.Request) (*http.Response, error) {
 	path := request.URL.Path
-	if request.Method != http.MethodGet && !strings.Contains(path, "/events") && !strings.Contains(path, "/leases") {
+	if request.Method != http.MethodGet && !strings.Contains(path, "/events") {
 		w.mu.Lock()
 		w.all = append(w.all, request.Method+" "+path)
 		w.mu.Unlock()

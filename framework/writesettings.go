@@ -1,0 +1,26 @@
+package framework
+
+import "github.com/evenkeel/evenkeel/trc"
+
+// WriteSettings are what is effective of the options of a write, for code that passes options of others on.
+type WriteSettings struct {
+	// FieldManager is what owns the fields that are written: that of [FieldManager], or the controller's.
+	FieldManager string
+	// DryRun says that nothing is stored.
+	DryRun bool
+}
+
+// SettingsOf returns the settings of a write through c with these options.
+func SettingsOf(c Writes, options ...WriteOption) WriteSettings {
+	o := c.writer().options(options)
+	return WriteSettings{FieldManager: o.fieldManager, DryRun: o.dryRun}
+}
+
+// Wrote reports whether the server is known to have stored, since this process began or came into office, an intent of the field
+// manager for this very object: it has the same UID, and a cache has shown it ever since. false says nothing: what an
+// earlier process wrote is not known. It takes no request.
+func Wrote(c Writes, o Object, fieldManager string) bool {
+	w := c.writer()
+	gvk, err := gvkOf(w.cluster.scheme, o)
+	return err == nil && o.GetUID() != "" && w.cluster.memo.knows(memoKey{gvk: gvk, key: trc.KeyOf(o), by: applier{manager: fieldManager}}, o.GetUID())
+}
