@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"runtime"
 	"sync/atomic"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
+	webpagev1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -177,7 +177,7 @@ var _ = Describe("C98 What a controller watches", func() {
 		for _, name := range []string{"own", "follower"} {
 			r := &pages{}
 			r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
-				runs <- ran{name, page.Namespace}
+				defer func() { runs <- ran{name, page.Namespace} }()
 				found, err := r.configMaps.List(c)
 				if err == nil && len(found) == 0 && name == "own" {
 					_, err = framework.Apply(ctx, c, configMapOf(page, "x"), framework.OwnedByPrimary())
@@ -190,33 +190,45 @@ var _ = Describe("C98 What a controller watches", func() {
 			}
 			Expect(framework.Register(op, r, options)).To(Succeed())
 		}
-		run(op)
+		// All there is to see is there before it starts, so that each step has runs that are known.
 		page, there := create(newPage(w.ns, "p")), create(newPage(other, "p"))
-		collect := func() []ran {
+		owned := configMapOf(page, "x")
+		owned.OwnerReferences = []metav1.OwnerReference{*metav1.NewControllerRef(page, webpagev1.GroupVersion.WithKind("WebPage"))}
+		create(owned)
+		stop := run(op)
+		// expect waits for these runs. Another one fails this step or, if it comes later, the next.
+		expect := func(expected ...ran) {
+			GinkgoHelper()
 			var all []ran
-			Eventually(func() bool {
-				select {
-				case r := <-runs:
-					all = append(all, r)
-					return false
-				case <-time.After(500 * time.Millisecond): // nothing more comes: there is no other sign of rest
-					return true
-				}
-			}).Should(BeTrue())
-			return all
+			for range expected {
+				var r ran
+				Eventually(runs).Should(Receive(&r))
+				all = append(all, r)
+			}
+			Expect(all).To(ConsistOf(expected))
 		}
-		Expect(collect()).To(ContainElements(ran{"own", w.ns}, ran{"follower", w.ns}))
+		expect(ran{"own", w.ns}, ran{"follower", w.ns})
 		Expect(op.SetControllerNamespaces("own", []string{w.ns, other})).To(Succeed())
-		Expect(collect()).To(ConsistOf(ran{"own", other}))
+		expect(ran{"own", other})
 		change(configMapOf(there, ""), func(m *corev1.ConfigMap) { m.Data["other"] = "y" })
-		Expect(collect()).To(ConsistOf(ran{"own", other}))
+		expect(ran{"own", other})
 		Expect(op.SetControllerNamespaces("own", []string{other})).To(Succeed())
 		change(configMapOf(page, ""), func(m *corev1.ConfigMap) { m.Data["other"] = "y" })
-		Expect(collect()).To(ConsistOf(ran{"follower", w.ns}))
+		expect(ran{"follower", w.ns})
 		Expect(op.SetNamespaces([]string{other})).To(Succeed())
-		Expect(collect()).To(ConsistOf(ran{"follower", other}))
+		expect(ran{"follower", other})
 		Expect(op.SetControllerNamespaces("own", []string{framework.AllNamespaces})).To(Succeed())
-		Expect(collect()).To(ContainElements(ran{"own", w.ns}, ran{"own", other}))
+		for seen := map[ran]bool{}; !seen[ran{"own", w.ns}] || !seen[ran{"own", other}]; {
+			var r ran
+			Eventually(runs).Should(Receive(&r))
+			Expect(r.controller).To(Equal("own"))
+			seen[r] = true
+		}
 		Expect(op.Ready()).To(Succeed())
+		Expect(stop()).To(Succeed())
+		close(runs)
+		for r := range runs { // since the last step
+			Expect(r.controller).To(Equal("own"))
+		}
 	})
 })

@@ -10,9 +10,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -31,7 +31,7 @@ type mutant struct {
 	breaks string
 	// file is relative to the module's root. old occurs there exactly once; new stands in its place.
 	file, old, new string
-	// kills are the tests that notice, in the order in which they are tried: one has to fail.
+	// kills are the tests that are about the rule, in the order in which they are tried: one has to fail.
 	kills []suite
 	// hangs says why the tests do not end with it: then exceeding their time is a kill, too.
 	hangs string
@@ -41,7 +41,8 @@ type mutant struct {
 type suite struct {
 	// folder is the package, relative to the module's root.
 	folder string
-	// run and focus restrict it as -run and ginkgo's -focus do; empty for all.
+	// run and focus restrict it as -run and ginkgo's -focus do, to the tests about the rule. Only their
+	// failures count: on a busy machine, others may fail for reasons of their own.
 	run, focus string
 }
 
@@ -103,12 +104,10 @@ func (s suite) build(ctx context.Context, folder, overlay string) (binary string
 // outcome is how tests ended.
 type outcome struct {
 	passed, timedOut bool
-	failures         []string // the names of the tests that failed
+	failures         []string // the names of the tests about the rule that failed
+	others           []string // what else failed
 	output           []byte
 }
-
-// failed finds the failures in the output of tests, and of ginkgo's.
-var failed = regexp.MustCompile(`(?m)^\s*--- FAIL: (\S+)|^\s*\[FAIL\] (.*)|\bpanic: (.*)|\bfatal error: (.*)`)
 
 // keepNoFailures is the flag of rapid, where it is linked in, that keeps it from storing failures in the tree,
 // which the next run would replay.
@@ -133,12 +132,12 @@ func (s suite) test(ctx context.Context, binary string) (outcome, error) {
 	if err != nil && !errors.As(err, &exit) {
 		return got, err
 	}
-	for _, match := range failed.FindAllSubmatch(output, -1) {
-		got.failures = append(got.failures, string(bytes.TrimSpace(bytes.Join(match[1:], nil))))
-	}
+	got.failures, got.others = s.failures(output)
 	switch {
 	case bytes.Contains(output, []byte("[FAIL] [BeforeSuite]")):
 		return got, errors.New("the API server did not start")
+	case !got.passed && len(got.failures) == 0 && len(got.others) > 0:
+		return got, fmt.Errorf("none of the tests about the rule has failed, but %q", got.others)
 	case !got.passed && len(got.failures) == 0:
 		return got, errors.New("the tests ended without naming a failure")
 	case got.passed && (bytes.Contains(output, []byte("no tests to run")) || bytes.Contains(output, []byte("\nRan 0 of "))):
@@ -164,11 +163,66 @@ func (m mutant) try(ctx context.Context, folder string) (killer string, err erro
 			return "", fmt.Errorf("%s: %w\n%s", s.folder, err, tail(got.output))
 		case got.timedOut && m.hangs == "":
 			return "", fmt.Errorf("%s: exceeded %v, and hangs does not say why\n%s", s.folder, limit, tail(got.output))
-		case !got.passed:
-			return s.folder + ": " + got.failures[0], nil
+		case got.passed:
+			continue
 		}
+		if err := s.passes(ctx); err != nil {
+			return "", fmt.Errorf("%s: %q failed, but without the mutant: %w", s.folder, got.failures, err)
+		}
+		return s.folder + ": " + got.failures[0], nil
 	}
 	return "", nil
+}
+
+// passes runs a suite without a mutant, on the machine as busy as it is, and returns an error unless it
+// passes.
+func (s suite) passes(ctx context.Context) error {
+	binary, err := s.sound(ctx)
+	if err != nil {
+		return err
+	}
+	got, err := s.test(ctx, binary)
+	if err == nil && !got.passed {
+		err = fmt.Errorf("%q fail", got.failures)
+	}
+	if err != nil {
+		return fmt.Errorf("%w\n%s", err, tail(got.output))
+	}
+	return nil
+}
+
+// soundness is a suite that was compiled without a mutant, once for all mutants.
+type soundness struct {
+	once   sync.Once
+	folder string
+	binary string
+	err    error
+}
+
+// soundSuites are by their folders: *soundness. TestMain removes what they leave.
+var soundSuites sync.Map
+
+func (s suite) sound(ctx context.Context) (binary string, err error) {
+	found, _ := soundSuites.LoadOrStore(s.folder, &soundness{})
+	compiled := found.(*soundness)
+	compiled.once.Do(func() {
+		if compiled.folder, compiled.err = os.MkdirTemp("", "evenkeel-mutants-"); compiled.err == nil {
+			compiled.binary, compiled.err = s.build(context.WithoutCancel(ctx), compiled.folder, "")
+		}
+	})
+	return compiled.binary, compiled.err
+}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	soundSuites.Range(func(_, compiled any) bool {
+		if err := os.RemoveAll(compiled.(*soundness).folder); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+		return true
+	})
+	os.Exit(code)
 }
 
 func tail(output []byte) []byte { return output[max(0, len(output)-4000):] }
@@ -213,13 +267,8 @@ func TestTheSuitesPassWithoutMutants(t *testing.T) {
 	slices.Sort(folders)
 	for _, folder := range slices.Compact(folders) {
 		t.Run(folder, func(t *testing.T) {
-			s := suite{folder: folder}
-			binary, err := s.build(t.Context(), t.TempDir(), "")
-			if err != nil {
+			if err := (suite{folder: folder}).passes(t.Context()); err != nil {
 				t.Fatal(err)
-			}
-			if got, err := s.test(t.Context(), binary); err != nil || !got.passed {
-				t.Fatalf("%v; %q\n%s", err, got.failures, tail(got.output))
 			}
 		})
 	}

@@ -54,7 +54,7 @@ var ofConditions = []mutant{
 		file:   "framework/workflow/summary.go",
 		old:    "return asked && !verdict.Met && verdict.Stalled",
 		new:    "return asked && verdict.Met && verdict.Stalled",
-		kills:  workflowSuite,
+		kills:  workflowTests("TestC102AConditionCanSayThatItStalls"),
 	},
 	{
 		name:   "primaries are not told of the definition they ask about",

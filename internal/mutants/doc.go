@@ -12,6 +12,10 @@
 //
 // # What is a fault of the board
 //
+// A kill is the failure of a test about the rule: one that the mutant names by run and focus. The
+// failure of any other is a fault of the board. So is one that comes without the mutant, too: the same
+// tests run once more without it, and have to pass on the machine as busy as it is.
+//
 // The snippet must occur exactly once in its file: a rule that moved has to be noticed, and its mutant
 // rewritten. The mutant must compile, and the tests must pass without it. A run that exceeds its time, or
 // whose API server does not start, kills nothing unless the mutant says that it hangs. All of these fail

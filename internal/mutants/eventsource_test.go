@@ -7,7 +7,7 @@ var ofEventSource = []mutant{
 		file:   "eventsource/informer.go",
 		old:    "	offer(t.Old)\n	cause.Entered",
 		new:    "	cause.Entered",
-		kills:  []suite{{folder: "eventsource"}},
+		kills:  []suite{{folder: "eventsource", run: "TestC53_"}},
 	},
 	{
 		name:   "an adopted object is not told from one that was the primary's before",
@@ -15,7 +15,7 @@ var ofEventSource = []mutant{
 		file:   "eventsource/informer.go",
 		old:    "	cause.Entered = t.Old != nil\n",
 		new:    "",
-		kills:  []suite{{folder: "eventsource"}},
+		kills:  []suite{{folder: "eventsource", run: "TestO17_"}},
 	},
 	{
 		name:   "every change seems to be an adoption",
@@ -23,7 +23,7 @@ var ofEventSource = []mutant{
 		file:   "eventsource/informer.go",
 		old:    "	offer(t.Old)\n	cause.Entered = t.Old != nil\n",
 		new:    "	cause.Entered = t.Old != nil\n	offer(t.Old)\n",
-		kills:  []suite{{folder: "eventsource"}},
+		kills:  []suite{{folder: "eventsource", run: "TestO17_"}},
 	},
 	{
 		name:   "a filter sees only what is new",
@@ -31,7 +31,7 @@ var ofEventSource = []mutant{
 		file:   "eventsource/informer.go",
 		old:    "!i.options.Filter(t.Old, t.New)",
 		new:    "!i.options.Filter(nil, t.New)",
-		kills:  []suite{{folder: "eventsource"}},
+		kills:  []suite{{folder: "eventsource", run: "TestO18_"}},
 	},
 	{
 		name:   "own writes make their primary due",

@@ -32,6 +32,8 @@ func TestEveryMutantSaysWhatItIs(t *testing.T) {
 			t.Errorf("%s: changes nothing", m.name)
 		case len(m.kills) == 0:
 			t.Errorf("%s: no tests are said to kill it", m.name)
+		case slices.ContainsFunc(m.kills, func(s suite) bool { return s.run == "" && s.focus == "" }):
+			t.Errorf("%s: does not name the tests that are about the rule", m.name)
 		}
 		names[m.name] = true
 	}

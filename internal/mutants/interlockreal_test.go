@@ -1,7 +1,7 @@
 package mutants
 
 // twoStores are the specs of the interlock on real servers.
-var twoStores = []suite{{folder: "internal/interlocktest"}}
+var twoStores = []suite{{folder: "internal/interlocktest", run: "TestInterlock", focus: "G10 no database vanishes"}}
 
 var ofRealInterlock = []mutant{
 	{

@@ -1,7 +1,7 @@
 package mutants
 
-// workflowSuite is its rows, models and all: they take a second.
-var workflowSuite = []suite{{folder: "framework/workflow"}}
+// workflowTests are tests of the graph's rows and models: they take a second.
+func workflowTests(run string) []suite { return []suite{{folder: "framework/workflow", run: run}} }
 
 var ofWorkflow = []mutant{
 	{
@@ -10,7 +10,7 @@ var ofWorkflow = []mutant{
 		file:   "framework/workflow/visit.go",
 		old:    "return v.leave(NotReady, ready.Reason, held)",
 		new:    "return v.leave(NotReady, ready.Reason, there)",
-		kills:  workflowSuite,
+		kills:  workflowTests("TestC102Reconcile"),
 	},
 	{
 		name:   "one dependency is enough to start",
@@ -18,7 +18,7 @@ var ofWorkflow = []mutant{
 		file:   "framework/workflow/machine.go",
 		old:    "			if m.nodes[d].open--; m.nodes[d].open == 0 {\n				m.queue = append(m.queue, task{node: d})",
 		new:    "			if m.nodes[d].open--; !m.nodes[d].taken {\n				m.queue = append(m.queue, task{node: d})",
-		kills:  workflowSuite,
+		kills:  workflowTests("TestC102Reconcile"),
 	},
 	{
 		name:   "a node that is being deleted is reconciled when something else it depends on becomes ready",
@@ -26,7 +26,7 @@ var ofWorkflow = []mutant{
 		file:   "framework/workflow/machine.go",
 		old:    "			if m.nodes[d].removing { // for something else that it depends on\n				continue\n			}\n",
 		new:    "",
-		kills:  workflowSuite,
+		kills:  workflowTests("TestC102Reconcile"),
 	},
 	{
 		name:   "only what depends on an unwanted node directly is deleted",
@@ -34,7 +34,7 @@ var ofWorkflow = []mutant{
 		file:   "framework/workflow/machine.go",
 		old:    "				marked = append(marked, d)\n",
 		new:    "				if marked = append(marked, d); at > 0 {\n					marked = marked[:len(marked)-1]\n				}\n",
-		kills:  workflowSuite,
+		kills:  workflowTests("TestC102Reconcile"),
 	},
 	{
 		name:   "an unwanted node is deleted beside what depends on it",
@@ -42,7 +42,7 @@ var ofWorkflow = []mutant{
 		file:   "framework/workflow/machine.go",
 		old:    "		if !m.nodes[d].gone {\n			m.nodes[i].open++\n",
 		new:    "		if !m.nodes[d].gone && !m.nodes[d].removing {\n			m.nodes[i].open++\n",
-		kills:  workflowSuite,
+		kills:  workflowTests("TestC102Cleanup"),
 	},
 	{
 		name:   "a delete postcondition that is not met holds nothing back",
@@ -50,7 +50,7 @@ var ofWorkflow = []mutant{
 		file:   "framework/workflow/visit.go",
 		old:    "return true, v.leave(Deleting, absent.Reason, held)",
 		new:    "return true, v.leave(Deleting, absent.Reason, gone)",
-		kills:  workflowSuite,
+		kills:  workflowTests("TestC102Cleanup"),
 	},
 	{
 		name:   "a precondition that gives no answer deletes",
@@ -58,7 +58,7 @@ var ofWorkflow = []mutant{
 		file:   "framework/workflow/visit.go",
 		old:    "	if wanted, failed := v.ask(ReconcilePrecondition, n.ReconcilePrecondition); failed {\n		return held\n",
 		new:    "	if wanted, failed := v.ask(ReconcilePrecondition, n.ReconcilePrecondition); failed {\n		return unwanted\n",
-		kills:  workflowSuite,
+		kills:  workflowTests("TestC102Reconcile"),
 	},
 	{
 		name:   "an inactive node is deleted",
@@ -66,7 +66,7 @@ var ofWorkflow = []mutant{
 		file:   "framework/workflow/visit.go",
 		old:    "	if active.Met || n.DeleteInactive {\n",
 		new:    "	if active.Met || n.Delete != nil {\n",
-		kills:  workflowSuite,
+		kills:  workflowTests("TestC102Cleanup"),
 	},
 	{
 		name:   "the activation condition is asked once more before the deletion",
@@ -74,7 +74,7 @@ var ofWorkflow = []mutant{
 		file:   "framework/workflow/visit.go",
 		old:    "	if !known {\n",
 		new:    "	if !known || !active.Met {\n",
-		kills:  workflowSuite,
+		kills:  workflowTests("TestC102Reconcile"),
 	},
 	{
 		name:   "a cleanup leaves what has to go before something that it deletes",
@@ -82,7 +82,7 @@ var ofWorkflow = []mutant{
 		file:   "framework/workflow/shape.go",
 		old:    "		s.left[i] = collected(i) && !after\n",
 		new:    "		s.left[i] = collected(i)\n",
-		kills:  workflowSuite,
+		kills:  workflowTests("TestC102Cleanup"),
 	},
 	{
 		name:   "a pass has more goroutines than its limit",
@@ -90,7 +90,7 @@ var ofWorkflow = []mutant{
 		file:   "framework/workflow/run.go",
 		old:    "case r.workers < r.core.limit:",
 		new:    "case r.workers <= r.core.limit:",
-		kills:  workflowSuite,
+		kills:  workflowTests("TestIndependentNodesRunTogetherUpToTheLimit"),
 	},
 	{
 		name:   "the caller's goroutine is not roused for a node whose turn comes",
@@ -98,7 +98,7 @@ var ofWorkflow = []mutant{
 		file:   "framework/workflow/run.go",
 		old:    "		case r.resting:\n			r.rouseLocked()\n",
 		new:    "",
-		kills:  workflowSuite,
+		kills:  workflowTests("TestNoPlaceIsLeftEmpty"),
 	},
 	{
 		name:   "between the functions of a node nobody looks for a cancellation",
@@ -106,7 +106,7 @@ var ofWorkflow = []mutant{
 		file:   "framework/workflow/visit.go",
 		old:    "	if v.ctx.Err() != nil {\n		v.leave(Cancelled",
 		new:    "	if v.ctx.Err() != nil && v.step == 0 {\n		v.leave(Cancelled",
-		kills:  workflowSuite,
+		kills:  workflowTests("TestBetweenTheFunctionsOfANode"),
 	},
 	{
 		name:   "a pass ends while the last but one of its goroutines is at work, which may have more to follow",
@@ -114,7 +114,7 @@ var ofWorkflow = []mutant{
 		file:   "framework/workflow/run.go",
 		old:    "		} else if r.workers > 1 {\n			r.restLocked()\n",
 		new:    "		} else if r.workers > 2 {\n			r.restLocked()\n",
-		kills:  workflowSuite,
+		kills:  workflowTests("TestNoPlaceIsLeftEmpty|TestModel_C102"),
 	},
 	{
 		name:   "a reconcile pass that deleted everything is taken for a cleanup",
@@ -122,6 +122,6 @@ var ofWorkflow = []mutant{
 		file:   "framework/workflow/result.go",
 		old:    "return r.Pass == CleaningUp && r.settled()",
 		new:    "return r.settled()",
-		kills:  workflowSuite,
+		kills:  workflowTests("TestReadyIsOfReconciling"),
 	},
 }

@@ -16,7 +16,8 @@ import (
 // +kubebuilder:rbac:groups=samples.evenkeel.dev,resources=prefixedpods/finalizers,verbs=update
 // +kubebuilder:rbac:groups="",resources=pods,verbs=get;list;watch;create;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create,namespace=prefixedpod-operator
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=prefixedpod-operator,verbs=get;update,namespace=prefixedpod-operator
 
 // Reconciler keeps one Pod per PrefixedPod.
 type Reconciler struct {

@@ -20,7 +20,8 @@ import (
 // +kubebuilder:rbac:groups=apps,resources=deployments,verbs=get;list;watch;create;patch
 // +kubebuilder:rbac:groups=networking.k8s.io,resources=ingresses,verbs=get;list;watch;create;patch;delete
 // +kubebuilder:rbac:groups=events.k8s.io,resources=events,verbs=create;patch
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create,namespace=webpage-operator
+// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=webpage-operator,verbs=get;update,namespace=webpage-operator
 
 // Reconciler serves WebPages. The workflow brings about what a page needs; the rest is to report.
 type Reconciler struct {

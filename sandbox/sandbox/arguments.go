@@ -24,7 +24,7 @@ const localhost = "127.0.0.1"
 // layout is where everything of one control plane is. It is plain data, so that
 // the arguments of the components are a pure function of options and layout.
 type layout struct {
-	work  string // temporary: kubeconfigs of components, audit policy
+	work  string // temporary: kubeconfigs of components, audit policy, etcd's certificates
 	logs  string // of the components
 	state string // etcd's data and the PKI; kept with Options.Data
 	ports ports
@@ -35,7 +35,8 @@ func (l layout) etcdData() string              { return filepath.Join(l.state, "
 func (l layout) log(component string) string   { return filepath.Join(l.logs, component+".log") }
 func (l layout) login(component string) string { return filepath.Join(l.work, component+".kubeconfig") }
 func (l layout) auditPolicy() string           { return filepath.Join(l.work, "audit-policy.yaml") }
-func (l layout) etcdURL() string               { return "http://" + address(l.ports.etcd) }
+func (l layout) etcdPKI(file string) string    { return filepath.Join(l.work, "etcd-pki", file) }
+func (l layout) etcdURL() string               { return "https://" + address(l.ports.etcd) }
 func (l layout) server(number int) string      { return "https://" + address(l.ports.apiservers[number-1]) }
 
 func address(port int) string { return localhost + ":" + strconv.Itoa(port) }
@@ -46,8 +47,19 @@ func etcdArguments(o Options, l layout) []string {
 		"--data-dir=" + l.etcdData(),
 		"--listen-client-urls=" + l.etcdURL(),
 		"--advertise-client-urls=" + l.etcdURL(),
+		// Who reads etcd reads every Secret, and who writes it is an administrator. So it serves only
+		// who has a certificate of its own authority, whose keys are in a folder that only we can read.
+		"--client-cert-auth=true",
+		"--trusted-ca-file=" + l.etcdPKI(fileCA),
+		"--cert-file=" + l.etcdPKI(fileServer),
+		"--key-file=" + l.etcdPKI(fileServerKey),
+		"--enable-grpc-gateway=false",
 		// The only member never talks to a peer, but etcd insists on listening.
-		"--listen-peer-urls=http://" + localhost + ":0",
+		"--listen-peer-urls=https://" + localhost + ":0",
+		"--peer-client-cert-auth=true",
+		"--peer-trusted-ca-file=" + l.etcdPKI(fileCA),
+		"--peer-cert-file=" + l.etcdPKI(fileServer),
+		"--peer-key-file=" + l.etcdPKI(fileServerKey),
 		"--initial-advertise-peer-urls=http://" + localhost + ":2380",
 		"--initial-cluster=sandbox=http://" + localhost + ":2380",
 		"--log-level=warn",
@@ -69,6 +81,9 @@ func apiServerArguments(o Options, l layout, number int) []string {
 		"--advertise-address=" + localhost,
 		"--secure-port=" + strconv.Itoa(l.ports.apiservers[number-1]),
 		"--etcd-servers=" + l.etcdURL(),
+		"--etcd-cafile=" + l.etcdPKI(fileCA),
+		"--etcd-certfile=" + l.etcdPKI(fileClient),
+		"--etcd-keyfile=" + l.etcdPKI(fileClientKey),
 		"--tls-cert-file=" + l.pki(fileServer),
 		"--tls-private-key-file=" + l.pki(fileServerKey),
 		"--client-ca-file=" + l.pki(fileCA),

@@ -101,6 +101,8 @@ func (p *ControlPlane) boot(ctx context.Context, pick portPicker) error {
 	if died := p.Err(); died != nil {
 		return died
 	}
+	// Once more: components notice only after a while that their owner has been killed.
+	collect(filepath.Dir(p.layout.work))
 	return err
 }
 
@@ -131,6 +133,13 @@ func (p *ControlPlane) prepare() error {
 	if p.client, err = newClient(p.ca, admin); err != nil {
 		return err
 	}
+	etcdCA, etcdClient, err := createEtcdPKI(p.layout.etcdPKI(""))
+	if err != nil {
+		return err
+	}
+	if p.etcd, err = newClient(etcdCA, etcdClient); err != nil {
+		return err
+	}
 	if err := p.writeKubeconfigs(admin); err != nil {
 		return err
 	}
@@ -138,14 +147,17 @@ func (p *ControlPlane) prepare() error {
 	return nil
 }
 
-// makeWorkFolder makes the temporary folder, having told the guard of it before.
+// makeWorkFolder makes the temporary folder, which the guard is to remove. It first removes those that
+// others have left.
 func (p *ControlPlane) makeWorkFolder() error {
 	// TMPDIR may be relative, and the command may go elsewhere.
 	temporary, err := filepath.Abs(os.TempDir())
 	if err != nil {
 		return fmt.Errorf("sandbox: temporary folder: %w", err)
 	}
-	p.layout.work = filepath.Join(temporary, "evenkeel-sandbox-"+strings.ToLower(rand.Text()[:10]))
+	collect(temporary)
+	name := workPrefix + strings.ToLower(rand.Text()[:10])
+	p.layout.work = filepath.Join(temporary, name)
 	p.layout.logs = filepath.Join(p.layout.work, "logs")
 	if p.options.Logs != "" {
 		p.layout.logs = p.options.Logs
@@ -154,18 +166,15 @@ func (p *ControlPlane) makeWorkFolder() error {
 	if p.options.Data != "" {
 		p.layout.state = p.options.Data
 	}
-	var keep []*os.File
-	if p.lock != nil {
-		keep = append(keep, p.lock)
-	}
-	if p.guard, err = guard.Start(p.binary, p.environment(), keep...); err != nil {
-		return fmt.Errorf("sandbox: %w", err)
-	}
-	if err := p.guard.Remove(p.layout.work); err != nil {
-		return fmt.Errorf("sandbox: %w", err)
-	}
-	if err := os.Mkdir(p.layout.work, 0o700); err != nil {
+	draft := filepath.Join(temporary, draftPrefix+name)
+	if p.owned, err = makeOwned(draft); err != nil {
 		return fmt.Errorf("sandbox: temporary folder: %w", err)
+	}
+	if err := p.startGuard(draft); err != nil {
+		return errors.Join(err, os.RemoveAll(draft))
+	}
+	if err := os.Rename(draft, p.layout.work); err != nil {
+		return errors.Join(fmt.Errorf("sandbox: temporary folder: %w", err), os.RemoveAll(draft))
 	}
 	if err := os.MkdirAll(p.layout.logs, 0o700); err != nil {
 		return fmt.Errorf("sandbox: logs %s: %w", p.layout.logs, pathCause(err))
@@ -175,6 +184,21 @@ func (p *ControlPlane) makeWorkFolder() error {
 	}
 	if err := os.WriteFile(p.layout.auditPolicy(), []byte(auditPolicy), 0o600); err != nil {
 		return fmt.Errorf("sandbox: audit policy: %w", err)
+	}
+	return nil
+}
+
+// startGuard starts the guard. It keeps the folders locked until it has cleaned up.
+func (p *ControlPlane) startGuard(draft string) (err error) {
+	keep := []*os.File{p.owned}
+	if p.lock != nil {
+		keep = append(keep, p.lock)
+	}
+	if p.guard, err = guard.Start(p.binary, p.environment(), keep...); err != nil {
+		return fmt.Errorf("sandbox: %w", err)
+	}
+	if err := errors.Join(p.guard.Remove(draft), p.guard.Remove(p.layout.work)); err != nil {
+		return fmt.Errorf("sandbox: %w", err)
 	}
 	return nil
 }
@@ -198,6 +222,9 @@ func (p *ControlPlane) environment() []string {
 func (p *ControlPlane) writeKubeconfigs(admin pair) error {
 	if p.options.Kubeconfig == "" {
 		p.options.Kubeconfig = filepath.Join(p.layout.work, "kubeconfig")
+	}
+	if err := writeOwned(p.layout.work, p.Kubeconfigs()); err != nil {
+		return err
 	}
 	for number, file := range p.Kubeconfigs() {
 		if err := checkKubeconfigFile(file); err != nil {
@@ -236,7 +263,7 @@ func (p *ControlPlane) writeKubeconfigs(admin pair) error {
 // plan returns the components, none started.
 func (p *ControlPlane) plan() []*Component {
 	o, l := p.options, p.layout
-	plan := []*Component{p.component(Etcd, Etcd, etcdArguments(o, l), p.client.healthy(l.etcdURL()+"/health"))}
+	plan := []*Component{p.component(Etcd, Etcd, etcdArguments(o, l), p.etcd.healthy(l.etcdURL()+"/health"))}
 	for i := range l.ports.apiservers {
 		name := numbered(APIServer, i+1)
 		plan = append(plan, p.component(name, APIServer, apiServerArguments(o, l, i+1), p.client.healthy(l.server(i+1)+"/readyz")))
@@ -261,7 +288,7 @@ func (p *ControlPlane) plan() []*Component {
 func (p *ControlPlane) component(name, program string, arguments []string, ready func(context.Context) error) *Component {
 	return &Component{
 		name: name, program: program, arguments: arguments, log: p.layout.log(name), binary: p.binary,
-		env: p.environment(), guard: p.guard, stopAfter: p.options.StopTimeout, ready: ready, died: p.finish,
+		env: p.environment(), owned: p.owned, guard: p.guard, stopAfter: p.options.StopTimeout, ready: ready, died: p.finish,
 	}
 }
 

@@ -18,16 +18,16 @@ const (
 	pollInterval = 50 * time.Millisecond
 )
 
-// client talks to our servers as the administrator. It is no more than the boot
+// client talks to our servers as somebody who may do everything. It is no more than the boot
 // needs; client-go would be most of what importing this package costs.
 type client struct{ http *http.Client }
 
-func newClient(ca *authority, admin pair) (*client, error) {
+func newClient(ca *authority, login pair) (*client, error) {
 	roots := x509.NewCertPool()
 	roots.AddCert(ca.cert)
-	own, err := tls.X509KeyPair(admin.cert, admin.key)
+	own, err := tls.X509KeyPair(login.cert, login.key)
 	if err != nil {
-		return nil, fmt.Errorf("sandbox: the administrator's certificate: %w", err)
+		return nil, fmt.Errorf("sandbox: a client's certificate: %w", err)
 	}
 	transport := &http.Transport{
 		TLSClientConfig:     &tls.Config{RootCAs: roots, Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS12},

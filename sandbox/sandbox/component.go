@@ -23,6 +23,7 @@ type Component struct {
 	log       string
 	binary    string
 	env       []string
+	owned     *os.File // which the process keeps open: see owned.go
 	guard     *guard.Guard
 	stopAfter time.Duration
 	before    func(context.Context) error // called before every launch; may be nil
@@ -171,6 +172,7 @@ func (c *Component) launch() error {
 	cmd.Args[0] = c.program
 	cmd.Env = c.env
 	cmd.Stdout, cmd.Stderr = log, log
+	cmd.ExtraFiles = []*os.File{c.owned}
 	// A group of its own: Ctrl-C is for the owner, which stops the components in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := cmd.Start(); err != nil {

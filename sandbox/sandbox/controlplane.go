@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"syscall"
@@ -20,9 +21,11 @@ type ControlPlane struct {
 	kubernetes string
 	layout     layout
 	ca         *authority
-	client     *client
+	client     *client // of the kube-apiservers and controllers
+	etcd       *client
 	guard      *guard.Guard
 	lock       *os.File     // of the data folder; nil without one
+	owned      *os.File     // of the temporary folder
 	components []*Component // in the order of boot
 	// kubeconfigs are the administrator's files, locked; they end with us.
 	kubeconfigs []*os.File
@@ -137,8 +140,10 @@ func (p *ControlPlane) shutdown(ctx context.Context) error {
 	for _, rank := range []rank{rankClient, rankAPIServer, rankEtcd} {
 		all = errors.Join(all, p.stopRank(ctx, rank))
 	}
-	if p.client != nil {
-		p.client.close()
+	for _, c := range []*client{p.client, p.etcd} {
+		if c != nil {
+			c.close()
+		}
 	}
 	paths := []string{p.layout.work}
 	for _, file := range p.kubeconfigs {
@@ -157,8 +162,13 @@ func (p *ControlPlane) shutdown(ctx context.Context) error {
 			all = errors.Join(all, fmt.Errorf("sandbox: the guard process has died, which cleans up after a SIGKILL: %w", err))
 		}
 	}
-	if p.lock != nil {
-		all = errors.Join(all, p.lock.Close())
+	for _, lock := range []*os.File{p.lock, p.owned} {
+		if lock != nil {
+			all = errors.Join(all, lock.Close())
+		}
+	}
+	if p.layout.work != "" {
+		collect(filepath.Dir(p.layout.work))
 	}
 	return all
 }

@@ -27,14 +27,25 @@
 // # Nothing is left behind
 //
 // [ControlPlane.Stop] stops every process and removes every temporary file. If this
-// process ends without it, even by SIGKILL, a guard process does so. Proved by
-// TestKilledOwnerLeavesNothing and its neighbours.
+// process ends without it, even by SIGKILL, a guard process does so. If both are
+// killed, the components end by themselves, and the next control plane that is
+// started with the same temporary folder removes the files. Proved by
+// TestKilledOwnerLeavesNothing, TestTheNextStartCollectsWhatNobodyOwns and their
+// neighbours.
 //
 // # What it does not do
 //
 // It runs no containers and no network: a Service has an address that nobody
-// answers. It is not hardened against other users of the machine: etcd listens on
-// 127.0.0.1 without authentication.
+// answers.
+//
+// # Other users of the machine
+//
+// They can connect to what listens on 127.0.0.1, and are nobody there: etcd serves
+// only who has a certificate of its own authority, which is made at each start;
+// kube-apiserver and the controllers tell strangers their version and health. All
+// files can be read by their owner only. Proved by TestAnotherUserGetsNothing.
+// An etcd that envtest starts from `sandbox assets` is configured by envtest: it
+// has no authentication.
 //
 // # Debugging
 //

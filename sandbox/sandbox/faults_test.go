@@ -195,7 +195,9 @@ func TestABinaryThatIsNotASandboxIsRefused(t *testing.T) {
 // own is the program of TestKilledOwnerLeavesNothing: it starts a control plane, says
 // where, and waits to be killed.
 func own() int {
-	plane, err := sandbox.Start(context.Background(), sandbox.Options{Minimal: true, Data: os.Getenv(ownerVariable)})
+	plane, err := sandbox.Start(context.Background(), sandbox.Options{
+		Minimal: true, Data: os.Getenv(ownerVariable), Kubeconfig: os.Getenv(kubeconfigVariable),
+	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -206,14 +208,15 @@ func own() int {
 	return 1
 }
 
-func TestKilledOwnerLeavesNothing(t *testing.T) {
+// startOwner starts a process that owns a control plane, and returns the plane's folder and address.
+func startOwner(t *testing.T, variables ...string) (owner *exec.Cmd, folder, address string) {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	data := filepath.Join(t.TempDir(), "data")
-	owner := exec.Command(self)
-	owner.Env = append(os.Environ(), ownerVariable+"="+data)
+	owner = exec.Command(self)
+	owner.Env = append(os.Environ(), variables...)
 	owner.Stderr = os.Stderr
 	out, err := owner.StdoutPipe()
 	if err != nil {
@@ -222,14 +225,22 @@ func TestKilledOwnerLeavesNothing(t *testing.T) {
 	if err := owner.Start(); err != nil {
 		t.Fatal(err)
 	}
-	defer owner.Process.Kill()
+	t.Cleanup(func() {
+		_ = owner.Process.Kill()
+		_ = owner.Wait() // both have been done before, if all went well
+	})
 	lines := bufio.NewScanner(out)
 	lines.Scan()
-	folder := lines.Text()
+	folder = lines.Text()
 	if !lines.Scan() {
 		t.Fatal("it did not boot")
 	}
-	address := strings.TrimPrefix(lines.Text(), "https://")
+	return owner, folder, strings.TrimPrefix(lines.Text(), "https://")
+}
+
+func TestKilledOwnerLeavesNothing(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	owner, folder, address := startOwner(t, ownerVariable+"="+data)
 	if pids, err := leftover.Processes(folder); err != nil || len(pids) != 3 { // etcd, kube-apiserver, guard
 		t.Fatalf("got processes %v, %v", pids, err)
 	}
@@ -241,4 +252,67 @@ func TestKilledOwnerLeavesNothing(t *testing.T) {
 	// The lock went with the clean-up, so the data can be used at once.
 	plane := start(t, sandbox.Options{Minimal: true, Data: data})
 	kubectl(t, plane, "get", "namespaces")
+}
+
+// TestTheNextStartCollectsWhatNobodyOwns kills the owner and its guard at once.
+func TestTheNextStartCollectsWhatNobodyOwns(t *testing.T) {
+	temporary := temporaryFolder(t)
+	other, otherFolder, _ := startOwner(t, ownerVariable+"="+filepath.Join(t.TempDir(), "data"))
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	owner, folder, address := startOwner(t, ownerVariable+"="+filepath.Join(t.TempDir(), "data"), kubeconfigVariable+"="+kubeconfig)
+	pids, err := leftover.Processes(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range append(guards(t, pids), owner.Process.Pid) {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_ = owner.Wait() // it was killed
+	for _, path := range []string{folder, kubeconfig} {
+		if _, err := os.Stat(path); err != nil {
+			t.Fatalf("nothing is left that could be collected: %v", err)
+		}
+	}
+	// At once: the components that are left do not know yet, and end while it boots.
+	plane := start(t, sandbox.Options{Minimal: true})
+	if err := leftover.Check(folder, address); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(kubeconfig); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the kubeconfig is left: %v", err)
+	}
+	// What somebody owns is not touched.
+	if out, err := try(plane, filepath.Join(otherFolder, "kubeconfig"), "get", "namespaces"); err != nil {
+		t.Errorf("%s, %v", out, err)
+	}
+	if err := plane.Stop(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if err := other.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = other.Wait() // it was killed
+	eventually(t, func() error { return leftover.Check(otherFolder) })
+	temporary()
+}
+
+// guards returns those of the processes that are guards.
+func guards(t *testing.T, pids []int) []int {
+	t.Helper()
+	var found []int
+	for _, pid := range pids {
+		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasPrefix(string(line), "sandbox\x00") {
+			found = append(found, pid)
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("%d guards", len(found))
+	}
+	return found
 }

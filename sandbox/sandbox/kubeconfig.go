@@ -70,21 +70,58 @@ func checkKubeconfigFile(file string) error {
 
 // createKubeconfig writes the file and locks it, so that no other control plane takes
 // it over while this one runs. The caller closes it to unlock it.
+//
+// It replaces a file that is there: others may have been allowed to read that, and
+// whoever has it open could read what is written into it now.
 func createKubeconfig(file string, content []byte) (*os.File, error) {
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
+	old, err := lockKubeconfig(file)
 	if err != nil {
 		return nil, fmt.Errorf("sandbox: kubeconfig %s: %w", file, pathCause(err))
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			err = errors.New("another control plane uses it; name another")
-		}
+	defer old.Close() // unlocks what has been replaced
+	if err := os.Remove(file); err != nil {
+		return nil, fmt.Errorf("sandbox: kubeconfig %s: %w", file, pathCause(err))
+	}
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("sandbox: kubeconfig %s: %w", file, pathCause(err))
+	}
+	if err := lockNow(f); err != nil { // it is another one's by now
 		return nil, errors.Join(fmt.Errorf("sandbox: kubeconfig %s: %w", file, err), f.Close())
 	}
-	_, written := f.Write(content)
-	// What was there before may be longer, and readable by others.
-	if err := errors.Join(written, f.Truncate(int64(len(content))), f.Chmod(0o600)); err != nil {
+	if _, err := f.Write(content); err != nil {
 		return nil, errors.Join(fmt.Errorf("sandbox: kubeconfig %s: %w", file, pathCause(err)), os.Remove(file), f.Close())
+	}
+	return f, nil
+}
+
+var errKubeconfigInUse = errors.New("another control plane uses it; name another")
+
+func lockNow(f *os.File) error {
+	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return errKubeconfigInUse
+	}
+	return err
+}
+
+// lockKubeconfig locks the file, which it creates if it is missing.
+func lockKubeconfig(file string) (*os.File, error) {
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = lockNow(f)
+	// Another control plane may have replaced it, or removed it, since we opened it.
+	if locked, statErr := f.Stat(); err == nil {
+		there, lstatErr := os.Lstat(file)
+		err = statErr
+		if err == nil && (lstatErr != nil || !os.SameFile(locked, there)) {
+			err = errKubeconfigInUse
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }

@@ -149,6 +149,8 @@ const (
 	fileProxyCA   = "front-proxy-ca.crt"
 	fileProxy     = "front-proxy.crt"
 	fileProxyKey  = "front-proxy.key"
+	fileClient    = "client.crt"
+	fileClientKey = "client.key"
 )
 
 // openPKI reads the authority from the folder, or makes it and all that belongs to
@@ -218,4 +220,35 @@ func createPKI(folder string) (*authority, error) {
 		}
 	}
 	return ca, nil
+}
+
+// createEtcdPKI makes the certificates of etcd and its clients, and returns the authority and a
+// client's. They have an authority of their own: any user of the cluster can have a certificate of
+// the cluster's. Nothing in the data is signed with it, so each start makes it anew.
+func createEtcdPKI(folder string) (*authority, pair, error) {
+	fail := func(err error) (*authority, pair, error) { return nil, pair{}, err }
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		return fail(fmt.Errorf("sandbox: %w", err))
+	}
+	ca, err := newAuthority()
+	if err != nil {
+		return fail(err)
+	}
+	server, err := ca.server()
+	if err != nil {
+		return fail(err)
+	}
+	client, err := ca.client(APIServer)
+	if err != nil {
+		return fail(err)
+	}
+	for name, content := range map[string][]byte{
+		fileCA: ca.pem.cert, fileServer: server.cert, fileServerKey: server.key,
+		fileClient: client.cert, fileClientKey: client.key,
+	} {
+		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
+			return fail(fmt.Errorf("sandbox: %w", err))
+		}
+	}
+	return ca, client, nil
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"regexp"
+	"strings"
 	"syscall"
 	"time"
 
@@ -94,8 +96,25 @@ func announce(plane *sandbox.ControlPlane, s streams, shown *progress, took time
 		fmt.Fprintf(s.err, "Kubernetes %s is ready after %s. Press Ctrl-C to stop it.\n", plane.KubernetesVersion(), seconds(took))
 	}
 	for _, variable := range kubeconfigVariables(plane) {
-		fmt.Fprintln(s.out, "export "+variable)
+		fmt.Fprintln(s.out, exported(variable))
 	}
+}
+
+// exported is a line that sets a variable, NAME=value, in a POSIX shell that evaluates it.
+func exported(variable string) string {
+	name, value, _ := strings.Cut(variable, "=")
+	return "export " + name + "=" + quoted(value)
+}
+
+// plain is what no shell takes for anything but itself.
+var plain = regexp.MustCompile(`^[A-Za-z0-9_./:@%+,-]+$`)
+
+// quoted is a text as one word of a POSIX shell: a path may hold anything, and would be run.
+func quoted(text string) string {
+	if plain.MatchString(text) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }
 
 func kubeconfigVariables(plane *sandbox.ControlPlane) []string {

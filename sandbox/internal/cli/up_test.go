@@ -111,6 +111,63 @@ func TestStayingEndsWithCtrlC(t *testing.T) {
 	r.wait(0)
 }
 
+// hostile are paths that a shell would run, split or change.
+var hostile = []string{
+	"/a b", "/$(touch pwned)", "/`touch pwned`", "/a; touch pwned", "/a'b", "/'; touch pwned; '", `/a"b`, `/a\b`, "/$HOME", "/*", "/a&b|c>d",
+	"/a\nb", "/a\ttouch", "/!x", "/a#b", "/~", "/ü", "/-n", "/{a,b}", "/a=b", "/\x01", "/a\\'b", "",
+}
+
+func TestWhatIsPrintedCanBeEvaluated(t *testing.T) {
+	for _, shell := range []string{"sh", "bash"} {
+		if _, err := exec.LookPath(shell); err != nil {
+			continue
+		}
+		for _, path := range hostile {
+			folder := t.TempDir()
+			cmd := exec.Command(shell, "-c", `eval "$1"; printf %s "$KUBECONFIG"`, shell, exported("KUBECONFIG="+path))
+			cmd.Dir = folder
+			out, err := cmd.CombinedOutput()
+			if err != nil || string(out) != path {
+				t.Errorf("%s: %q: got %q, %v", shell, path, out, err)
+			}
+			if files, err := os.ReadDir(folder); err != nil || len(files) > 0 {
+				t.Errorf("%s: %q was run: %v, %v", shell, path, files, err)
+			}
+		}
+	}
+	if got := exported("KUBECONFIG=/tmp/a-b_c.1/kubeconfig"); got != "export KUBECONFIG=/tmp/a-b_c.1/kubeconfig" {
+		t.Errorf("a plain path is quoted: %s", got)
+	}
+}
+
+func TestAHostileKubeconfigIsPrintedQuoted(t *testing.T) {
+	kubeconfig := filepath.Join(t.TempDir(), "a b'; touch pwned; $(touch pwned)")
+	r := prepare(t, "up", "--minimal", "--apiservers=2", "--kubeconfig="+kubeconfig)
+	out, err := os.Create(filepath.Join(t.TempDir(), "out"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	r.cmd.Stdout = out
+	if err := r.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	awaitFile(t, out.Name())
+	folder := t.TempDir()
+	shell := exec.Command("sh", "-c", `eval "$(cat "$1")"; printf "%s\n%s" "$KUBECONFIG" "$SANDBOX_KUBECONFIG_2"`, "sh", out.Name())
+	shell.Dir = folder
+	if got, err := shell.CombinedOutput(); err != nil || string(got) != kubeconfig+"\n"+kubeconfig+"-2" {
+		t.Errorf("got %q, %v", got, err)
+	}
+	if files, err := os.ReadDir(folder); err != nil || len(files) > 0 {
+		t.Errorf("the path was run: %v, %v", files, err)
+	}
+	if err := r.cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	r.wait(0)
+}
+
 func TestAHangUpThatIsIgnoredStaysIgnored(t *testing.T) {
 	r := prepare(t)
 	ready := filepath.Join(t.TempDir(), "ready")

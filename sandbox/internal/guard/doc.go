@@ -22,7 +22,8 @@
 //
 // It cannot know of a process whose owner was killed between starting and naming
 // it; the components therefore also watch their parent (package components). It
-// does not survive its own SIGKILL.
+// does not survive its own SIGKILL; the next start then removes the files (package
+// sandbox, owned.go).
 //
 // # Debugging
 //
