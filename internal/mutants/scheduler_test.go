@@ -391,7 +391,7 @@ var ofScheduler = []mutant{
 		file:   "scheduler/machine.go",
 		old:    "s.early, s.turns, s.gate = 0, 0, 0, 0, timeline.Open",
 		new:    "s.early, s.gate = 0, 0, 0, timeline.Open",
-		kills:  []suite{{folder: "scheduler", run: "Model"}},
+		kills:  []suite{{folder: "scheduler", run: "TestG16AKeyThatIsGone"}},
 	},
 	{
 		name:   "a rest holds back nothing",
