@@ -409,3 +409,31 @@ func TestARunThatMakesItsKeyDueItselfMayRest(t *testing.T) {
 		h.expect(t, "0s a: manual by test", "0s a: manual by test", "1s a: retry 1")
 	})
 }
+
+// TestG16AKeyThatIsGoneLeavesNoRowOfRunsAtOnce, though a time that it asked for comes while its last run goes on.
+func TestG16AKeyThatIsGoneLeavesNoRowOfRunsAtOnce(t *testing.T) {
+	bubble(t, "the next of its name begins anew", func(t *testing.T) {
+		var h *harness
+		h = start(t, scheduler.Options[string]{}, func(context.Context, string, scheduler.Run) scheduler.Result {
+			switch h.count() {
+			case 1:
+				return scheduler.Result{RescheduleNow: true, RescheduleAfter: 5 * time.Second}
+			case 9:
+				time.Sleep(10 * time.Second)
+				return scheduler.Result{Gone: true}
+			case 10, 11, 12:
+				return scheduler.Result{RescheduleNow: true}
+			case 13:
+				return scheduler.Result{}
+			}
+			return scheduler.Result{RescheduleNow: true}
+		})
+		h.Offer("a", event())
+		time.Sleep(time.Minute)
+		ends := 10*time.Second + 150*time.Millisecond
+		all := h.starts(t)
+		if len(all) != 13 || !slices.Equal(all[9:], []time.Duration{ends, ends, ends, ends}) {
+			t.Errorf("runs at %v", all)
+		}
+	})
+}

@@ -365,8 +365,8 @@ var ofScheduler = []mutant{
 		name:   "a renewal waits for the time of a refusal",
 		breaks: "G08: a deletion is not held back by what a server said of something else",
 		file:   "scheduler/machine.go",
-		old:    "		s.passes = true\n		if until",
-		new:    "		if until = min(until, now.after(time.Hour)); false && until",
+		old:    "	if until := s.slots[holdSlot]; until != 0 {\n",
+		new:    "	if until := s.slots[holdSlot]; until < 0 {\n",
 		kills:  []suite{{folder: "scheduler", run: "TestG08ARenewalPasses"}},
 	},
 	{
@@ -391,7 +391,7 @@ var ofScheduler = []mutant{
 		file:   "scheduler/machine.go",
 		old:    "	pause := slowed(s.turns)\n",
 		new:    "	pause := slowed(0)\n",
-		kills:  []suite{{folder: "scheduler", run: "TestG15Who"}},
+		kills:  []suite{{folder: "scheduler", run: "TestG15Who/^at_once$"}},
 	},
 	{
 		name:   "something else does not end a row of runs at once",
@@ -415,7 +415,7 @@ var ofScheduler = []mutant{
 		file:   "scheduler/machine.go",
 		old:    "s.early, s.turns, s.gate = 0, 0, 0, 0, timeline.Open",
 		new:    "s.early, s.gate = 0, 0, 0, timeline.Open",
-		kills:  []suite{{folder: "scheduler", run: "Model"}},
+		kills:  []suite{{folder: "scheduler", run: "TestG16AKeyThatIsGone"}},
 	},
 	{
 		name:   "a rest holds back nothing",
