@@ -166,7 +166,7 @@ func (r ownRelation) MapperFor(_ schema.GroupKind, _ bool) (eventsource.Mapper, 
 }
 
 func TestWhatIsMappedWithoutANamespaceIsInThatOfTheSecondary(t *testing.T) {
-	bare := func(trc.Object) []trc.Key { return []trc.Key{{Name: "p"}, {Namespace: "default", Name: "p"}} }
+	bare := func(trc.Object) []trc.Key { return []trc.Key{{Name: "p"}} }
 	for name, declare := range map[string]func(*framework.Secondary[*corev1.ConfigMap]){
 		"Map": func(s *framework.Secondary[*corev1.ConfigMap]) {
 			s.Map = func(*corev1.ConfigMap) []types.NamespacedName { return []types.NamespacedName{{Name: "p"}} }

@@ -181,6 +181,10 @@ func TestAFinalizerThatNobodyTakesOffIsTold(t *testing.T) {
 							g.requestDeletion("p")
 						}
 						time.Sleep(time.Hour)
+						synctest.Wait()
+						if told := g.warnings(framework.ReasonFinalizerLeftOver); len(told) != 1 {
+							t.Errorf("told %q before anything else happens", told)
+						}
 						g.patch(g.pages, "p", `{"spec":{"html":"other"}}`)
 					})
 					told := g.warnings(framework.ReasonFinalizerLeftOver)

@@ -311,7 +311,8 @@ func TestASecretThatCannotBeDecodedIsNotQuoted(t *testing.T) {
 				return err
 			},
 		} {
-			if err := write(); err == nil || shows(err.Error()) {
+			err := write()
+			if err == nil || shows(err.Error()) {
 				t.Errorf("%s: %v", way, err)
 			}
 		}
