@@ -21,7 +21,7 @@ var ofFates = []mutant{
 		name:   "a drawn name that exists after a lost attempt is a conflict",
 		breaks: "G13: a create is carried out once",
 		file:   "framework/sending.go",
-		old:    "\tcase lost && q.drawn != nil && apierrors.IsAlreadyExists(err):\n\t\treturn w.exists(ctx, q, err)\n",
+		old:    "\tcase q.drawn != nil && err != nil && (lost || isFateUnknown(err)):\n\t\treturn w.exists(ctx, q, lost, err)\n",
 		new:    "",
 		kills:  []suite{{folder: "framework", run: "ADrawnName"}},
 	},
@@ -168,5 +168,13 @@ var ofFates = []mutant{
 		old:    "\tif isRepeated(t) {\n\t\tc.repeated(t)\n",
 		new:    "\tif isRepeated(t) {\n\t\tc.tellSources(t)\n\t\tc.repeated(t)\n",
 		kills:  []suite{{folder: "framework", run: "TestC104ALate"}},
+	},
+	{
+		name:   "a create that the server failed on is taken for not carried out",
+		breaks: "G13: a create is carried out once",
+		file:   "framework/drawn.go",
+		old:    "	if !apierrors.IsAlreadyExists(refusal) {\n		if",
+		new:    "	if !apierrors.IsAlreadyExists(refusal) {\n		if isFateUnknown(refusal) {\n			return nil, w.refused(ctx, q, lost, refusal)\n		}\n		if",
+		kills:  []suite{{folder: "framework", run: "TestG13AServerThatFails"}},
 	},
 }
