@@ -177,4 +177,28 @@ var ofFates = []mutant{
 		new:    "	if !apierrors.IsAlreadyExists(refusal) {\n		if isFateUnknown(refusal) {\n			return nil, w.refused(ctx, q, lost, refusal)\n		}\n		if",
 		kills:  []suite{{folder: "framework", run: "TestG13AServerThatFails"}},
 	},
+	{
+		name:   "a request of Do fails where its object is gone",
+		breaks: "G03: what is gone is known to be",
+		file:   "framework/writer.go",
+		old:    "			if !options.dryRun {\n				return answer{}, nil\n			}\n",
+		new:    "",
+		kills:  []suite{{folder: "framework", run: "TestG03DoSucceeds"}},
+	},
+	{
+		name:   "what a request of Do has done is forgotten if the read fails",
+		breaks: "G01: a run begins with what is known of its own writes",
+		file:   "framework/subresource.go",
+		old:    "		w.leave(q)\n		return nil, fmt.Errorf(\"framework: %s: it was carried out",
+		new:    "		return nil, fmt.Errorf(\"framework: %s: it was carried out",
+		kills:  []suite{{folder: "framework", run: "TestG01ARunBeginsWithWhatADo"}},
+	},
+	{
+		name:   "a sub-resource that is not served is sent to",
+		breaks: "G01: what cannot be taken in is not sent",
+		file:   "framework/subresource.go",
+		old:    "	case !known:\n",
+		new:    "	case !known:\n		return false, nil\n	case sub.Name == \"\":\n",
+		kills:  []suite{{folder: "framework", run: "ASubresourceThatIsNotServed"}},
+	},
 }
