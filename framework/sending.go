@@ -267,6 +267,7 @@ func (w *writer) resolve(ctx context.Context, q *write) error {
 		_, err := through.readBack(ctx, *q)
 		return err
 	}
+	q.tried = false // a refusal now is an answer: nothing of it comes later
 	_, err := through.execute(ctx, *q)
 	w.mu.Lock()
 	left := w.unresolved
