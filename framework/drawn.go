@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -17,10 +18,16 @@ import (
 // maxMade bounds the creates with drawn names that a run leaves to the next one.
 const maxMade = 64
 
-// exists follows the refusal of a create because the name is taken. If an attempt before was lost and the
-// name was drawn for this very create, the object is most likely its own: then it is the answer.
-func (w *writer) exists(ctx context.Context, q write, refusal error) (Object, error) {
-	err := w.refused(ctx, q, true, refusal)
+// exists follows a create with a drawn name of which an attempt may have been carried out: its answer was lost, or
+// the server failed on it. An object of that name is most likely its own: then it is the answer.
+func (w *writer) exists(ctx context.Context, q write, lost bool, refusal error) (Object, error) {
+	if !apierrors.IsAlreadyExists(refusal) {
+		if live, err := w.readBack(ctx, q); err == nil && live.Object != nil && q.made(live.Object) {
+			return live.Object, nil
+		}
+		return nil, w.refused(ctx, q, lost, refusal)
+	}
+	err := w.refused(ctx, q, lost, refusal)
 	var met *conflict
 	if errors.As(err, &met) && met.live != nil && q.made(met.live) {
 		return met.live, nil

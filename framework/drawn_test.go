@@ -289,3 +289,33 @@ func TestG16WhatRunsMadeIsForgotten(t *testing.T) {
 		})
 	}
 }
+
+// TestG13AServerThatFailsOnACreateItHasCarriedOutMakesOneObject: etcd took too long to answer it, say.
+func TestG13AServerThatFailsOnACreateItHasCarriedOutMakesOneObject(t *testing.T) {
+	for name, status := range map[string]metav1.Status{
+		"internal error": {Code: 500, Reason: metav1.StatusReasonInternalError, Message: "etcdserver: request timed out"},
+		"unavailable":    {Code: 503, Reason: metav1.StatusReasonServiceUnavailable},
+		"timeout":        {Code: 504, Reason: metav1.StatusReasonTimeout},
+		"not now":        {Code: 503, Reason: metav1.StatusReasonServiceUnavailable, Details: &metav1.StatusDetails{RetryAfterSeconds: 5}},
+	} {
+		for _, carriedOut := range []bool{true, false} {
+			t.Run(fmt.Sprint(name, ", carried out ", carriedOut), func(t *testing.T) {
+				inVirtualTime(t, unwatched(framework.OwnedByPrimary()), pageOptions{Retry: everySecond}, func(v *virtual) {
+					tries := 0
+					v.disturb(func(r apimodel.Request) apimodel.Fault {
+						if r.Resource == "configmaps" && r.Verb == "create" {
+							if tries++; tries == 1 {
+								return apimodel.Fault{Answer: &status, Lose: carriedOut}
+							}
+						}
+						return apimodel.Fault{}
+					})
+					v.create(newPage("default", "p"))
+					v.pass(10 * time.Minute)
+					v.expectOneMade("p")
+					v.atRest()
+				})
+			})
+		}
+	}
+}

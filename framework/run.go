@@ -50,7 +50,7 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 		rc.ended.Store(true)
 		result.Requests, result.ReadsAhead = rc.write.end(), int(rc.write.readsAhead.Load())
 		result.Nodes, result.ID = rc.passes.notes(), rc.logID(result.Err != nil || !returns)
-		c.leave(key, rc.write, returns && result.Err == nil && !result.Superseded)
+		c.leave(key, rc.write, returns && !awaits && result.Err == nil && !result.Superseded)
 		c.added.leave(rc)
 		if gone && returns && !awaits {
 			c.depart(rc, &result)

@@ -76,8 +76,8 @@ func (w *writer) execute(ctx context.Context, q write) (Object, error) {
 	switch {
 	case q.deletes != nil:
 		return nil, w.deleted(ctx, q, got, lost, err)
-	case lost && q.drawn != nil && apierrors.IsAlreadyExists(err):
-		return w.exists(ctx, q, err)
+	case q.drawn != nil && err != nil && (lost || isFateUnknown(err)):
+		return w.exists(ctx, q, lost, err)
 	case err != nil:
 		return nil, w.refused(ctx, q, lost, err)
 	case q.options.dryRun:
@@ -266,6 +266,7 @@ func (w *writer) resolve(ctx context.Context, q *write) error {
 		_, err := through.readBack(ctx, *q)
 		return err
 	}
+	q.tried = false // a refusal now is an answer: nothing of it comes later
 	_, err := through.execute(ctx, *q)
 	w.mu.Lock()
 	left := w.unresolved
