@@ -229,6 +229,11 @@ func (w *writer) confirmed(r *resource, said memoKey, body []byte, intent map[st
 		}
 		known.live = now
 	}
+	if formOf(known.live) != r.form { // cheaper than to convert it
+		if o := w.cluster.shownIn(r.form, r, said.key); o != nil && o.GetUID() == held.GetUID() && o.GetResourceVersion() == held.GetResourceVersion() {
+			known.live = o
+		}
+	}
 	confirmed, err := w.cluster.as(r.form, r.gvk, answer{Object: known.live})
 	if _, isUndecodable := confirmed.(*trc.Undecoded); err != nil || isUndecodable {
 		return nil

@@ -309,6 +309,12 @@ func (r *resource) do(ctx context.Context, request *rest.Request) (answer, error
 	if err := decodedInto(result, o); err != nil {
 		return r.undecodable(raw, undecodedError(r.gvk, err))
 	}
+	if r.form == typedForm && o.GetName() == "" && raw != nil { // client-go leaves it empty if the answer is of another kind
+		var kind metav1.TypeMeta
+		if json.Unmarshal(raw, &kind) == nil && kind.GroupVersionKind() != r.gvk {
+			return answer{}, fmt.Errorf("%w: it is a %s, not a %s", errUndecodable, kind.Kind, r.gvk.Kind)
+		}
+	}
 	// Unstructured objects take in anything, a Scale for instance.
 	if kind := o.GetObjectKind().GroupVersionKind(); r.form == unstructuredForm && kind != r.gvk {
 		return answer{}, fmt.Errorf("%w: it is a %s, not a %s", errUndecodable, kind.Kind, r.gvk.Kind)

@@ -25,8 +25,6 @@ type toolbox struct {
 	whole    framework.Secondary[*unstructured.Unstructured]
 	metadata framework.Secondary[*metav1.PartialObjectMetadata]
 	runs     int
-	// work is done in each run, with its number from 1 on.
-	work func(ctx context.Context, c *pageContext, run int)
 }
 
 func newToolbox(work func(b *toolbox, ctx context.Context, c *pageContext, run int)) *toolbox {

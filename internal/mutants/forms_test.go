@@ -60,14 +60,6 @@ var ofForms = []mutant{
 		kills:  far("TestAConflictWithWhatTheTypeCannotHold|TestG01WhoTakesOverIsNotHeldUp"),
 	},
 	{
-		name:   "an apply is left out by a form that lacks fields of the intent",
-		breaks: "G12: the desired state is reached",
-		file:   "framework/memo.go",
-		old:    "|| !isTyped && !has(live, intent)",
-		new:    "",
-		kills:  far("TestAnApplyRepairs"),
-	},
-	{
 		name:   "an apply is left out though elements of its lists changed in fields that the type lacks",
 		breaks: "G12: the desired state is reached",
 		file:   "framework/memo.go",
