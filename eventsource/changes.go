@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -67,6 +69,17 @@ func (c *Changes[P]) stop(run int) {
 	defer c.mu.Unlock()
 	if c.runs == run {
 		c.sink = nil
+	}
+}
+
+// Due makes a primary due now, for what its owner knows of besides changes. It does nothing while the source does not run. It may be
+// called at any time, from any goroutine.
+func (c *Changes[P]) Due(key types.NamespacedName) {
+	c.mu.Lock()
+	sink := c.sink
+	c.mu.Unlock()
+	if sink != nil {
+		sink.Offer(trc.Key(key), Offer{Cause: timeline.External{Source: c.name}})
 	}
 }
 

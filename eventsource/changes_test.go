@@ -87,3 +87,21 @@ func TestChangesTellWhoHasLeft(t *testing.T) {
 		t.Errorf("%q have left", left)
 	}
 }
+
+// TestTheOwnerOfChangesMakesAPrimaryDue, while they run.
+func TestTheOwnerOfChangesMakesAPrimaryDue(t *testing.T) {
+	changes, err := NewChanges("colors", func(_, _ *corev1.ConfigMap) bool { return false })
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := &notes{}
+	due := types.NamespacedName{Name: "a"}
+	changes.Due(due)
+	stop, _ := changes.Start(n)
+	n.expect(t)
+	changes.Due(due)
+	n.expect(t, "a colors")
+	stop()
+	changes.Due(due)
+	n.expect(t)
+}

@@ -2,6 +2,7 @@ package framework
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -80,6 +81,7 @@ type Operator struct {
 	always   perTerm                        // what is kept then
 	calls    *author.Callbacks
 	probes   *author.Callbacks // those that say how they do: they are asked again with each probe
+	instance string            // see Context.Instance
 
 	changing sync.Mutex // serialises changes of namespaces and what sets up and ends stores; taken before all others
 	life     *life      // while it runs; guarded by changing
@@ -182,7 +184,9 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	}
 	cluster.calls, cluster.flying.calls = op.calls, op.calls
 	cluster.event, cluster.others = op.event, op.severalClusters
-	if options.LeaderElection.Mode == Always {
+	op.instance = options.Name + "/" + rand.Text()[:13]
+	if e := options.LeaderElection; e.Mode == Always {
+		op.instance = "lease/" + e.Namespace + "/" + e.Name
 		op.election, err = newElection(cluster, options.LeaderElection, logger)
 	}
 	return op, err

@@ -23,3 +23,8 @@ func (c *Context[P]) PerTerm(key any, create func() any) any {
 	made, _ := kept.kept.LoadOrStore(key, create())
 	return made
 }
+
+// Instance names who may work on the run's primary, among all that may be running: with leader election the lease, which one process
+// holds at a time and the next takes over; without one this very operator, by its name and at random. Two that work on the same
+// primaries at the same time have different names.
+func (c *Context[P]) Instance() string { return c.controller.operator.instance }

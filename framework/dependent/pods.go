@@ -203,6 +203,45 @@ func markAt(content map[string]any, path []string, labels, annotations map[strin
 	return nil
 }
 
+// PodsOf are the Pods of the workloads of a node that is not a [Kubernetes] or a [Bulk], or of what Reconcile makes by itself: one of your
+// own, which writes what Mark returns, and asks Gone and Settled. S is the type of the workloads.
+type PodsOf[P, S framework.Object] struct{ of workload[P] }
+
+// NewPodsOf returns those of the workloads of a node, of which the name is part of the label. The error says what does not fit.
+func NewPodsOf[P, S framework.Object](pods *Pods[P], node string, workloads *framework.Secondary[S]) (PodsOf[P, S], error) {
+	w := workload[P]{pods, node, kindOfWorkload(workloads)}
+	if err := w.check(Applied, workloads.Cluster); err != nil {
+		return PodsOf[P, S]{}, fmt.Errorf("dependent: Pods of %q: %w", node, err)
+	}
+	return PodsOf[P, S]{w}, nil
+}
+
+// Secondaries are what is read: for [framework.Node.Secondaries], or [framework.ControllerOptions.Secondaries].
+func (p PodsOf[P, S]) Secondaries() []framework.SecondarySource {
+	return p.of.pods.secondariesFor(p.of.kind)
+}
+
+// Mark returns a copy of the desired workload, by whose templates its Pods are found.
+func (p PodsOf[P, S]) Mark(c *framework.Context[P], desired S) (S, error) {
+	marked, err := p.of.put(c, desired)
+	if err != nil {
+		return desired, err
+	}
+	return marked.(S), nil
+}
+
+// Gone is a delete postcondition: met when no Pod of the primary is left, nor anything that would make one. To be asked when the
+// workload is gone. They must be in the primary's namespace. It costs one or two lists once the caches show none.
+func (p PodsOf[P, S]) Gone(ctx context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
+	return p.of.gone(ctx, c, c.Primary().GetNamespace())
+}
+
+// Settled is met when no Pod of another version than the present is left that may run. To be asked when the workload is ready, and
+// before something is let go of: it costs one or two lists once the caches show none.
+func (p PodsOf[P, S]) Settled(ctx context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
+	return p.of.settled(ctx, c, c.Primary().GetNamespace(), true)
+}
+
 // isWorkload reports whether Pods can be told to be of an object of the kind.
 func isWorkload(kind schema.GroupKind) bool { return templatePaths(kind) != nil }
 

@@ -176,7 +176,7 @@ func TestAWorkloadBehindAGateIsDeletedInTheForeground(t *testing.T) {
 func withPods(ready func(*appsv1.Deployment) workflow.Verdict) *dependents.Kubernetes[*App, *appsv1.Deployment] {
 	return kept(deploymentOf, func(k *dependents.Kubernetes[*App, *appsv1.Deployment]) {
 		k.Ready = ready
-		k.Pods = &dependents.Pods[*App]{Version: func(app *App) string { return strings.Join(app.Spec.Databases, ",") }}
+		k.Pods = &dependents.Pods[*App]{Version: versionOf}
 	})
 }
 
@@ -334,7 +334,7 @@ func TestNothingIsLetGoOfWhileFormerPodsAreThere(t *testing.T) {
 				s.goAtOnce(pod)
 				s.pass(2 * time.Hour)
 				s.expect([]client.Object{to, d, next}, []client.Object{from, pod})
-				if got := s.condition(d, "Ready"); got == "" {
+				if s.condition(d, "Ready") == "" || s.condition(d, "Reconciling") != "" || s.condition(d, "Stalled") != "" {
 					t.Errorf("conditions: %v", s.live(d).Status.Conditions)
 				}
 			})
@@ -374,6 +374,126 @@ func TestPodsThatAreLookedAfterCostNoRequestAtRest(t *testing.T) {
 		}
 	})
 }
+
+// TestJobsOfACronJobKeepWhatTheyUse: a former one that has not ended would make a Pod again, and in a deletion each counts.
+func TestJobsOfACronJobKeepWhatTheyUse(t *testing.T) {
+	cronJob := kept(func(app *App) *batchv1.CronJob {
+		return &batchv1.CronJob{ObjectMeta: metaOf(app), Spec: batchv1.CronJobSpec{
+			Schedule: "@daily", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: templateOf(app)}},
+		}}
+	}, func(k *dependents.Kubernetes[*App, *batchv1.CronJob]) {
+		k.Ready = dependents.Current[*batchv1.CronJob]
+		k.Pods = &dependents.Pods[*App]{Version: versionOf}
+	})
+	openShopBehind(t, only(cronJob), []string{"web"}, func(s *shop) {
+		p, q, d := s.database("p"), s.database("q"), s.app("d", "p")
+		s.pass(time.Second)
+		template := read(s, &batchv1.CronJob{}, "d").Spec.JobTemplate
+		job := &batchv1.Job{ObjectMeta: *template.ObjectMeta.DeepCopy(), Spec: template.Spec}
+		job.Namespace, job.Name = "default", "d-1"
+		noError(t, s.admin.Create(s.Context(), job))
+		s.refer(d, "q")
+		s.delete(p)
+		s.pass(time.Minute)
+		s.expect([]client.Object{p, q, d}, nil)
+		job.Status.Conditions = []batchv1.JobCondition{{Type: batchv1.JobComplete, Status: corev1.ConditionTrue}}
+		noError(t, s.admin.Status().Update(s.Context(), job))
+		s.pass(time.Minute)
+		s.expect([]client.Object{q, d}, []client.Object{p})
+		asked := s.deletions()
+		s.delete(q)
+		s.delete(d)
+		s.pass(time.Second)
+		if got := asked(); len(got) != 1 || got[0] != "cronjobs Foreground" {
+			t.Errorf("deleted %q", got)
+		}
+		s.goAtOnce(&batchv1.CronJob{ObjectMeta: metaOf(d)})
+		s.pass(time.Minute)
+		s.expect([]client.Object{q, d}, nil)
+		s.goAtOnce(job)
+		s.pass(time.Minute)
+		s.expect(nil, []client.Object{q, d})
+	})
+}
+
+// byHand implements apps by a Deployment in Reconcile, without a workflow.
+type byHand struct {
+	gate        interlock.Gate[*Database, *App]
+	deployments framework.Secondary[*appsv1.Deployment]
+	pods        dependents.PodsOf[*App, *appsv1.Deployment]
+}
+
+func (r *byHand) Reconcile(ctx context.Context, app *App, c *appContext) (framework.UpdateControl[*App], error) {
+	none := framework.NoUpdate[*App]()
+	grant, err := r.gate.Acquire(ctx, c)
+	if err != nil || !grant.Granted() {
+		return none, err
+	}
+	desired, err := r.pods.Mark(c, deploymentOf(app))
+	if err != nil {
+		return none, err
+	}
+	if _, err := framework.Apply(ctx, c, desired, framework.OwnedByPrimary()); err != nil {
+		return none, err
+	}
+	if v, err := r.pods.Settled(ctx, c); err != nil || !v.Met {
+		return none, err
+	}
+	return none, r.gate.Release(ctx, c)
+}
+
+func (r *byHand) Cleanup(ctx context.Context, _ *App, c *appContext) (framework.DeleteControl, error) {
+	if web, err := r.deployments.Get(c); err != nil || web != nil {
+		if err == nil && web.DeletionTimestamp == nil {
+			err = framework.Delete(ctx, c, web)
+		}
+		return framework.KeepFinalizer(), err
+	}
+	if v, err := r.pods.Gone(ctx, c); err != nil || !v.Met {
+		return framework.KeepFinalizer(), err
+	}
+	return framework.RemoveFinalizer(), r.gate.Release(ctx, c)
+}
+
+// TestPodsAreLookedAfterWithoutADependent, too: by an author's own Reconcile and Cleanup.
+func TestPodsAreLookedAfterWithoutADependent(t *testing.T) {
+	openShopOf(t, func(s *shop, op *framework.Operator) error {
+		r := &byHand{gate: interlock.Gate[*Database, *App]{Relation: databases}}
+		var err error
+		if r.pods, err = dependents.NewPodsOf(&dependents.Pods[*App]{Version: versionOf}, "web", &r.deployments); err != nil {
+			return err
+		}
+		return framework.Register(op, r, framework.ControllerOptions[*App]{
+			Secondaries: append(append(r.gate.Secondaries(), &r.deployments), r.pods.Secondaries()...), Sources: r.gate.Sources(),
+		})
+	}, func(s *shop) {
+		p, q := s.database("p"), s.database("q")
+		d := s.app("d", "p")
+		s.pass(time.Second)
+		first := s.podOf(d, "d-1", heldPod)
+		s.refer(d, "q")
+		s.delete(p)
+		s.pass(time.Second)
+		second := s.podOf(d, "d-2", heldPod)
+		s.pass(time.Minute)
+		s.expect([]client.Object{p, q, d}, nil)
+		s.goAtOnce(first)
+		s.pass(time.Minute)
+		s.expect([]client.Object{q, d}, []client.Object{p})
+		s.delete(q)
+		s.delete(d)
+		s.pass(time.Minute)
+		s.expect([]client.Object{q, d}, nil)
+		s.goAtOnce(second)
+		s.pass(time.Minute)
+		s.expect(nil, []client.Object{q, d})
+	})
+	if _, err := dependents.NewPodsOf(&dependents.Pods[*App]{Version: versionOf}, "web", &framework.Secondary[*corev1.ConfigMap]{}); err == nil {
+		t.Error("a ConfigMap has Pods")
+	}
+}
+
+func versionOf(app *App) string { return strings.Join(app.Spec.Databases, ",") }
 
 // TestPodsMustFit: what cannot be is refused when the controller is registered.
 func TestPodsMustFit(t *testing.T) {

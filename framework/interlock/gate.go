@@ -45,6 +45,7 @@ type watch[D framework.Object] struct {
 func (w *watch[D]) left(dependent D) {
 	if h := w.holders.Load(); h != nil {
 		h.leaveAll(idOf(dependent))
+		h.forget(dependent.GetUID())
 	}
 }
 
@@ -56,15 +57,19 @@ func (g *Gate[P, D]) Secondaries() []framework.SecondarySource {
 }
 
 // Sources are, for [framework.ControllerOptions.Sources], what makes a dependent due that was robbed of a claim: by a PUT that drops its labels, say, which is no new
-// generation. Then its next run claims anew what it refers to. They also tell the gate of dependents that leave it, for another operator or for good. Its nodes bring them along.
+// generation. Then its next run claims anew what it refers to. So does one whose claims another instance has written, see [Contested]. They also tell the gate of dependents that leave it, for another operator or for good. Its nodes bring them along.
 func (g *Gate[P, D]) Sources() []eventsource.Source {
 	if g.watch == nil {
-		source, err := eventsource.NewChanges(g.Relation.Annotation(), g.Relation.robbed)
+		w := &watch[D]{}
+		source, err := eventsource.NewChanges(g.Relation.Annotation(), func(old, new D) bool {
+			return g.Relation.robbed(old, new) || w.taken(g.Relation.instance(), old, new)
+		})
 		if err != nil {
 			panic(err) // neither the name nor the function is missing
 		}
-		g.watch = &watch[D]{source: source}
-		source.WhenLeft(g.watch.left)
+		w.source = source
+		source.WhenLeft(w.left)
+		g.watch = w
 	}
 	return []eventsource.Source{g.watch.source}
 }
@@ -109,6 +114,9 @@ func (g *Gate[P, D]) Acquire(ctx context.Context, c *framework.Context[D]) (Gran
 	}
 	c.Reserve(g.Relation.Name + "/")
 	possible, impossible := g.Relation.parted(g.Relation.refers(primary))
+	if other := g.contested(c); other != "" {
+		return g.explained(contests(possible), impossible).because(Contested, "another instance of the gate implements the dependent, too: "+other), nil
+	}
 	denials, err := g.holders(c).acquire(ctx, idOf(primary), possible, gateSide[P, D]{g, c})
 	if err != nil {
 		return fail(err)
@@ -138,6 +146,7 @@ func (g *Gate[P, D]) Release(ctx context.Context, c *framework.Context[D]) error
 }
 
 func (g *Gate[P, D]) releaseAllBut(ctx context.Context, c *framework.Context[D], kept []types.NamespacedName) error {
+	g.contested(c) // or an instance that only lets go would not be noticed
 	primary, claims := c.Primary(), g.claimed(c)
 	rest := slices.DeleteFunc(slices.Clone(claims), func(key types.NamespacedName) bool { return !slices.Contains(kept, key) })
 	if len(kept) == 0 {
@@ -189,7 +198,7 @@ func (g *Gate[P, D]) applyClaims(ctx context.Context, c *framework.Context[D], c
 			names = append(names, text(key))
 			labels[g.Relation.Label(key)] = labelValue(key.Name)
 		}
-		annotations := map[string]string{g.Relation.Annotation(): strings.Join(names, ",")}
+		annotations := map[string]string{g.Relation.Annotation(): strings.Join(names, ","), g.Relation.instance(): g.instance(c)}
 		if leaving {
 			annotations[g.Relation.leaving()] = "true"
 		}
@@ -201,7 +210,11 @@ func (g *Gate[P, D]) applyClaims(ctx context.Context, c *framework.Context[D], c
 		now := g.claims(c)
 		now.mu.Lock()
 		defer now.mu.Unlock()
-		now.all = g.Relation.Claims(stored)
+		if now.by != "" && now.by != g.instance(c) {
+			g.lookAgain(c, 2*contestGrace) // the other may have said meanwhile that it is contested, and be gone then
+		}
+		now.all, now.known, now.by = g.Relation.Claims(stored), true, stored.GetAnnotations()[g.Relation.instance()]
+		g.holders(c).look(primary.GetUID(), now.by)
 	}
 	return stored, err
 }
@@ -219,12 +232,14 @@ func (g *Gate[P, D]) decidedOn(c *framework.Context[D]) string {
 
 // claims are those of a run's primary, which its own writes change.
 type claims struct {
-	mu  sync.Mutex // guards below; a leaf
-	all []types.NamespacedName
+	mu    sync.Mutex // guards below; a leaf
+	all   []types.NamespacedName
+	known bool   // all is
+	by    string // the instance that wrote them
 }
 
 func (g *Gate[P, D]) claims(c *framework.Context[D]) *claims {
-	return c.PerRun(g, func() any { return &claims{all: g.Relation.claims(c.Primary())} }).(*claims)
+	return c.PerRun(g, func() any { return &claims{by: c.Primary().GetAnnotations()[g.Relation.instance()]} }).(*claims)
 }
 
 // claimed are the claims that the primary has by now.
@@ -232,6 +247,9 @@ func (g *Gate[P, D]) claimed(c *framework.Context[D]) []types.NamespacedName {
 	now := g.claims(c)
 	now.mu.Lock()
 	defer now.mu.Unlock()
+	if !now.known {
+		now.all, now.known = g.Relation.claims(c.Primary()), true
+	}
 	return slices.Clone(now.all)
 }
 
@@ -247,14 +265,16 @@ func labelValue(name string) string {
 }
 
 func (g *Gate[P, D]) holders(c *framework.Context[D]) *holders {
-	return c.PerTerm(g, func() any {
+	h := c.PerTerm(g, func() any {
 		h := newHolders()
+		h.id = c.Instance() + " " + c.FieldManager()
 		h.alone = g.Relation.MayUse != nil // its answer may change in the store before anything is taken out
-		if g.watch != nil {
-			g.watch.holders.Store(h)
-		}
 		return h
 	}).(*holders)
+	if g.watch != nil && g.watch.holders.Load() != h { // once a term; create may be called more often
+		g.watch.holders.Store(h)
+	}
+	return h
 }
 
 func idOf(o metav1.Object) dependentID {
@@ -281,7 +301,12 @@ func (s gateSide[P, D]) claim(ctx context.Context, providers []types.NamespacedN
 	if _, leaving := live.GetAnnotations()[s.Relation.leaving()]; leaving && !s.Relation.Unclaimed {
 		return s.carry(ctx, wanted)
 	}
-	return s.reliable(live), nil
+	relied := s.reliable(live)
+	if s.Relation.Unclaimed || len(relied) == 0 || live.GetAnnotations()[s.Relation.instance()] == s.instance(s.c) {
+		return relied, nil
+	}
+	carried, err := s.carry(ctx, wanted) // so that the instance that wrote them learns that it is not alone, if it still works
+	return slices.DeleteFunc(relied, func(key types.NamespacedName) bool { return !slices.Contains(carried, key) }), err
 }
 
 // carry has the dependent carry claims, none of which is about to go.

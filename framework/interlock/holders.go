@@ -27,6 +27,9 @@ const (
 	// Unwatched ones are in a namespace that the operator does not watch, so that it would not hear what becomes of them. They are not asked about. When the
 	// namespace is watched, one that is there makes the dependent due.
 	Unwatched
+	// Contested is every provider of a dependent that another instance of a gate implements, too: another operator, or another process
+	// of this one without leader election. Neither knows what the other implements, so nothing more is granted until there is one only.
+	Contested
 )
 
 // String returns the reason in one CamelCase word, as conditions have it.
@@ -42,6 +45,8 @@ func (r Reason) String() string {
 		return "ProviderUnclaimable"
 	case Unwatched:
 		return "ProviderUnwatched"
+	case Contested:
+		return "DependentContested"
 	}
 	return "Unknown"
 }
@@ -84,6 +89,7 @@ type dependentSide interface {
 // provider go, either it was served before both, and then the read that the first was granted by has shown the deletion, or it shows one of them.
 type holders struct {
 	alone bool // nobody vouches for another, whose claim may lose its force without a write of this instance; set once
+	instances
 
 	mu   sync.Mutex // guards below; a leaf
 	held map[types.NamespacedName]*hold
@@ -104,7 +110,7 @@ type holding struct {
 }
 
 func newHolders() *holders {
-	return &holders{held: map[types.NamespacedName]*hold{}, names: map[types.NamespacedName]map[holding]bool{}}
+	return &holders{held: map[types.NamespacedName]*hold{}, names: map[types.NamespacedName]map[holding]bool{}, instances: newInstances()}
 }
 
 // acquire grants a dependent the providers, or tells why not. Those it holds already take no request.

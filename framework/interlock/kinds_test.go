@@ -100,4 +100,5 @@ var shopKinds = []apimodel.Kind{
 	{GroupVersionKind: shopVersion.WithKind("Database"), Plural: "databases", Generation: true},
 	{GroupVersionKind: shopVersion.WithKind("Region"), Plural: "regions", Generation: true, ClusterScoped: true},
 	{GroupVersionKind: shopVersion.WithKind("App"), Plural: "apps", Status: true, Generation: true},
+	{GroupVersionKind: batchv1.SchemeGroupVersion.WithKind("CronJob"), Plural: "cronjobs", Status: true, Generation: true},
 }

@@ -134,12 +134,30 @@ func (g *Gate[P, D]) asked(c *framework.Context[D]) *answer {
 	return c.PerRun(answerOf{g}, func() any { return new(answer) }).(*answer)
 }
 
-// Verdict is the grant as a condition of a workflow. It is stalled if a provider is in deletion, as that will never be granted; its detail is the grant.
+// contests are denials of all providers of a dependent that is not this instance's alone.
+func contests(providers []types.NamespacedName) (denials []Denial) {
+	for _, key := range providers {
+		denials = append(denials, Denial{key, Contested})
+	}
+	return denials
+}
+
+// because adds what people can see to, of all denials for a reason.
+func (g Grant) because(reason Reason, detail string) Grant {
+	for _, denial := range g.Denials {
+		if denial.Reason == reason {
+			g.explain(denial.Provider, detail)
+		}
+	}
+	return g
+}
+
+// Verdict is the grant as a condition of a workflow. It is stalled if a provider is in deletion, as that will never be granted, or if the dependent is contested; its detail is the grant.
 func (g Grant) Verdict() workflow.Verdict {
 	switch {
 	case g.Granted():
 		return workflow.Met().With(g)
-	case g.broken():
+	case g.broken() != 0:
 		return workflow.Stalled("%s", g).With(g)
 	}
 	return workflow.NotMet("%s", g).With(g)
@@ -193,23 +211,23 @@ func (g Grant) String() string {
 	return strings.Join(texts, "; ")
 }
 
-// broken tells whether it can never be granted as things are.
-func (g Grant) broken() bool {
+// broken is why it can never be granted as things are; zero if it may be.
+func (g Grant) broken() Reason {
 	for _, denial := range g.Denials {
-		if denial.Reason == InDeletion {
-			return true
+		if denial.Reason == InDeletion || denial.Reason == Contested {
+			return denial.Reason
 		}
 	}
-	return false
+	return 0
 }
 
 // Mark writes what was denied into conditions as package framework has them: Stalled with the reason ProviderInDeletion for what can never be implemented, so that
-// clients can find and remove it, and Reconciling with the first denial's reason for what waits. generation is the primary's. It changes nothing if all is granted.
+// clients can find and remove it, or DependentContested where another instance implements the dependent, and Reconciling with the first denial's reason for what waits. generation is the primary's. It changes nothing if all is granted.
 func (g Grant) Mark(conditions *[]metav1.Condition, generation int64) {
 	switch {
 	case g.Granted():
-	case g.broken():
-		framework.MarkStalled(conditions, generation, InDeletion.String(), g.String())
+	case g.broken() != 0:
+		framework.MarkStalled(conditions, generation, g.broken().String(), g.String())
 	default:
 		framework.MarkReconciling(conditions, generation, g.Denials[0].Reason.String(), g.String())
 	}

@@ -48,6 +48,9 @@ func (r *Relation[D]) Annotation() string { return r.Name + "/claims" }
 // leaving is the annotation of a dependent some of whose claims are about to go, though it refers to the providers.
 func (r *Relation[D]) leaving() string { return r.Name + "/leaving" }
 
+// instance is the annotation of a dependent that says which instance of a gate wrote its claims.
+func (r *Relation[D]) instance() string { return r.Name + "/gate" }
+
 // Label is the label that a dependent carries for a provider that it claims. Its value is the provider's name, cut to what a label may hold, for people to read.
 func (r *Relation[D]) Label(provider types.NamespacedName) string {
 	sum := sha256.Sum256([]byte(provider.String()))

@@ -51,6 +51,14 @@ var ofBehind = []mutant{
 		kills:  interlocked("TestWhatMakesPodsKeeps"),
 	},
 	{
+		name:   "Jobs that make Pods are not asked about",
+		breaks: "G10: no provider disappears while Pods of what stood behind the gate may come",
+		file:   "framework/dependent/pods.go",
+		old:    "	case \"CronJob\":\n		looks",
+		new:    "	case \"cronjob\":\n		looks",
+		kills:  interlocked("TestJobsOfACronJob"),
+	},
+	{
 		name:   "Pods of others keep a provider",
 		breaks: "G10: all drains",
 		file:   "framework/dependent/pods.go",
@@ -177,5 +185,73 @@ var ofBehind = []mutant{
 		old:    " && (o.tie != Marked || !marked) && wrote(c, live) {\n",
 		new:    " && (o.tie != Marked || !marked) {\n",
 		kills:  interlocked("TestWhatIsNotTheImplementation"),
+	},
+}
+
+// ofContest are mistakes by which two operators that implement the same dependents are not noticed, or one alone is.
+var ofContest = []mutant{
+	{
+		name:   "an instance that takes over says nothing",
+		breaks: "G10: two operators that implement the same dependents are noticed",
+		file:   "framework/interlock/gate.go",
+		old:    "	if s.Relation.Unclaimed || len(relied) == 0 || live",
+		new:    "	if s.Relation.Unclaimed || len(relied) >= 0 || live",
+		kills:  interlocked("TestTwoOperatorsThatImplement"),
+	},
+	{
+		name:   "nobody runs when another instance takes over",
+		breaks: "G10: two operators that implement the same dependents are noticed",
+		file:   "framework/interlock/contest.go",
+		old:    "	return before != now && now != \"\" && now != h.id && h.isOwn(new.GetUID())\n",
+		new:    "	return before != now && now == \"\" && now != h.id && h.isOwn(new.GetUID())\n",
+		kills:  interlocked("TestTwoOperatorsThatImplement"),
+	},
+	{
+		name:   "what a former instance wrote is a contest",
+		breaks: "G10: a restart grants anew what is granted",
+		file:   "framework/interlock/contest.go",
+		old:    "	case s.own:\n",
+		new:    "	case s.own || s.contested.IsZero():\n",
+		kills:  interlocked("TestOneOperatorAfterAnother"),
+	},
+	{
+		name:   "a dependent that was handed over is remembered",
+		breaks: "G10: what is handed over and back is granted anew",
+		file:   "framework/interlock/gate.go",
+		old:    "		h.forget(dependent.GetUID())\n",
+		new:    "",
+		kills:  interlocked("TestOneOperatorAfterAnother"),
+	},
+	{
+		name:   "a contested dependent is held on",
+		breaks: "G10: two operators that implement the same dependents are noticed",
+		file:   "framework/interlock/contest.go",
+		old:    "	h.leaveAll(idOf(primary)) // its claims",
+		new:    "	_ = idOf(primary) // its claims",
+		kills:  interlocked("TestTwoThatContest"),
+	},
+	{
+		name:   "who contests does not look again",
+		breaks: "G12: what is left to do is done without a further event",
+		file:   "framework/interlock/contest.go",
+		old:    "func() { w.source.Due(key) })\n",
+		new:    "func() { _ = key })\n",
+		kills:  interlocked("TestTwoOperatorsThatImplement"),
+	},
+	{
+		name:   "who contests takes over at once",
+		breaks: "G12: two operators that contest a dependent do not busy themselves",
+		file:   "framework/interlock/contest.go",
+		old:    "	case !s.contested.IsZero() && time.Since(s.contested) < contestGrace:\n",
+		new:    "	case !s.contested.IsZero() && time.Since(s.contested) < 0:\n",
+		kills:  interlocked("TestWhoOnlyLetsGo"),
+	},
+	{
+		name:   "each process is another instance",
+		breaks: "G06: a change of leaders writes no claims",
+		file:   "framework/operator.go",
+		old:    "		op.instance = \"lease/\" + e.Namespace + \"/\" + e.Name\n",
+		new:    "",
+		kills:  []suite{{folder: "framework", run: "TestTheInstance"}},
 	},
 }

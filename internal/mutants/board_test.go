@@ -50,7 +50,7 @@ type suite struct {
 func all() []mutant {
 	return slices.Concat(
 		ofScheduler, ofLedger, ofStore, ofKeeping, ofEventSource, ofGuest, ofAuthor, ofFramework, ofForms, ofLookups, ofLeader, ofKinds, ofDynamic, ofSimulation,
-		ofClusters, ofFates, ofGate, ofInterlock, ofBehind, ofWorkflow, ofManaged, ofConditions, ofExternal, ofDependents, ofRealInterlock,
+		ofClusters, ofFates, ofGate, ofInterlock, ofBehind, ofContest, ofWorkflow, ofManaged, ofConditions, ofExternal, ofDependents, ofRealInterlock,
 		ofFinalizers, ofFence, ofEnds, ofFootguns,
 	)
 }

@@ -128,8 +128,8 @@ var ofGate = []mutant{
 		name:   "a dependent that is handed over and back is still held",
 		breaks: "G10: a grant is one of a claim that has never been off since",
 		file:   "framework/interlock/gate.go",
-		old:    "		source.WhenLeft(g.watch.left)\n",
-		new:    "		_ = g.watch.left\n",
+		old:    "		source.WhenLeft(w.left)\n",
+		new:    "		_ = w.left\n",
 		kills:  interlocked("HandedBack"),
 	},
 	{
