@@ -69,6 +69,9 @@ var _ = Describe("Sockets that break", func() {
 				}
 				var op *framework.Operator
 				op, w = wired(ns, r, options)
+				By("having discovery asked about the kind, whose answer would be held")
+				_, err := framework.Create(ctx, op.Writer("outside"), configMapOf(newPage(ns, "dry"), ""), framework.DryRun())
+				Expect(err).NotTo(HaveOccurred())
 				page := create(newPage(ns, "p"))
 				Eventually(func() string { return read(page).Status.URL }, healing).ShouldNot(BeEmpty())
 				Expect(configMapsIn(ns)).To(Equal([]string{read(page).Status.URL}))
