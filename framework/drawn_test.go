@@ -305,7 +305,7 @@ func TestG13AServerThatFailsOnACreateItHasCarriedOutMakesOneObject(t *testing.T)
 					v.disturb(func(r apimodel.Request) apimodel.Fault {
 						if r.Resource == "configmaps" && r.Verb == "create" {
 							if tries++; tries == 1 {
-								return apimodel.Fault{Answer: &status, Lose: carriedOut}
+								return apimodel.Fault{Answer: &status, Done: carriedOut}
 							}
 						}
 						return apimodel.Fault{}

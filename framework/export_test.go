@@ -308,7 +308,10 @@ func ResumesAfterCatchingUp(t *testing.T, leading context.Context, until time.Ti
 	controller := &resumable{}
 	resign := op.elect(over, func() {}, []runner{controller})
 	defer func() { _ = resign() }()
-	op.cluster.office.enter(&term{asleep: awake, until: until})
+	held := &term{asleep: awake, until: until, over: func() {}}
+	held.timer = time.AfterFunc(time.Hour, held.expire)
+	defer held.stop()
+	op.cluster.office.enter(held)
 	op.election.begin(leading)
 	return controller.resumed
 }

@@ -39,9 +39,10 @@ type Fault struct {
 	Delay time.Duration
 	// Drop loses the request before the server sees it.
 	Drop bool
-	// Answer is given instead of carrying the request out; with Lose, after it was carried out.
-	// Details.RetryAfterSeconds becomes Retry-After.
+	// Answer is given instead of carrying the request out. Details.RetryAfterSeconds becomes Retry-After.
 	Answer *metav1.Status
+	// Done carries the request out before Answer is given: a server that fails after the commit.
+	Done bool
 	// Linger passes after the request was carried out, before its answer.
 	Linger time.Duration
 	// Lose carries the request out and loses the answer.

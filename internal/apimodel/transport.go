@@ -34,9 +34,8 @@ func (m *Model) RoundTrip(request *http.Request) (*http.Response, error) {
 	case fault.Drop:
 		return nil, fault.lost()
 	case fault.Answer != nil:
-		if fault.Lose && refusal == nil && c.Verb != "watch" {
+		if fault.Done && refusal == nil && c.Verb != "watch" {
 			_, _, _ = m.serve(c)
-			fault.Lose = false
 		}
 		response = refuse(request, &apierrors.StatusError{ErrStatus: *fault.Answer})
 	case refusal != nil:
