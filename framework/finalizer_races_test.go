@@ -169,8 +169,8 @@ func TestG09AnotherFieldManagerDoesNotGetTheFinalizer(t *testing.T) {
 		for _, entry := range v.page("p").ManagedFields {
 			if entry.Manager == "helper" {
 				helped = true
-				if strings.Contains(string(entry.FieldsV1.Raw), "f:finalizers") {
-					t.Errorf("helper owns %s", entry.FieldsV1.Raw)
+				if strings.Contains(entry.FieldsV1.GetRawString(), "f:finalizers") {
+					t.Errorf("helper owns %s", entry.FieldsV1.GetRawString())
 				}
 			}
 		}

@@ -153,7 +153,7 @@ func TestAMethodThatWouldNeverBeCalledIsRefusedAtRegister(t *testing.T) {
 		"a field of its type":       {typedInner{inner: &pointerCleans{}}, ""},
 		"a chain":                   {chain{all: []framework.Reconciler[*Page]{plain{}, cleans{}}}, "passes the call on"},
 		"a map":                     {byName{all: map[string]framework.Reconciler[*Page]{"a": cleans{}}}, "passes the call on"},
-		"two embedded":              {ambiguous{}, "passes the call on"},
+		"two embedded":              {ambiguous{plain{}, cleans1{}, cleans2{}}, "passes the call on"},
 		"a wrong one in a wrapper":  {decorator{otherPrimary{}}, "would never be called"},
 	} {
 		t.Run(name, func(t *testing.T) {

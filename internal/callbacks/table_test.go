@@ -365,9 +365,17 @@ var table = map[string]row{
 	"dependent.Pure(desired)":         {because: ofRun},
 	"workflow.Result.Summary(stalls)": {because: "it is called in the goroutine of who asks for the summary"},
 
-	"interlock.Relation.MayUse":    {because: ofRun},
-	"interlock.Relation.Providers": {because: notCalled + ": by runs, and as Referred"},
-	"interlock.Relation.Select":    {because: notCalled + ": by runs, and as Referred"},
+	"dependent.Pods.Version":                   {because: ofRun},
+	"framework.Logger.V":                       {because: "it is called in the goroutine of who makes the operator"},
+	"framework.Secondary.Select(matches)":      {because: ofRun},
+	"interlock.Implementation.LetGo":           {because: ofRun},
+	"interlock.Implementation.StandBehindGate": {because: "it is called at registration, within Check"},
+	"interlock.Implementation.TellsReady":      {because: "it is called at registration, within Check"},
+	"workflow.IsServed(condition)":             {because: notCalled},
+	"workflow.Served(condition)":               {because: notCalled},
+	"interlock.Relation.MayUse":                {because: ofRun},
+	"interlock.Relation.Providers":             {because: notCalled + ": by runs, and as Referred"},
+	"interlock.Relation.Select":                {because: notCalled + ": by runs, and as Referred"},
 }
 
 // Of whole types, all of which are called so.

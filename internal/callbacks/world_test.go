@@ -288,7 +288,6 @@ func about(c runContext) string { return c.Key().Name }
 type source struct {
 	name, synced, err, changed, health func()
 	start                              func(eventsource.Sink)
-	called                             chan struct{}
 }
 
 var ready = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
