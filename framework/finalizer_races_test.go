@@ -291,21 +291,31 @@ func TestG09ACleanupThatRanOutOfTimeKeepsTheFinalizer(t *testing.T) {
 }
 
 // TestG05WhatTheRunHoldsHasTheFinalizer: a patch of the status follows the patch of the finalizer
-// without a conflict.
+// without a conflict, also if that had met one itself.
 func TestG05WhatTheRunHoldsHasTheFinalizer(t *testing.T) {
-	r := cleansUp()
-	r.reconcile = func(_ context.Context, page *Page, _ *pageContext) (pageUpdate, error) {
-		page.Status.URL = "there"
-		return framework.PatchStatus(page), nil
+	for name, want := range map[string][]string{
+		"at once":          {"patch webpages p", "patch webpages/status p"},
+		"after a conflict": {"patch webpages p", "patch webpages p", "patch webpages/status p"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := cleansUp()
+			r.reconcile = func(_ context.Context, page *Page, _ *pageContext) (pageUpdate, error) {
+				page.Status.URL = "there"
+				return framework.PatchStatus(page), nil
+			}
+			inVirtualTime(t, r, pageOptions{}, func(v *virtual) {
+				v.model.Lag("webpages", time.Minute) // the watch does not help
+				if len(want) > 2 {
+					v.beforeFirst("patch", func() { v.patch(newPage("default", "p"), `{"metadata":{"labels":{"a":"b"}}}`) })
+				}
+				v.create(newPage("default", "p"))
+				v.pass(time.Hour)
+				if got := v.written(); !slices.Equal(got, want) {
+					t.Errorf("the operator wrote %q, want %q", got, want)
+				}
+			})
+		})
 	}
-	inVirtualTime(t, r, pageOptions{}, func(v *virtual) {
-		v.model.Lag("webpages", time.Minute) // the watch does not help
-		v.create(newPage("default", "p"))
-		v.pass(time.Hour)
-		if got := v.written(); !slices.Equal(got, []string{"patch webpages p", "patch webpages/status p"}) {
-			t.Errorf("the operator wrote %q", got)
-		}
-	})
 }
 
 // TestG14AReturnedObjectOfAnotherIncarnationIsRefused: its changes were made to another object.

@@ -65,10 +65,16 @@ const (
 	inAnswer                // as the answer to a request of ours
 )
 
+// detect has changes to an object found, if that is on. One whose type panics when it is copied is not looked after.
+func (s *Store) detect(o Object) {
+	defer func() { _ = recover() }() // the type's own code
+	s.detector.AddObject(o)
+}
+
 // take checks an object that is about to enter the store, and prepares it for that in place.
 func (s *Store) take(item any, how arrival) (filing, error) {
 	if k, ok := item.(*kept); ok {
-		s.detector.AddObject(k.Object)
+		s.detect(k.Object)
 		return filing{object: k.Object, last: k.last}, nil
 	}
 	o, err := objectOf(item)
@@ -81,7 +87,7 @@ func (s *Store) take(item any, how arrival) (filing, error) {
 	}
 	f := s.prepare(o, how)
 	if f.object != nil {
-		s.detector.AddObject(f.object)
+		s.detect(f.object)
 	}
 	return f, nil
 }

@@ -40,8 +40,8 @@ var ofDependents = []mutant{
 		name:   "a dependent deletes the other objects of its type, too",
 		breaks: "C99: dependents of one type are told apart by name",
 		file:   "framework/dependent/kubernetes.go",
-		old:    "	if failure == nil {\n		return k.present(c, key)",
-		new:    "	if failure == nil && key.Name == \"\" {\n		return k.present(c, key)",
+		old:    "	if failure == nil {\n		return k.present(ctx, c, key)",
+		new:    "	if failure == nil && key.Name == \"\" {\n		return k.present(ctx, c, key)",
 		kills:  dependents("TestMultipleDependentResourceIT|TestWithAKey"),
 	},
 	{

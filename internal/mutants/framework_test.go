@@ -517,7 +517,7 @@ var ofFramework = []mutant{
 	},
 	{
 		name:   "what Reconcile returned beside an error is dropped in silence",
-		breaks: "a status that is not written is said",
+		breaks: "C92: what a failing run returned is not dropped in silence",
 		file:   "framework/run.go",
 		old:    "	if err != nil && control.asks() {\n",
 		new:    "	if err == nil && control.asks() && rc == nil {\n",

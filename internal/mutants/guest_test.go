@@ -52,7 +52,7 @@ var ofAuthor = []mutant{
 		file:   "internal/author/text.go",
 		old:    "	if failure := Apart(textTime, func() { _ = err.Error() }); failure != nil {\n		return &unsound",
 		new:    "	if failure := (*Failure)(nil); failure != nil {\n		return &unsound",
-		kills:  []suite{{folder: "internal/author"}, {folder: "framework", run: "TestG15AnErrorWhoseMethods"}},
+		kills:  []suite{{folder: "internal/author", run: "TestAnErrorIsMadeSound"}, {folder: "framework", run: "TestG15AnErrorWhoseMethods"}},
 	},
 	{
 		name:   "a callback is called again while it hangs",
@@ -60,7 +60,7 @@ var ofAuthor = []mutant{
 		file:   "internal/author/callback.go",
 		old:    "	if c.Hangs() {\n",
 		new:    "	if false {\n",
-		kills:  []suite{{folder: "internal/author"}},
+		kills:  []suite{{folder: "internal/author", run: "TestACallbackIsMeasured"}},
 	},
 	{
 		name:   "what hangs is not reported",
@@ -84,7 +84,7 @@ var ofAuthor = []mutant{
 		file:   "framework/guard.go",
 		old:    "func() { matters = filter(old, new) }) != nil {\n			return true",
 		new:    "func() { matters = filter(old, new) }) != nil {\n			return false",
-		kills:  []suite{{folder: "internal/callbacks"}, {folder: "framework", run: "TestG15AFilter"}},
+		kills:  []suite{{folder: "internal/callbacks", run: "TestG15_G19"}, {folder: "framework", run: "TestG15AFilter"}},
 	},
 	{
 		name:   "what a mapper could not say while it hung is not asked anew",
@@ -92,7 +92,7 @@ var ofAuthor = []mutant{
 		file:   "framework/guard.go",
 		old:    "	if m.restore != nil {\n		m.restore()\n	}\n",
 		new:    "",
-		kills:  []suite{{folder: "internal/callbacks"}},
+		kills:  []suite{{folder: "internal/callbacks", run: "TestG15_G19"}},
 	},
 	{
 		name:   "a subscriber that hangs holds up all others",
@@ -131,7 +131,7 @@ var ofAuthor = []mutant{
 		name:   "a Decide that ends its goroutine leaves its key ending for ever",
 		breaks: "G15: a failure stays where it is",
 		file:   "scheduler/worker.go",
-		old:    "		s.releaseLocked(state)\n	}()\n",
+		old:    "		s.releaseLocked(now, state)\n	}()\n",
 		new:    "	}()\n",
 		kills:  []suite{{folder: "scheduler", run: "TestG15AFunctionOfTheOptions"}},
 	},

@@ -101,8 +101,8 @@ var ofScheduler = []mutant{
 		name:   "what is proven is forgotten before the causes are decided",
 		breaks: "G05: own writes cause no further run",
 		file:   "scheduler/worker.go",
-		old:    "	s.mu.Lock()\n	now := s.now() // the clock is dearer",
-		new:    "	if e.Decided != nil {\n		e.Decided()\n	}\n	s.mu.Lock()\n	now := s.now() // the clock is dearer",
+		old:    "	s.mu.Lock()\n	now = s.now()\n	ended := now\n",
+		new:    "	if e.Decided != nil {\n		e.Decided()\n	}\n	s.mu.Lock()\n	now = s.now()\n	ended := now\n",
 		kills:  []suite{{folder: "scheduler", run: "TestG05"}},
 	},
 	{
