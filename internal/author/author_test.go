@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -116,8 +117,8 @@ func TestACallbackIsMeasuredAndNamedAndNotCalledWhileItHangs(t *testing.T) {
 		callbacks := &author.Callbacks{Reporter: report}
 		c := callbacks.New("Filter")
 		about := func() string { return "a" }
-		calls := 0
-		do := func(f func()) *author.Failure { return c.Do(about, func() { calls++; f() }) }
+		var calls atomic.Int32
+		do := func(f func()) *author.Failure { return c.Do(about, func() { calls.Add(1); f() }) }
 
 		_ = do(func() {})
 		_ = do(func() { time.Sleep(2 * time.Second) })
@@ -129,8 +130,8 @@ func TestACallbackIsMeasuredAndNamedAndNotCalledWhileItHangs(t *testing.T) {
 		if f := do(func() { <-goOn }); f == nil || f.Kind != author.Hangs || f.Skipped || time.Since(began) != author.Patience {
 			t.Errorf("one that hangs: %v after %v", f, time.Since(began))
 		}
-		if f := do(func() {}); f == nil || !f.Skipped || calls != 6 {
-			t.Errorf("while it hangs: %v, %d calls", f, calls)
+		if f := do(func() {}); f == nil || !f.Skipped || calls.Load() != 6 {
+			t.Errorf("while it hangs: %v, %d calls", f, calls.Load())
 		}
 		if hung := callbacks.Hung(); len(hung) != 1 || hung[0].Callback != "Filter" || hung[0].Since != began {
 			t.Errorf("hung: %+v", hung)
