@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/go-logr/logr"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
@@ -31,7 +33,7 @@ func (o ours) run(ctx context.Context, config *rest.Config, task Task, tally *Ta
 	if err != nil {
 		return err
 	}
-	op, err := framework.NewOperator(config, framework.OperatorOptions{Scheme: scheme, Namespaces: []string{task.Namespace}})
+	op, err := framework.NewOperator(config, framework.OperatorOptions{Scheme: scheme, Logger: logr.Discard(), Namespaces: []string{task.Namespace}})
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
+
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
@@ -130,7 +132,7 @@ func (a *author) Reconcile(ctx context.Context, _ *v1.WebPage, c *framework.Cont
 func inOurRun(t *testing.T, a *author, namespaces []string, change ...func(*rest.Config)) *requests {
 	t.Helper()
 	config, sent := configOf(change)
-	op, err := framework.NewOperator(config, framework.OperatorOptions{Scheme: scheme, Namespaces: namespaces})
+	op, err := framework.NewOperator(config, framework.OperatorOptions{Scheme: scheme, Logger: logr.Discard(), Namespaces: namespaces})
 	must(t, err)
 	a.result = make(chan error, 1)
 	must(t, framework.Register(op, a, framework.ControllerOptions[*v1.WebPage]{

@@ -195,7 +195,7 @@ func (s *site) operator(a *account) *framework.Operator {
 	noError(s.t, err)
 	config := rest.CopyConfig(s.config)
 	config.Wrap(a.wrap)
-	op, err := framework.NewOperator(config, framework.OperatorOptions{Scheme: scheme, Namespaces: []string{s.namespace}})
+	op, err := framework.NewOperator(config, framework.OperatorOptions{Scheme: scheme, Logger: logr.Discard(), Namespaces: []string{s.namespace}})
 	noError(s.t, err)
 	return op
 }

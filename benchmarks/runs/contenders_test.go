@@ -50,7 +50,7 @@ func newOurs(t testing.TB, model *apimodel.Model, workers int, run func()) conte
 	if err != nil {
 		t.Fatal(err)
 	}
-	op, err := framework.NewOperator(model.Config(), framework.OperatorOptions{Scheme: scheme})
+	op, err := framework.NewOperator(model.Config(), framework.OperatorOptions{Scheme: scheme, Logger: logr.Discard()})
 	if err != nil {
 		t.Fatal(err)
 	}

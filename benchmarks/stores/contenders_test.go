@@ -72,7 +72,7 @@ func ours(change func(*framework.Secondary[*corev1.ConfigMap])) contender {
 		if err != nil {
 			return err
 		}
-		op, err := framework.NewOperator(config, framework.OperatorOptions{Scheme: scheme})
+		op, err := framework.NewOperator(config, framework.OperatorOptions{Scheme: scheme, Logger: logr.Discard()})
 		if err != nil {
 			return err
 		}

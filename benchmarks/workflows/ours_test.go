@@ -5,6 +5,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/go-logr/logr"
+
 	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/benchmarks/work"
@@ -35,7 +37,7 @@ func startOurs(t *testing.T, config *rest.Config, namespace string, dependents [
 	if err != nil {
 		t.Fatal(err)
 	}
-	op, err := framework.NewOperator(config, framework.OperatorOptions{Scheme: scheme, Namespaces: []string{namespace}})
+	op, err := framework.NewOperator(config, framework.OperatorOptions{Scheme: scheme, Logger: logr.Discard(), Namespaces: []string{namespace}})
 	if err != nil {
 		t.Fatal(err)
 	}
