@@ -75,9 +75,10 @@ func namespace() string {
 
 // wrote counts the writes of an operator but events, by resource. No operator here elects a leader.
 type wrote struct {
-	mu   sync.Mutex // guards all
-	all  []string
-	next http.RoundTripper
+	mu    sync.Mutex // guards all
+	all   []string
+	stale int // patches that were refused for their version
+	next  http.RoundTripper
 }
 
 func (w *wrote) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -87,7 +88,21 @@ func (w *wrote) RoundTrip(request *http.Request) (*http.Response, error) {
 		w.all = append(w.all, request.Method+" "+path)
 		w.mu.Unlock()
 	}
-	return w.next.RoundTrip(request)
+	answer, err := w.next.RoundTrip(request)
+	if err == nil && answer.StatusCode == http.StatusConflict && request.Method == http.MethodPatch {
+		w.mu.Lock()
+		w.stale++
+		w.mu.Unlock()
+	}
+	return answer, err
+}
+
+// carriedOut is the number of writes without the patches that were refused for their version, as somebody
+// else, a controller of the cluster for instance, was faster.
+func (w *wrote) carriedOut() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.all) - w.stale
 }
 
 func (w *wrote) writes() []string {
@@ -99,7 +114,7 @@ func (w *wrote) writes() []string {
 func (w *wrote) forget() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.all = nil
+	w.all, w.stale = nil, 0
 }
 
 // rig is an operator of pages of a namespace on the control plane.
