@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -253,10 +254,11 @@ func TestADrawnNameOfAWriteOutsideOfRunsIsMadeOnce(t *testing.T) {
 func TestG16WhatRunsMadeIsForgotten(t *testing.T) {
 	for _, how := range []string{"a run succeeds", "the page goes"} {
 		t.Run(how, func(t *testing.T) {
-			r, stage := unwatched(), "create"
+			r, stage := unwatched(), new(atomic.Value)
+			stage.Store("create")
 			creates := r.reconcile
 			r.reconcile = func(ctx context.Context, p *Page, c *pageContext) (pageUpdate, error) {
-				switch stage {
+				switch stage.Load() {
 				case "create":
 					return creates(ctx, p, c)
 				case "fail":
@@ -270,12 +272,12 @@ func TestG16WhatRunsMadeIsForgotten(t *testing.T) {
 				v.create(page)
 				v.pass(90 * time.Second)
 				v.disturb(nil)
-				stage = "fail"
+				stage.Store("fail")
 				v.pass(10 * time.Minute)
 				if n := framework.Unresolved(v.op); n != 1 {
 					t.Errorf("%d are kept while runs fail", n)
 				}
-				if stage = "succeed"; how == "the page goes" {
+				if stage.Store("succeed"); how == "the page goes" {
 					v.delete("p")
 				}
 				v.pass(10 * time.Minute)

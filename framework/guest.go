@@ -88,7 +88,7 @@ func nameOf(source eventsource.Source) (string, error) {
 	var name string
 	switch failure := author.Apart(author.Patience, func() { name = source.Name() }); {
 	case failure != nil:
-		return "", fmt.Errorf("its method Name: %w", failed(failure))
+		return "", fmt.Errorf("%s: %w", "Name", failed(failure))
 	case name == "":
 		return "", errors.New("its name is empty")
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -72,7 +73,10 @@ func inGenerations(t *testing.T, test func(g *generations)) {
 }
 
 func cleaner(cleaned *[]string) *cleaningPages {
+	var mu sync.Mutex // guards cleaned
 	r := &cleaningPages{cleanup: func(_ context.Context, p *Page, _ *pageContext) (framework.DeleteControl, error) {
+		mu.Lock()
+		defer mu.Unlock()
 		*cleaned = append(*cleaned, p.Name)
 		return framework.RemoveFinalizer(), nil
 	}}

@@ -94,9 +94,6 @@ var _ = Describe("Sub-resources and kinds that are only created", func() {
 		op        *framework.Operator
 		w         framework.Writes
 		clientset *kubernetes.Clientset
-		pods      framework.Secondary[*corev1.Pod]
-		deployed  framework.Secondary[*appsv1.Deployment]
-		untyped   framework.Secondary[*unstructuredObject]
 	)
 	deployment := appsv1.SchemeGroupVersion.WithKind("Deployment")
 	pod := corev1.SchemeGroupVersion.WithKind("Pod")
@@ -107,10 +104,10 @@ var _ = Describe("Sub-resources and kinds that are only created", func() {
 		ns, sent = namespace(), &sentWrites{}
 		account = serviceAccount(ns)
 		r := &pages{reconcile: func(context.Context, *Page, *pageContext) (pageUpdate, error) { return pageUpdate{}, nil }}
-		pods.Map = func(*corev1.Pod) []types.NamespacedName { return nil }
-		deployed.Map = func(*appsv1.Deployment) []types.NamespacedName { return nil }
-		untyped = framework.Secondary[*unstructuredObject]{Name: "untyped", GroupVersionKind: deployment, Map: func(*unstructuredObject) []types.NamespacedName { return nil }}
-		op, _ = operate(ns, r, pageOptions{Secondaries: framework.Secondaries(&pods, &deployed, &untyped)}, func(config *restConfig) { config.Wrap(sent.wrap) })
+		pods := &framework.Secondary[*corev1.Pod]{Map: func(*corev1.Pod) []types.NamespacedName { return nil }}
+		deployed := &framework.Secondary[*appsv1.Deployment]{Map: func(*appsv1.Deployment) []types.NamespacedName { return nil }}
+		untyped := &framework.Secondary[*unstructuredObject]{Name: "untyped", GroupVersionKind: deployment, Map: func(*unstructuredObject) []types.NamespacedName { return nil }}
+		op, _ = operate(ns, r, pageOptions{Secondaries: framework.Secondaries(pods, deployed, untyped)}, func(config *restConfig) { config.Wrap(sent.wrap) })
 		Eventually(op.Ready).Should(Succeed())
 		w = op.Writer("ours")
 		var err error

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -24,7 +25,7 @@ type toolbox struct {
 	typed    framework.Secondary[*Tool]
 	whole    framework.Secondary[*unstructured.Unstructured]
 	metadata framework.Secondary[*metav1.PartialObjectMetadata]
-	runs     int
+	runs     atomic.Int32
 }
 
 func newToolbox(work func(b *toolbox, ctx context.Context, c *pageContext, run int)) *toolbox {
@@ -35,8 +36,7 @@ func newToolbox(work func(b *toolbox, ctx context.Context, c *pageContext, run i
 		metadata: framework.Secondary[*metav1.PartialObjectMetadata]{Name: "metadata", GroupVersionKind: toolKind, Map: func(*metav1.PartialObjectMetadata) []types.NamespacedName { return toP }},
 	}
 	b.reconcile = func(ctx context.Context, _ *Page, c *pageContext) (pageUpdate, error) {
-		b.runs++
-		work(b, ctx, c, b.runs)
+		work(b, ctx, c, int(b.runs.Add(1)))
 		return pageUpdate{}, nil
 	}
 	return b
@@ -192,11 +192,11 @@ func TestG01G04AWriteInAPoorerFormIsShownWholeByEveryCache(t *testing.T) {
 				if want := specOf(v.live("t")); shown != want {
 					t.Errorf("shown is %s, the server has %s", shown, want)
 				}
-				before := b.runs
+				before := b.runs.Load()
 				v.changeTool("t", `{"spec":{"color":"blue"}}`)
 				v.pass(2 * time.Minute)
-				if want := specOf(v.live("t")); b.runs == before || shown != want {
-					t.Errorf("%d runs saw the change; shown is %s, the server has %s", b.runs-before, shown, want)
+				if want := specOf(v.live("t")); b.runs.Load() == before || shown != want {
+					t.Errorf("%d runs saw the change; shown is %s, the server has %s", b.runs.Load()-before, shown, want)
 				}
 			})
 		})
@@ -224,8 +224,8 @@ func TestG05AWriteInAPoorerFormBringsNoRun(t *testing.T) {
 		})
 		v.create(newPage("default", "p"))
 		v.pass(time.Minute)
-		if b.runs != 1 || reads != 0 || len(v.writes()) != 1 {
-			t.Errorf("%d runs, %d reads, want one run with one write", b.runs, reads)
+		if b.runs.Load() != 1 || reads != 0 || len(v.writes()) != 1 {
+			t.Errorf("%d runs, %d reads, want one run with one write", b.runs.Load(), reads)
 		}
 	})
 }
@@ -286,11 +286,11 @@ func TestAnApplyRepairsWhatTheCacheDoesNotShow(t *testing.T) {
 					}
 				}
 				v.writes()
-				before := b.runs
+				before := b.runs.Load()
 				v.patch(newPage("default", "p"), `{"spec":{"html":"again"}}`)
 				v.pass(time.Minute)
-				if sent := v.writes(); c.typed && (len(sent) > 0 || b.runs != before+1) {
-					t.Errorf("at rest %d runs sent %q", b.runs-before, sent)
+				if sent := v.writes(); c.typed && (len(sent) > 0 || b.runs.Load() != before+1) {
+					t.Errorf("at rest %d runs sent %q", b.runs.Load()-before, sent)
 				}
 			})
 		})
@@ -315,18 +315,18 @@ func TestATypedApplyRestsThroughChangesThatAreNoneOfItsOwn(t *testing.T) {
 			`{"spec":{"parts":[{"name":"blade","weight":7}]}}`: 1,
 			`{"spec":{"size":9}}`:                              1,
 		} {
-			before := b.runs
+			before := b.runs.Load()
 			v.changeTool("t", patch)
 			v.pass(time.Minute)
-			if sent := v.writes(); len(sent) != want || b.runs == before {
-				t.Errorf("%s: %d runs sent %q, want %d", patch, b.runs-before, sent, want)
+			if sent := v.writes(); len(sent) != want || b.runs.Load() == before {
+				t.Errorf("%s: %d runs sent %q, want %d", patch, b.runs.Load()-before, sent, want)
 			}
 		}
-		before := b.runs
+		before := b.runs.Load()
 		noError(t, v.admin.Status().Patch(t.Context(), wholeTool("t", nil), client.RawPatch(types.MergePatchType, []byte(`{"status":{"seen":1,"worn":2}}`))))
 		v.pass(time.Minute)
-		if sent := v.writes(); len(sent) > 0 || b.runs == before {
-			t.Errorf("the status: %d runs sent %q", b.runs-before, sent)
+		if sent := v.writes(); len(sent) > 0 || b.runs.Load() == before {
+			t.Errorf("the status: %d runs sent %q", b.runs.Load()-before, sent)
 		}
 	})
 }
@@ -347,8 +347,8 @@ func TestAnApplyReturnsWholeObjectsAlsoIfNothingIsSent(t *testing.T) {
 		v.writes()
 		v.patch(newPage("default", "p"), `{"spec":{"html":"again"}}`)
 		v.pass(time.Minute)
-		if sent := v.writes(); len(sent) > 0 || b.runs < 2 {
-			t.Errorf("%d runs sent %q", b.runs, sent)
+		if sent := v.writes(); len(sent) > 0 || b.runs.Load() < 2 {
+			t.Errorf("%d runs sent %q", b.runs.Load(), sent)
 		}
 	})
 }
@@ -634,7 +634,7 @@ func TestG02WhatWasReadPastTheCachesIsShownByAll(t *testing.T) {
 				v.pass(time.Second)
 				v.create(newPage("default", "p"))
 				v.pass(time.Hour)
-				if b.runs < 2 {
+				if b.runs.Load() < 2 {
 					t.Error("the changes of others brought no run")
 				}
 				v.atRest()
@@ -764,7 +764,7 @@ func TestG02WhatWasReadPastTheCachesOfAnotherClusterIsShownThere(t *testing.T) {
 		defer m.operate(b, b.all())()
 		m.createPage("p")
 		time.Sleep(time.Hour)
-		if b.runs == 0 {
+		if b.runs.Load() == 0 {
 			t.Error("no run")
 		}
 	})
@@ -873,7 +873,7 @@ func TestG02WhatALiveListNoLongerSelectsIsReadAndNotTakenForGone(t *testing.T) {
 		v.pass(time.Second)
 		v.create(newPage("default", "p"))
 		v.pass(time.Hour)
-		if b.runs < 2 {
+		if b.runs.Load() < 2 {
 			t.Error("the change brought no run")
 		}
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -30,7 +31,7 @@ func owned(page *Page, data any) *corev1.ConfigMap {
 func TestG15APrimaryThatMakesItselfDueIsNamedAndSlowedButNeverStopped(t *testing.T) {
 	type loops struct {
 		*pages
-		n int
+		n atomic.Int32
 		v *virtual
 	}
 	do := func(ctx context.Context, l *loops, page *Page, c *pageContext, patch string) error {
@@ -51,28 +52,28 @@ func TestG15APrimaryThatMakesItselfDueIsNamedAndSlowedButNeverStopped(t *testing
 			return framework.NoUpdate[*Page]().RescheduleAfter(1), nil
 		},
 		"Reschedule and a status": func(_ context.Context, l *loops, page *Page, _ *pageContext) (pageUpdate, error) {
-			page.Status.URL = fmt.Sprint(l.n)
+			page.Status.URL = fmt.Sprint(l.n.Load())
 			return framework.PatchStatus(page).Reschedule(), nil
 		},
 		"Do": func(ctx context.Context, l *loops, page *Page, c *pageContext) (pageUpdate, error) {
-			return pageUpdate{}, do(ctx, l, page, c, fmt.Sprintf(`{"data":{"data":"%d"}}`, l.n))
+			return pageUpdate{}, do(ctx, l, page, c, fmt.Sprintf(`{"data":{"data":"%d"}}`, l.n.Load()))
 		},
 		"Do and Reschedule": func(ctx context.Context, l *loops, page *Page, c *pageContext) (pageUpdate, error) {
-			return framework.NoUpdate[*Page]().Reschedule(), do(ctx, l, page, c, fmt.Sprintf(`{"data":{"data":"%d"}}`, l.n))
+			return framework.NoUpdate[*Page]().Reschedule(), do(ctx, l, page, c, fmt.Sprintf(`{"data":{"data":"%d"}}`, l.n.Load()))
 		},
 		"Do of the primary": func(ctx context.Context, l *loops, page *Page, c *pageContext) (pageUpdate, error) {
 			_, err := framework.Do(ctx, c, page, func(ctx context.Context) (*Page, error) {
 				p := newPage(page.Namespace, page.Name)
-				return p, l.v.admin.Patch(ctx, p, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"html":"%d"}}`, l.n)))
+				return p, l.v.admin.Patch(ctx, p, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"html":"%d"}}`, l.n.Load())))
 			})
 			return pageUpdate{}, err
 		},
 		"unconditional": func(ctx context.Context, l *loops, page *Page, c *pageContext) (pageUpdate, error) {
-			_, err := framework.Apply(ctx, c, owned(page, l.n), framework.Unconditional())
+			_, err := framework.Apply(ctx, c, owned(page, l.n.Load()), framework.Unconditional())
 			return pageUpdate{}, err
 		},
 		"unfiltered": func(ctx context.Context, l *loops, page *Page, c *pageContext) (pageUpdate, error) {
-			_, err := framework.Apply(ctx, c, owned(page, l.n), framework.Unfiltered())
+			_, err := framework.Apply(ctx, c, owned(page, l.n.Load()), framework.Unfiltered())
 			return pageUpdate{}, err
 		},
 		"deleted and made again": func(ctx context.Context, l *loops, page *Page, c *pageContext) (pageUpdate, error) {
@@ -81,7 +82,7 @@ func TestG15APrimaryThatMakesItselfDueIsNamedAndSlowedButNeverStopped(t *testing
 				err = framework.Delete(ctx, c, m)
 			}
 			if err == nil {
-				_, err = framework.Create(ctx, c, owned(page, l.n))
+				_, err = framework.Create(ctx, c, owned(page, l.n.Load()))
 			}
 			return pageUpdate{}, err
 		},
@@ -90,7 +91,7 @@ func TestG15APrimaryThatMakesItselfDueIsNamedAndSlowedButNeverStopped(t *testing
 			l, logged := &loops{pages: &pages{}}, log{}
 			l.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
 				time.Sleep(10 * time.Millisecond)
-				l.n++
+				l.n.Add(1)
 				return step(ctx, l, page, c)
 			}
 			inVirtualTimeWith(t, logged.options(), l, pageOptions{Secondaries: framework.Secondaries(&l.configMaps)}, func(v *virtual) {
@@ -98,15 +99,15 @@ func TestG15APrimaryThatMakesItselfDueIsNamedAndSlowedButNeverStopped(t *testing
 				v.createPage("q", "a")
 				v.create(owned(v.page("q"), ""))
 				v.pass(5 * time.Second)
-				if l.n < 8 || l.n > 40 {
-					t.Errorf("%d runs in 5 s", l.n)
+				if l.n.Load() < 8 || l.n.Load() > 40 {
+					t.Errorf("%d runs in 5 s", l.n.Load())
 				}
 				if lines := logged.with(again); len(lines) != 1 || !strings.Contains(lines[0], `"controller"="webpage"`) || !strings.Contains(lines[0], `"name"="q"`) {
 					t.Errorf("logged %q", lines)
 				}
-				n := l.n
+				n := l.n.Load()
 				v.pass(10 * time.Minute)
-				if more := l.n - n; more < 500 || more > 700 {
+				if more := l.n.Load() - n; more < 500 || more > 700 {
 					t.Errorf("%d runs in the next 10 minutes, want one a second", more)
 				}
 				if lines := logged.with(again); len(lines) < 10 || len(lines) > 11 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -31,10 +32,10 @@ func TestG13ASocketThatBreaksLeavesTheFateOfACreateUnknown(t *testing.T) {
 					}
 					inVirtualTime(t, r, options, func(v *virtual) {
 						v.model.Lag("configmaps", time.Hour) // or the watch tells what became of it
-						tries := 0
+						var tries atomic.Int32
 						v.disturb(func(r apimodel.Request) apimodel.Fault {
 							if r.Resource == "configmaps" && r.Verb == "create" {
-								if tries++; tries == 1 {
+								if tries.Add(1) == 1 {
 									return fault
 								}
 							}
@@ -49,8 +50,8 @@ func TestG13ASocketThatBreaksLeavesTheFateOfACreateUnknown(t *testing.T) {
 								t.Errorf("a run failed: %s", record.Err)
 							}
 						}
-						if tries != 2 {
-							t.Errorf("%d requests, want the repetition of the first", tries)
+						if tries.Load() != 2 {
+							t.Errorf("%d requests, want the repetition of the first", tries.Load())
 						}
 						v.pass(2 * time.Hour)
 						v.atRest()
@@ -97,14 +98,15 @@ func TestAServerThatIsGoneAfterALostAnswerLeavesItUnknown(t *testing.T) {
 			}
 			inVirtualTime(t, r, options, func(v *virtual) {
 				v.model.Lag("configmaps", time.Hour)
-				away, tries := time.Now().Add(2*time.Minute), 0
+				away := time.Now().Add(2 * time.Minute)
+				var tries atomic.Int32
 				v.disturb(func(r apimodel.Request) apimodel.Fault {
 					if r.Resource == "configmaps" && r.Verb == "create" {
-						if tries++; tries == 1 {
+						if tries.Add(1) == 1 {
 							return apimodel.Fault{Lose: true, As: apimodel.SocketErrors()["a reset while reading"]}
 						}
 					}
-					if tries > 0 && time.Now().Before(away) {
+					if tries.Load() > 0 && time.Now().Before(away) {
 						return apimodel.Fault{Drop: true, As: apimodel.ErrRefused}
 					}
 					return apimodel.Fault{}
