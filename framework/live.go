@@ -20,7 +20,8 @@ import (
 // Live reads one of the secondaries from the API server of its cluster, consistently, past all caches: one request. As with
 // the function [Live], one that does not exist is an error that apierrors.IsNotFound recognises. What is returned is laid over all caches of
 // the kind in that cluster before, in whatever form and version they keep it, so that no later read shows an older state of it, nor another
-// one that had its name before; nor does one if there was none.
+// one that had its name before. If there was none, no later read shows what any cache had shown of that name until then; an object
+// that had come and gone before any cache showed it may still be shown, until the watch has brought its end.
 func (s *Secondary[S]) Live(ctx context.Context, c Lookup, namespace, name string) (S, error) {
 	var none S
 	key := trc.Key{Namespace: namespace, Name: name}

@@ -95,13 +95,20 @@ func (r *run) pastTheCaches(self object) {
 	what := object{configMaps, names[r.mood%uint64(len(names))]}
 	memory := r.instance.memoryOf("")
 	floor := max(memory.of(what), r.world.witness.acknowledged(what), r.world.truth.now(what).from)
+	shown, err := r.maps.GetNamed(r.c, namespace, what.name)
+	if err != nil {
+		return // the run is over
+	}
 	m, err := r.liveMap(what.name)
 	if err == nil || apierrors.IsNotFound(err) {
 		var read metav1.Object
 		if m != nil {
 			read = m
 		}
-		memory.raise(what, r.world.witness.read(r.String()+" live", what, read, floor))
+		version := r.world.witness.read(r.String()+" live", what, read, floor)
+		if m != nil || shown != nil { // of what no cache has shown, an absence without a version can't be laid over any
+			memory.raise(what, version)
+		}
 		r.get(what.name, false)
 		r.list()
 	}
@@ -114,13 +121,13 @@ func (r *run) pastTheCaches(self object) {
 	if err == nil {
 		now = r.world.witness.read(r.String()+" live", self, p, now)
 	}
-	shown, err := r.c.Primaries().Get(namespace, r.page)
+	page, err := r.c.Primaries().Get(namespace, r.page)
 	if err != nil {
 		return // the run is over
 	}
 	var read metav1.Object
-	if shown != nil {
-		read = shown
+	if page != nil {
+		read = page
 	}
 	primaries.raise(self, r.world.witness.read(r.String()+" after a live read", self, read, now))
 	r.inFull(now)

@@ -145,7 +145,8 @@ func (r role) rights() []Right {
 	return all
 }
 
-// RightsProblems compares the rights granted with those used. A right granted has to be used; one for
+// RightsProblems compares the rights granted with those used. A right granted has to be used, but who
+// watches must be able to list, too: watches stream the first list, and fall back to it. One for
 // all namespaces has to be used for all at once, or in two of them; one of a namespace for all names
 // has to be used for two names, if it can be restricted to one. A right used has to be granted.
 func RightsProblems(granted, used []Right) []string {
@@ -156,6 +157,12 @@ func RightsProblems(granted, used []Right) []string {
 			if g.allows(u) {
 				namespaces[u.Namespace], names[u.Name] = true, true
 				atOnce = atOnce || u.Namespace == ""
+			}
+		}
+		if watch := g; g.Verb == "list" && len(namespaces) == 0 {
+			watch.Verb = "watch"
+			if slices.ContainsFunc(used, watch.allows) {
+				continue
 			}
 		}
 		restrictable := slices.Contains([]string{"get", "update", "patch", "delete"}, g.Verb)
