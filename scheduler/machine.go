@@ -144,7 +144,7 @@ func (m *machine[K]) offer(now instant, key K, e Event) (review *keyState[K]) {
 
 // reviewed takes in which of the causes of a key that was running were found to be needless.
 func (m *machine[K]) reviewed(s *keyState[K], asked []timeline.Cause, needless bits) {
-	if s.pending == nil {
+	if s.phase != running || s.pending == nil { // what the end of its run called needed stays so
 		return
 	}
 	if s.pending.reviewed(asked, needless); s.pending.empty() {

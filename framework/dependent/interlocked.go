@@ -99,10 +99,19 @@ func (o *objects[P, S]) untied(ctx context.Context, c *framework.Context[P], key
 		return none, err
 	case o.isTied(c, live):
 		return live, nil
-	case o.otherClaim(c, live) != nil || !o.wrote(c, live):
+	case o.otherClaim(c, live) != nil || !o.made(c, live):
 		return none, nil
 	}
 	return live, nil
+}
+
+// made reports whether a deletion takes an object that does not say whose it is. Of what is CreatedIfAbsent, that the controller
+// wrote some field of it does not tell: it may have been there already.
+func (o *objects[P, S]) made(c *framework.Context[P], live S) bool {
+	if o.access == CreatedIfAbsent {
+		return o.isLabelled(c, live)
+	}
+	return o.wrote(c, live)
 }
 
 // tieAgain has an object that lost its tie say again whose it is, as only then its end brings a run.

@@ -368,6 +368,9 @@ func (k *Kubernetes[P, S]) isGone(ctx context.Context, c *framework.Context[P]) 
 
 // letGo is asked when it is ready, and something is to be let go of.
 func (k *Kubernetes[P, S]) letGo(ctx context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
+	if k.pods == nil { // nor need the name be known: what is ReadOnly may have none
+		return workflow.Met(), nil
+	}
 	key, err := k.key(c)
 	if err != nil {
 		return workflow.Verdict{}, err

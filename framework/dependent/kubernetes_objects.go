@@ -223,7 +223,7 @@ func (o *objects[P, S]) removeAll(ctx context.Context, c *framework.Context[P], 
 }
 
 func (o *objects[P, S]) remove(ctx context.Context, c *framework.Context[P], object S) error {
-	if !o.isTied(c, object) {
+	if !o.isTied(c, object) && !o.isDry(c) {
 		var err error
 		if object, err = o.tieAgain(ctx, c, object); err != nil {
 			if apierrors.IsNotFound(err) {
@@ -266,6 +266,9 @@ func (o *objects[P, S]) deletedWith(n workflow.Node[*framework.Context[P]], isGo
 
 // goneOr is the verdict on what is left, or else on its Pods, or else the author's.
 func (o *objects[P, S]) goneOr(ctx context.Context, c *framework.Context[P], left []S, err error, namespace string, then workflow.Condition[*framework.Context[P]]) (workflow.Verdict, error) {
+	if o.isDry(c) && !o.interlocked.Load() {
+		left = nil // nothing deletes them: the primary goes all the same
+	}
 	if err == nil {
 		err = o.unseen(c, left)
 	}

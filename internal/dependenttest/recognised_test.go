@@ -93,6 +93,7 @@ func TestAnObjectThatLostItsTieIsRecognisedByItsLabel(t *testing.T) {
 		v.expectStates("p", "configmap=Ready")
 		labels := now(v, dataOf("default", "p", "")).Labels
 		v.delete(newPage("q", ""))
+		v.pass(time.Second) // or the object may be made anew for the page
 		v.delete(dataOf("default", "q", ""))
 		v.pass(time.Second)
 		left := dataOf("default", "q", "left")
