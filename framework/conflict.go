@@ -17,6 +17,8 @@ import (
 type conflict struct {
 	error
 	live Object // nil if there is none
+	// undecodable is why live is no more than metadata; nil if it is all.
+	undecodable error
 }
 
 func (c *conflict) Unwrap() error { return c.error }

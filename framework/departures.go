@@ -246,8 +246,8 @@ func (c *controller[P]) primaryGone(t trc.Transition) {
 		c.departures.learn(t.Old.GetUID(), true)
 	}
 	if !c.options.AllEvents || !c.triggers(t, false) {
+		c.unresolved.Delete(incarnationOf(t.Old)) // it has no last run, whatever else that name is due for
 		if c.departures.due(key) == nil {
-			c.unresolved.Delete(incarnationOf(t.Old))
 			c.forget(key)
 		}
 		return

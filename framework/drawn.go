@@ -23,16 +23,24 @@ const maxMade = 64
 func (w *writer) exists(ctx context.Context, q write, lost bool, refusal error) (Object, error) {
 	if !apierrors.IsAlreadyExists(refusal) {
 		if live, err := w.readBack(ctx, q); err == nil && live.Object != nil && q.made(live.Object) {
-			return live.Object, nil
+			return q.own(live.Object, live.undecodable)
 		}
 		return nil, w.refused(ctx, q, lost, refusal)
 	}
 	err := w.refused(ctx, q, lost, refusal)
 	var met *conflict
 	if errors.As(err, &met) && met.live != nil && q.made(met.live) {
-		return met.live, nil
+		return q.own(met.live, met.undecodable)
 	}
 	return nil, err
+}
+
+// own is the answer to a create that was found to have made an object.
+func (q *write) own(live Object, undecodable error) (Object, error) {
+	if undecodable != nil {
+		return nil, fmt.Errorf("framework: %s: it was carried out: %w: %w", q.describe(), errUndecodable, undecodable)
+	}
+	return live, nil
 }
 
 // made reports whether a create with a drawn name made an object that has that name. The server may have
@@ -142,9 +150,24 @@ func (w *writer) madeBefore(ctx context.Context, q write) (Object, error) {
 			home.mu.Unlock()
 			return nil, fmt.Errorf("framework: %s: whether a former run made it is unknown: %w", q.describe(), err)
 		case live.Object != nil && former.made(live.Object):
-			return live.Object, nil
+			if live.undecodable != nil {
+				w.keepMade(former)
+			}
+			return former.own(live.Object, live.undecodable)
 		}
 	}
+}
+
+// keepMade keeps a create that was carried out, and failed all the same, for the next run.
+func (w *writer) keepMade(q write) {
+	if !w.inRun() {
+		return
+	}
+	q.in = w.cluster
+	home := w.ofHome()
+	home.mu.Lock()
+	defer home.mu.Unlock()
+	home.made = append(home.made, q)
 }
 
 func (w *writer) readMade(ctx context.Context, q write) (seen, error) {

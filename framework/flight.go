@@ -2,6 +2,7 @@ package framework
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -30,6 +31,8 @@ type boarded struct {
 	request
 	cancel context.CancelFunc
 	back   func() // to be called when it has returned after all; nil unless it was reported
+	// reported says that it was, or is being.
+	reported bool
 }
 
 // request says what is under way, for people.
@@ -118,16 +121,24 @@ func (f *flight) end() {
 	}
 }
 
-// report names what ignores its end.
+// report names what ignores its end, without the lock: the log is the author's.
 func (f *flight) report() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
 	if f.calls == nil {
 		return
 	}
-	for _, b := range f.under {
-		if b.back == nil {
-			b.back = f.calls.Ignores(b.String()+", whose context has ended", f.ended)
+	f.mu.Lock()
+	since, under := f.ended, maps.Clone(f.under)
+	maps.DeleteFunc(under, func(_ int, b *boarded) bool { known := b.reported; b.reported = true; return known })
+	f.mu.Unlock()
+	for number, b := range under {
+		back := f.calls.Ignores(b.String()+", whose context has ended", since)
+		f.mu.Lock()
+		if f.under[number] == b {
+			b.back, back = back, nil
+		}
+		f.mu.Unlock()
+		if back != nil { // it has returned meanwhile
+			back()
 		}
 	}
 }

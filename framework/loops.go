@@ -39,7 +39,9 @@ type loop struct {
 	runs  int    // in a row that nothing else has caused
 	asked bool   // the last one asked for a further run at once
 	left  []left // what it wrote without a proof
-	now   []left // of these, what the run in flight wrote of the primary itself
+	now   []left // of these, what the run in flight wrote of the primary itself, and the one before
+	since int    // where those of the run in flight begin
+	doing int    // requests of the author's about the primary that are under way
 	named time.Time
 }
 
@@ -64,7 +66,8 @@ func (l *loops) begin(key trc.Key, causes []timeline.Cause) int {
 	if slices.ContainsFunc(causes, func(c timeline.Cause) bool { return !at.explains(c) }) {
 		at.runs = 0
 	}
-	at.now = nil
+	at.now = slices.Clone(at.now[at.since:])
+	at.since = len(at.now)
 	return at.runs
 }
 
@@ -91,6 +94,20 @@ func (l *loops) wrote(key trc.Key, w left) {
 	at.now = append(at.now, w)
 }
 
+// does notes that a request of the author's about the primary is under way: what it brings may be told of before it returns.
+func (l *loops) does(key trc.Key) (done func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.atLocked(key).doing++
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		if at := l.byKey[key]; at != nil {
+			at.doing--
+		}
+	}
+}
+
 // isOwn reports whether the run in flight, or the last one, wrote the primary as it is now. No such change is a new
 // generation of others.
 func (l *loops) isOwn(key trc.Key, now trc.Object) bool {
@@ -100,9 +117,9 @@ func (l *loops) isOwn(key trc.Key, now trc.Object) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at := l.byKey[key]
-	return at != nil && slices.ContainsFunc(at.now, func(w left) bool {
+	return at != nil && (at.doing > 0 || slices.ContainsFunc(at.now, func(w left) bool {
 		return w.uid == now.GetUID() && w.version == now.GetResourceVersion()
-	})
+	}))
 }
 
 func (l *loops) atLocked(key trc.Key) *loop {

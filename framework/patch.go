@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -95,12 +96,12 @@ func mergePatchFor(from Object, patch []byte) (_ []byte, isFor bool, err error) 
 	// Only the metadata is rewritten: what the author's numbers are must stay.
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(patch, &raw); err != nil || raw == nil {
-		return nil, false, fmt.Errorf("the merge patch %q is no JSON object", patch)
+		return nil, false, errors.New("the merge patch is no JSON object") // it may hold a Secret's data
 	}
 	metadata := map[string]json.RawMessage{}
 	if given, ok := raw["metadata"]; ok {
 		if err := json.Unmarshal(given, &metadata); err != nil || metadata == nil {
-			return nil, false, fmt.Errorf("the merge patch's metadata %s is no JSON object", given)
+			return nil, false, errors.New("the merge patch's metadata is no JSON object")
 		}
 	}
 	isFor = true

@@ -220,7 +220,7 @@ func (w *writer) refused(ctx context.Context, q write, lost bool, refusal error)
 		return errors.Join(err, readErr)
 	}
 	if stale || (lost && exists) || live.missed {
-		return &conflict{error: err, live: live.Object}
+		return &conflict{error: err, live: live.Object, undecodable: live.undecodable}
 	}
 	return err
 }
@@ -287,7 +287,8 @@ func (w *writer) resolve(ctx context.Context, q *write) error {
 // seen is what a consistent read found: no object if there is none, and missed if caches had shown one.
 type seen struct {
 	Object
-	missed bool
+	missed      bool
+	undecodable error // why there is only its metadata; nil if there is all
 }
 
 // readBack reads the object consistently and lays it, or its absence, over the caches. Of one that is undecodable it
@@ -301,7 +302,7 @@ func (w *writer) readBack(ctx context.Context, q write) (seen, error) {
 	case err != nil && live.Object == nil:
 		return seen{}, fmt.Errorf("framework: get %s: %w", q.resource.describe(q.key), err)
 	}
-	return seen{Object: live.Object}, nil
+	return seen{Object: live.Object, undecodable: live.undecodable}, nil
 }
 
 // isGone tells from the answer to a write whether the object no longer exists: the server answers so

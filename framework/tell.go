@@ -173,6 +173,9 @@ func (c *controller[P]) tellOfUnmapped(w *writer, r *resource, key trc.Key) {
 		if o := informer.Store().Get(key); o != nil && slices.Contains(informer.Primaries(o), home.run.Primary) {
 			return
 		}
+		if informer.Store().SetAside(key) != nil {
+			return // it is there; reads are errors as long as it is
+		}
 	}
 	if !registered || home.ownerGone || home.deposed() {
 		return

@@ -280,8 +280,11 @@ func (w *writer) create(ctx context.Context, object Object, options writeOptions
 		q = w.again(q)
 	}
 	created, err := w.execute(ctx, q)
+	if q.drawn != nil && errors.Is(err, errUndecodable) {
+		w.keepMade(q) // it was carried out: the next run's is no further one
+	}
 	if tell := w.ofHome().created; tell != nil && err == nil && !options.dryRun {
-		tell(w, r, key)
+		tell(w, r, q.key) // that of a former one, if it was asked for again
 	}
 	return created, err
 }
@@ -356,6 +359,9 @@ func (w *writer) do(ctx context.Context, about Object, request func(context.Cont
 	r, key, err := w.target(ctx, about)
 	if err != nil {
 		return nil, err
+	}
+	if w.loops != nil && w.primary(r, key) != nil {
+		defer w.loops.does(key)()
 	}
 	return w.execute(ctx, write{verb: "do", resource: r, key: key, options: options, once: true, send: func(ctx context.Context) (answer, error) {
 		o, err := request(ctx)

@@ -1,0 +1,50 @@
+package dependenttest
+
+import (
+	"testing"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/dependent"
+)
+
+// TestADryRunTiesNothing: the garbage collector would delete it for real.
+func TestADryRunTiesNothing(t *testing.T) {
+	k := &configMap{Desired: htmlOf, Options: []framework.WriteOption{framework.DryRun()}, ReconcilePrecondition: labelled("wanted")}
+	inVirtualTime(t, nothing(), managing(k), func(v *virtual) {
+		there := dataOf("default", "p", "one")
+		noError(t, v.admin.Create(v.Context(), there, client.FieldOwner("webpage")))
+		first := now(v, there)
+		v.create(newPage("p", "one"))
+		v.pass(time.Second)
+		o := now(v, dataOf("default", "p", ""))
+		if o.ResourceVersion != first.ResourceVersion {
+			t.Errorf("changed: %+v", o.ObjectMeta)
+		}
+	})
+}
+
+// TestWhatIsCreatedIfAbsentIsNotDeletedIfItWasThere, whoever wrote some field of it.
+func TestWhatIsCreatedIfAbsentIsNotDeletedIfItWasThere(t *testing.T) {
+	for _, tie := range []dependent.Tie{dependent.OwnedAndDeleted, dependent.Marked, dependent.Owned} {
+		t.Run(tie.String(), func(t *testing.T) {
+			k := &configMap{Access: dependent.CreatedIfAbsent, Tie: tie, Desired: htmlOf, ReconcilePrecondition: labelled("wanted")}
+			inVirtualTime(t, nothing(), managing(k), func(v *virtual) {
+				// what the same controller wrote in another way, for nobody: by its Reconcile, by a patch of one field
+				there := dataOf("default", "p", "theirs")
+				noError(t, v.admin.Create(v.Context(), there, client.FieldOwner("admin")))
+				noError(t, v.admin.Patch(v.Context(), there, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"seen":"yes"}}}`)), client.FieldOwner("webpage")))
+				v.create(newPage("p", "one"))
+				v.label("p", "wanted", `"yes"`)
+				v.expectStates("p", "configmap=Ready")
+				v.label("p", "wanted", "null")
+				v.pass(time.Second)
+				if now(v, dataOf("default", "p", "")).Name == "" {
+					t.Error("deleted")
+				}
+			})
+		})
+	}
+}
