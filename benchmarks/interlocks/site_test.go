@@ -162,7 +162,7 @@ func (s *site) each(many int, do func(ctx context.Context, i int) error) {
 // startGuard runs a guard until the end of the test, or until stop is called, and waits until all providers are kept.
 func (s *site) startGuard() (stop func()) {
 	s.t.Helper()
-	s.guarding = s.operator(&s.ofGuard)
+	s.guarding = s.operator(&s.ofGuard, framework.LeaderElection{})
 	g := &guard{Relation: relation(), Options: framework.ControllerOptions[*corev1.ConfigMap]{Name: "guard", KeepRecords: 1 << 16, Concurrency: workers}}
 	noError(s.t, g.Register(s.guarding))
 	stop = s.run(s.guarding)
@@ -179,7 +179,8 @@ func (s *site) startGuard() (stop func()) {
 // startPages runs a controller of the pages until the end of the test, or until stop is called.
 func (s *site) startPages(gated bool) (stop func()) {
 	s.t.Helper()
-	s.gating = s.operator(&s.ofGate)
+	// As in a cluster it elects a leader: what comes after a restart goes on under the same lease, and need not claim anew.
+	s.gating = s.operator(&s.ofGate, framework.LeaderElection{Mode: framework.Always, Namespace: s.namespace, Name: "gate"})
 	r, options := publishing{}, framework.ControllerOptions[*page]{Concurrency: workers, KeepRecords: 1 << 16}
 	if gated {
 		r.gate = &gate{Relation: relation()}
@@ -189,13 +190,15 @@ func (s *site) startPages(gated bool) (stop func()) {
 	return s.run(s.gating)
 }
 
-func (s *site) operator(a *account) *framework.Operator {
+func (s *site) operator(a *account, election framework.LeaderElection) *framework.Operator {
 	s.t.Helper()
 	scheme, err := work.Scheme()
 	noError(s.t, err)
 	config := rest.CopyConfig(s.config)
 	config.Wrap(a.wrap)
-	op, err := framework.NewOperator(config, framework.OperatorOptions{Scheme: scheme, Logger: logr.Discard(), Namespaces: []string{s.namespace}})
+	op, err := framework.NewOperator(config, framework.OperatorOptions{
+		Scheme: scheme, Logger: logr.Discard(), Namespaces: []string{s.namespace}, LeaderElection: election,
+	})
 	noError(s.t, err)
 	return op
 }
