@@ -208,37 +208,44 @@ func (w *writer) applyAnew(ctx context.Context, r *resource, said memoKey, body 
 
 // confirmed returns a copy of the object that an apply is for if it is known to change nothing about it, or nil. held is
 // the version of it that the apply would be for, in any form, or no more than its metadata.
-//
-// What a form lacks does not show whether it was changed: another version than the confirmed one counts only in a form
-// that shows all of what the apply could change. See memo.
 func (w *writer) confirmed(r *resource, said memoKey, body []byte, intent map[string]any, held Object, options writeOptions) Object {
-	known, ok := w.cluster.memo.recall(said)
-	if !ok || !known.isOf(held, body) || !serves(formOf(known.live), r.form) {
+	live, is := w.isConfirmed(r, said, body, intent, held, options)
+	if !is {
 		return nil
 	}
-	if known.live.GetResourceVersion() != held.GetResourceVersion() {
-		now := held
-		if in := formOf(known.live); formOf(held) != in || w.primary(r, said.key) == nil {
-			now = w.cluster.shownIn(in, r, said.key)
-		}
-		switch {
-		case now == nil || now.GetUID() != held.GetUID() || now.GetResourceVersion() != held.GetResourceVersion():
-			return nil
-		case !w.cluster.memo.stillConfirms(said, known, intent, now, options.isTyped, r.statusApart.Load()):
-			return nil
-		}
-		known.live = now
-	}
-	if formOf(known.live) != r.form { // cheaper than to convert it
+	if formOf(live) != r.form { // cheaper than to convert it
 		if o := w.cluster.shownIn(r.form, r, said.key); o != nil && o.GetUID() == held.GetUID() && o.GetResourceVersion() == held.GetResourceVersion() {
-			known.live = o
+			live = o
 		}
 	}
-	confirmed, err := w.cluster.as(r.form, r.gvk, answer{Object: known.live})
+	confirmed, err := w.cluster.as(r.form, r.gvk, answer{Object: live})
 	if _, isUndecodable := confirmed.(*trc.Undecoded); err != nil || isUndecodable {
 		return nil
 	}
 	return confirmed
+}
+
+// isConfirmed reports whether an apply is known to change nothing, and returns what a cache shows of the object then, which is
+// shared, in a form that the resource's can be made from.
+//
+// What a form lacks does not show whether it was changed: another version than the confirmed one counts only in a form
+// that shows all of what the apply could change. See memo.
+func (w *writer) isConfirmed(r *resource, said memoKey, body []byte, intent map[string]any, held Object, options writeOptions) (live Object, is bool) {
+	known, ok := w.cluster.memo.recall(said)
+	if !ok || !known.isOf(held, body) || !serves(formOf(known.live), r.form) {
+		return nil, false
+	}
+	if known.live.GetResourceVersion() == held.GetResourceVersion() {
+		return known.live, true
+	}
+	now := held
+	if in := formOf(known.live); formOf(held) != in || w.primary(r, said.key) == nil {
+		now = w.cluster.shownIn(in, r, said.key)
+	}
+	if now == nil || now.GetUID() != held.GetUID() || now.GetResourceVersion() != held.GetResourceVersion() {
+		return nil, false
+	}
+	return now, w.cluster.memo.stillConfirms(said, known, intent, now, options.isTyped, r.statusApart.Load())
 }
 
 // serves reports whether all of an object in one form can be made from another.

@@ -191,6 +191,7 @@ func (w *writer) applyByPatch(ctx context.Context, r *resource, key trc.Key, des
 	if err != nil {
 		return nil, err
 	}
+	options.isTyped = formOf(desired) == typedForm
 	if err := w.relate(r, desired, options); err != nil {
 		return nil, err
 	}
@@ -272,7 +273,11 @@ func (w *writer) isPatched(r *resource, said memoKey, body []byte, intent map[st
 		return false
 	}
 	held := w.cluster.shown(r, said.key)
-	return held != nil && held.GetResourceVersion() == current.GetResourceVersion() && w.confirmed(r, said, body, intent, held, options) != nil
+	if held == nil || held.GetResourceVersion() != current.GetResourceVersion() {
+		return false
+	}
+	_, is := w.isConfirmed(r, said, body, intent, held, options)
+	return is
 }
 
 // patchWith sends the patch that makes current what is desired.
