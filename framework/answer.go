@@ -65,7 +65,7 @@ func (c *cluster) decodeAs(form form, gvk schema.GroupVersionKind, text []byte, 
 	if err != nil {
 		return nil, err
 	}
-	if err = guardedDecode(text, o); err == nil {
+	if err = decodeInto(text, o); err == nil {
 		return o, nil
 	}
 	err = undecodedError(gvk, err)
@@ -88,19 +88,12 @@ func guardedUndecoded(text []byte, o Object, why error) (u Object) {
 	return u
 }
 
-// guardedDecode decodes into an object of any form.
-func guardedDecode(text []byte, into Object) (err error) {
-	panicked := author.Try(func() {
-		if u, ok := into.(*unstructured.Unstructured); ok {
-			err = u.UnmarshalJSON(text)
-		} else {
-			err = decode(text, into)
-		}
-	})
-	if panicked != nil {
-		return failed(panicked)
+// decodeInto decodes into an object of any form.
+func decodeInto(text []byte, into Object) error {
+	if u, ok := into.(*unstructured.Unstructured); ok {
+		return u.UnmarshalJSON(text)
 	}
-	return author.Sound(err)
+	return decode(text, into)
 }
 
 // undecodedAs returns what stands for an object in a cache of a form that has no more than its metadata, and why.

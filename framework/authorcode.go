@@ -52,6 +52,26 @@ func hung(longer time.Duration, of ...*author.Callbacks) error {
 	return errors.Join(errs...)
 }
 
+// tried calls code of the author's in this goroutine. What panics there is an error, and the error that it returns is safe
+// to handle.
+func tried(call func() error) (err error) {
+	if panicked := author.Try(func() { err = call() }); panicked != nil {
+		return failed(panicked)
+	}
+	return author.Sound(err)
+}
+
+// askedOnce calls a function of the author's, of that name, that is called at registration. Whatever it does instead of
+// returning in time is an error, and the error that it returns is safe to handle. What call writes must not be read after
+// an error.
+func askedOnce(name string, call func() error) error {
+	var err error
+	if failure := author.Apart(author.Patience, func() { err = call() }); failure != nil {
+		return fmt.Errorf("%s: %w", name, failed(failure))
+	}
+	return author.Sound(err)
+}
+
 // guardedSink is a sink of the author's, or one that calls the methods of values that the author logs: what panics
 // there ends nobody.
 type guardedSink struct{ logr.LogSink }

@@ -13,8 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/json"
-
-	"github.com/evenkeel/evenkeel/internal/author"
 )
 
 // directly is a serializer that decodes objects of one kind, answered as JSON, straight into their Go type.
@@ -90,9 +88,10 @@ func (d itemDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into
 
 // generally decodes what may be an object of an author's type all the same.
 func (d itemDecoder) generally(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (o runtime.Object, gvk *schema.GroupVersionKind, err error) {
-	if panicked := author.Try(func() { o, gvk, err = d.Decoder.Decode(data, defaults, into) }); panicked != nil {
-		return nil, &d.gvk, failed(panicked)
-	}
+	err = tried(func() (err error) {
+		o, gvk, err = d.Decoder.Decode(data, defaults, into)
+		return err
+	})
 	return o, gvk, err
 }
 
@@ -125,23 +124,17 @@ func (d itemDecoder) event(data []byte) (Object, error) {
 }
 
 // decode decodes an object of an author's type: what panics there is an error.
-func decode(data []byte, into Object) (err error) {
-	panicked := author.Try(func() {
-		err = json.UnmarshalCaseSensitivePreserveInts(data, into)
+func decode(data []byte, into Object) error {
+	return tried(func() error {
+		err := json.UnmarshalCaseSensitivePreserveInts(data, into)
 		into.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as typed objects have it
+		return err
 	})
-	if panicked != nil {
-		return failed(panicked)
-	}
-	return author.Sound(err)
 }
 
 // decodedInto is result.Into where that may call the author's code.
-func decodedInto(result rest.Result, into runtime.Object) (err error) {
-	if panicked := author.Try(func() { err = result.Into(into) }); panicked != nil {
-		return failed(panicked)
-	}
-	return author.Sound(err)
+func decodedInto(result rest.Result, into runtime.Object) error {
+	return tried(func() error { return result.Into(into) })
 }
 
 func (d itemDecoder) isItem(data []byte, into runtime.Object) bool {

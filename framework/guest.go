@@ -69,9 +69,6 @@ func newGuest(source eventsource.Source, of string, op *Operator) (g *guest, err
 	if g.name, err = nameOf(source); err != nil {
 		return nil, err
 	}
-	if g.name == "" {
-		return nil, errors.New("its name is empty")
-	}
 	if err := checkAbilities(source, sourceAbilities()); err != nil {
 		return nil, err
 	}
@@ -86,11 +83,14 @@ func newGuest(source eventsource.Source, of string, op *Operator) (g *guest, err
 // nameOf asks a source for its name.
 func nameOf(source eventsource.Source) (string, error) {
 	var name string
-	switch failure := author.Apart(author.Patience, func() { name = source.Name() }); {
-	case failure != nil:
-		return "", fmt.Errorf("%s: %w", "Name", failed(failure))
-	case name == "":
-		return "", errors.New("its name is empty")
+	err := askedOnce("Name", func() error {
+		if name = source.Name(); name == "" {
+			return errors.New("its name is empty")
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
 	}
 	return name, nil
 }

@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -31,9 +30,7 @@ func (c *cluster) catchUp(ctx context.Context, patience, pause time.Duration) {
 		caches.Go(func() error {
 			var last error
 			err := wait.PollUntilContextCancel(ctx, pause, true, func(ctx context.Context) (bool, error) {
-				if panicked := author.Try(func() { last = c.catchUpWith(ctx, s) }); panicked != nil {
-					last = failed(panicked)
-				}
+				last = tried(func() error { return c.catchUpWith(ctx, s) }) // the objects' types are the author's
 				return last == nil, nil
 			})
 			if err != nil {
@@ -61,11 +58,10 @@ func (c *cluster) catchUpWith(ctx context.Context, s *sharedStore) error {
 	reader := &writer{manner: &manner{cluster: c}}
 	for _, key := range behind {
 		reads.Go(func() error {
-			var err error
-			if panicked := author.Try(func() { _, err = reader.readBack(ctx, write{resource: s.resource.writes, key: key}) }); panicked != nil {
-				return failed(panicked) // of the object's type
-			}
-			return err
+			return tried(func() error { // in a goroutine of its own
+				_, err := reader.readBack(ctx, write{resource: s.resource.writes, key: key})
+				return err
+			})
 		})
 	}
 	return reads.Wait()

@@ -8,7 +8,6 @@ import (
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/workflow"
-	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -67,10 +66,7 @@ func (c *controller[P]) checkNodes(nodes []Node[P]) (errs []error) {
 		if node.Check == nil {
 			continue
 		}
-		var err error
-		if failure := author.Apart(author.Patience, func() { err = node.Check(nodes) }); failure != nil {
-			errs = append(errs, fmt.Errorf("framework: controller %q: Workflow: node %q: Check: %w", c.name, node.Name, failed(failure)))
-		} else if err != nil {
+		if err := askedOnce("Check", func() error { return node.Check(nodes) }); err != nil {
 			errs = append(errs, fmt.Errorf("framework: controller %q: Workflow: node %q: %w", c.name, node.Name, err))
 		}
 	}
@@ -88,11 +84,10 @@ func (c *controller[P]) describeNodes(dependents []Dependent[P]) (nodes []Node[P
 			continue
 		}
 		var node Node[P]
-		var err error
-		if failure := author.Apart(author.Patience, func() { node, err = dependent.Describe() }); failure != nil {
-			fail(fmt.Errorf("Describe: %w", failed(failure)))
-			continue
-		}
+		err := askedOnce("Describe", func() (err error) {
+			node, err = dependent.Describe()
+			return err
+		})
 		if err != nil {
 			fail(err)
 			continue

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/evenkeel/evenkeel/eventsource"
-	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -58,34 +57,28 @@ func (c *controller[P]) mapperOf(d secondaryDescription) (eventsource.Mapper, er
 		by = append(by, d.mapper)
 	}
 	mapper, err := c.mapperFor(by, !c.resource.namespaced)
-	if err != nil || !slices.ContainsFunc(by, isAuthors) {
+	// A relation of the author's own may leave namespaces out. A Mapper's MapperFor has put them in already.
+	leavesOut := func(one eventsource.Relation) bool { return !isOurs(one) && !isMapper(one) }
+	if err != nil || !slices.ContainsFunc(by, leavesOut) {
 		return mapper, err
 	}
-	return c.mapperFor(mapper, !c.resource.namespaced) // also a relation of the author's own may leave namespaces out
+	return c.mapperFor(mapper, !c.resource.namespaced)
 }
 
 // mapperFor asks a relation, which may be the author's, for its mapper.
 func (c *controller[P]) mapperFor(by eventsource.Relation, clusterScoped bool) (eventsource.Mapper, error) {
 	var found eventsource.Mapper
-	var err error
-	failure := author.Apart(author.Patience, func() { found, err = by.MapperFor(c.gvk.GroupKind(), clusterScoped) })
-	switch {
-	case failure != nil:
-		return nil, fmt.Errorf("MapperFor: %w", failed(failure))
-	case err != nil:
-		return nil, author.Sound(err)
+	err := askedOnce("MapperFor", func() (err error) {
+		found, err = by.MapperFor(c.gvk.GroupKind(), clusterScoped)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return found, nil
 }
 
-// isAuthors reports whether a relation is none of package eventsource.
-func isAuthors(by eventsource.Relation) bool {
-	switch by.(type) {
-	case eventsource.Owners, eventsource.Marks, eventsource.Names, eventsource.Mapper:
-		return false
-	}
-	return true
-}
+func isMapper(by eventsource.Relation) bool { _, is := by.(eventsource.Mapper); return is }
 
 // filters are the filters of a secondary as one; nil if there is none. The specific are asked first.
 func (s *Secondary[S]) filters() func(old, new trc.Object) bool {

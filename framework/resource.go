@@ -20,7 +20,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
-	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -257,11 +256,8 @@ func (r *resource) delete(ctx context.Context, key trc.Key, options metav1.Delet
 		return answer{}, nil
 	}
 	o := r.newItem()
-	if panicked := author.Try(func() { err = json.Unmarshal(raw, o) }); panicked != nil {
-		err = failed(panicked)
-	}
-	if err != nil {
-		return r.undecodable(raw, undecodedError(r.gvk, author.Sound(err)))
+	if err := tried(func() error { return json.Unmarshal(raw, o) }); err != nil {
+		return r.undecodable(raw, undecodedError(r.gvk, err))
 	}
 	return answer{Object: o, text: raw}, nil
 }

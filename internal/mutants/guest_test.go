@@ -155,8 +155,8 @@ var ofAuthor = []mutant{
 		name:   "an object whose decoder panics ends the process",
 		breaks: "G15: a failure stays where it is",
 		file:   "framework/decoding.go",
-		old:    "	if panicked != nil {\n		return failed(panicked)\n	}\n	return author.Sound(err)\n}\n\n// decodedInto",
-		new:    "	if panicked != nil {\n		panic(panicked)\n	}\n	return author.Sound(err)\n}\n\n// decodedInto",
+		old:    "	return tried(func() error {\n		err := json.UnmarshalCaseSensitivePreserveInts(data, into)\n		into.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as typed objects have it\n		return err\n	})\n",
+		new:    "	return func() error {\n		err := json.UnmarshalCaseSensitivePreserveInts(data, into)\n		into.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as typed objects have it\n		return err\n	}()\n",
 		kills:  []suite{{folder: "framework", run: "TestG15AnObjectWhoseDecoder"}},
 	},
 	{
