@@ -3,6 +3,7 @@ package framework_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -98,6 +99,19 @@ func TestC102ANodeMayRefuseTheWorkflowThatItIsIn(t *testing.T) {
 		refused := flowOf(checked(s.node("a"), errors.New("no good")), s.node("b", "a"), checked(s.node("c"), errors.New("nor this")))
 		refused.Explicit = explicit
 		expectError(t, framework.Register(offline(t), &pages{}, pageOptions{Workflow: refused}), `controller "webpage": Workflow: node "a": no good`, `node "c": nor this`)
+	}
+}
+
+// TestC102ANodeLearnsWhatComesBeforeIt: directly or by way of others, each once, and never itself.
+func TestC102ANodeLearnsWhatComesBeforeIt(t *testing.T) {
+	s := newScript()
+	nodes := []pageNode{s.node("last", "left", "right"), s.node("left", "first"), s.node("right", "first", "left"), s.node("first"), s.node("apart")}
+	for name, want := range map[string][]string{
+		"last": {"first", "left", "right"}, "right": {"first", "left"}, "left": {"first"}, "first": nil, "apart": nil, "nobody": nil,
+	} {
+		if got := slices.Sorted(maps.Keys(framework.NodesBefore(nodes, name))); !slices.Equal(got, want) {
+			t.Errorf("before %q: %q, want %q", name, got, want)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package framework
 
 import (
 	"errors"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -38,6 +39,25 @@ type Node[P Object] struct {
 
 // Describe makes a Node a [Dependent].
 func (n Node[P]) Describe() (Node[P], error) { return n, nil }
+
+// NodesBefore returns the names of the nodes that the named one depends on, directly or not, for [Node.Check]. It returns
+// none for a name that no node has.
+func NodesBefore[P Object](nodes []Node[P], name string) map[string]bool {
+	before := map[string]bool{}
+	for open := []string{name}; len(open) > 0; open = open[1:] {
+		at := slices.IndexFunc(nodes, func(n Node[P]) bool { return n.Name == open[0] })
+		if at < 0 {
+			continue
+		}
+		for _, next := range nodes[at].DependsOn {
+			if !before[next] {
+				before[next] = true
+				open = append(open, next)
+			}
+		}
+	}
+	return before
+}
 
 // Workflow is what primaries need and in which order: see package workflow. The zero value is none.
 //

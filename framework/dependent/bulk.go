@@ -78,10 +78,7 @@ func (b *Bulk[P, S]) Describe() (framework.Node[P], error) {
 		Name: b.node, DependsOn: b.DependsOn, Reconcile: b.bringAbout, Delete: b.Delete,
 		ActivationCondition: b.ActivationCondition, ReconcilePrecondition: b.ReconcilePrecondition,
 		ReadyPostcondition: b.isReady, DeletePostcondition: b.DeletePostcondition, DeleteInactive: b.DeleteInactive,
-	}, b.isGone), Secondaries: secondaries, Tag: &implementation[P]{b.interlocked, b.Ready != nil, b.letGo}, Check: func(nodes []framework.Node[P]) error {
-		learn(&b.order, b.node, nodes)
-		return nil
-	}}, nil
+	}, b.isGone), Secondaries: secondaries, Tag: &implementation[P]{b.interlocked, b.Ready != nil, b.letGo}, Check: b.learn}, nil
 }
 
 // Secondaries are what it reads, for [framework.ControllerOptions.Secondaries], where it is not part of a workflow.
@@ -241,14 +238,9 @@ func (b *Bulk[P, S]) desired(ctx context.Context, c *framework.Context[P]) ([]S,
 	return all, nil
 }
 
-// ask calls Desired. In a workflow, others can see that it does meanwhile.
+// ask calls Desired.
 func (b *Bulk[P, S]) ask(ctx context.Context, c *framework.Context[P]) ([]S, error) {
-	if b.order.before.Load() == nil {
-		return b.Desired(ctx, c.Primary(), c)
-	}
-	in := computingIn(c)
-	in.enter(b.node, &b.order)
-	defer in.leave(b.node)
+	defer b.asks(c)()
 	return b.Desired(ctx, c.Primary(), c)
 }
 

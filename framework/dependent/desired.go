@@ -72,14 +72,9 @@ func (k *Kubernetes[P, S]) desired(ctx context.Context, c *framework.Context[P])
 	return desired, nil
 }
 
-// ask calls Desired. In a workflow, others can see that it does meanwhile.
+// ask calls Desired.
 func (k *Kubernetes[P, S]) ask(ctx context.Context, c *framework.Context[P]) (S, error) {
-	if k.order.before.Load() == nil {
-		return k.Desired(ctx, c.Primary(), c)
-	}
-	in := computingIn(c)
-	in.enter(k.node, &k.order)
-	defer in.leave(k.node)
+	defer k.asks(c)()
 	return k.Desired(ctx, c.Primary(), c)
 }
 

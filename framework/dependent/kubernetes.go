@@ -149,10 +149,7 @@ func (k *Kubernetes[P, S]) Describe() (framework.Node[P], error) {
 		Name: k.node, DependsOn: k.DependsOn, Reconcile: k.bringAbout, Delete: k.Delete,
 		ActivationCondition: k.ActivationCondition, ReconcilePrecondition: k.ReconcilePrecondition,
 		ReadyPostcondition: k.isReady, DeletePostcondition: k.DeletePostcondition, DeleteInactive: k.DeleteInactive,
-	}, k.isGone), Secondaries: secondaries, Tag: &implementation[P]{k.interlocked, k.Ready != nil, k.letGo}, Check: func(nodes []framework.Node[P]) error {
-		learn(&k.order, k.node, nodes)
-		return nil
-	}}, nil
+	}, k.isGone), Secondaries: secondaries, Tag: &implementation[P]{k.interlocked, k.Ready != nil, k.letGo}, Check: k.learn}, nil
 }
 
 // Secondaries are what it reads, for [framework.ControllerOptions.Secondaries], where it is not part of a workflow.
@@ -288,15 +285,17 @@ func (k *Kubernetes[P, S]) Delete(ctx context.Context, c *framework.Context[P]) 
 	if err := k.check(); err != nil || k.access == ReadOnly {
 		return err
 	}
-	found, err := k.toDelete(ctx, c)
+	key, failure := k.keyInCleanup(c)
+	found, err := k.toDelete(ctx, c, key, failure)
 	if err != nil {
 		return err
 	}
 	return k.removeAll(ctx, c, found)
 }
 
-func (k *Kubernetes[P, S]) toDelete(ctx context.Context, c *framework.Context[P]) ([]S, error) {
-	key, failure := k.keyInCleanup(c)
+// toDelete returns what a deletion takes: what has the name and former ones, or all there is if failure says why the name
+// is not known.
+func (k *Kubernetes[P, S]) toDelete(ctx context.Context, c *framework.Context[P], key types.NamespacedName, failure error) ([]S, error) {
 	if failure == nil {
 		return k.present(ctx, c, key)
 	}
@@ -351,8 +350,8 @@ func (k *Kubernetes[P, S]) isReady(ctx context.Context, c *framework.Context[P])
 }
 
 func (k *Kubernetes[P, S]) isGone(ctx context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
-	left, err := k.toDelete(ctx, c)
 	key, failure := k.keyInCleanup(c)
+	left, err := k.toDelete(ctx, c, key, failure)
 	if failure != nil {
 		key.Namespace = k.home(c)
 	}

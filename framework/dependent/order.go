@@ -18,23 +18,21 @@ type order struct {
 	told   sync.Map                        // names of nodes that are known to read this one out of order
 }
 
-// learn notes which nodes come before the node of a name.
-func learn[P framework.Object](o *order, name string, nodes []framework.Node[P]) {
-	before := map[string]bool{}
-	for open := []string{name}; len(open) > 0; open = open[1:] {
-		for _, n := range nodes {
-			if n.Name != open[0] {
-				continue
-			}
-			for _, next := range n.DependsOn {
-				if !before[next] {
-					before[next] = true
-					open = append(open, next)
-				}
-			}
-		}
+// learn notes which nodes come before the objects' own, for [framework.Node.Check].
+func (o *objects[P, S]) learn(nodes []framework.Node[P]) error {
+	before := framework.NodesBefore(nodes, o.node)
+	o.order.before.Store(&before)
+	return nil
+}
+
+// asks notes that Desired is called, until done is: in a workflow, others can see that it is.
+func (o *objects[P, S]) asks(c *framework.Context[P]) (done func()) {
+	if o.order.before.Load() == nil {
+		return func() {}
 	}
-	o.before.Store(&before)
+	in := computingIn(c)
+	in.enter(o.node, &o.order)
+	return func() { in.leave(o.node) }
 }
 
 // computing are the nodes whose Desired a run is in.

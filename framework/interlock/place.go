@@ -65,7 +65,7 @@ func (g *Gate[P, D]) checkSettled(nodes []framework.Node[D]) error {
 		if n.Tag != any(role{g, true}) {
 			continue
 		}
-		before := predecessors(nodes, n.Name)
+		before := framework.NodesBefore(nodes, n.Name)
 		if missing := namesOf(implementing, func(i framework.Node[D]) bool { return !before[i.Name] }); len(missing) > 0 {
 			return g.misplaced("node %q does not depend on %q: what stands behind the gate may be using what this lets go of", n.Name, missing)
 		}
@@ -108,7 +108,7 @@ func (g *Gate[P, D]) ownNodes(nodes []framework.Node[D]) (names []string) {
 func (g *Gate[P, D]) implementing(nodes []framework.Node[D]) (behind []framework.Node[D]) {
 	for _, n := range nodes {
 		_, ofGate := n.Tag.(role)
-		before := predecessors(nodes, n.Name)
+		before := framework.NodesBefore(nodes, n.Name)
 		if !ofGate && slices.ContainsFunc(nodes, func(other framework.Node[D]) bool {
 			return before[other.Name] && other.Tag == any(role{g, false})
 		}) {
@@ -116,21 +116,6 @@ func (g *Gate[P, D]) implementing(nodes []framework.Node[D]) (behind []framework
 		}
 	}
 	return behind
-}
-
-// predecessors are the nodes that one depends on, directly or not.
-func predecessors[D framework.Object](nodes []framework.Node[D], name string) map[string]bool {
-	found := map[string]bool{}
-	for open := []string{name}; len(open) > 0; open = open[1:] {
-		at := slices.IndexFunc(nodes, func(n framework.Node[D]) bool { return n.Name == open[0] })
-		for _, next := range nodes[at].DependsOn {
-			if !found[next] {
-				found[next] = true
-				open = append(open, next)
-			}
-		}
-	}
-	return found
 }
 
 func (g *Gate[P, D]) misplaced(format string, args ...any) error {

@@ -287,8 +287,8 @@ var ofDependents = []mutant{
 	{
 		name:   "a node that depends on another by way of a third is told of reading it",
 		breaks: "C99: dependents that read each other out of order are named, and no others",
-		file:   "framework/dependent/order.go",
-		old:    "					open = append(open, next)\n",
+		file:   "framework/workflows.go",
+		old:    "				open = append(open, next)\n",
 		new:    "",
 		kills:  dependents("TestAReadOfANode"),
 	},
