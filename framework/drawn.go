@@ -23,24 +23,16 @@ const maxMade = 64
 func (w *writer) exists(ctx context.Context, q write, lost bool, refusal error) (Object, error) {
 	if !apierrors.IsAlreadyExists(refusal) {
 		if live, err := w.readBack(ctx, q); err == nil && live.Object != nil && q.made(live.Object) {
-			return q.own(live.Object, live.undecodable)
+			return q.carriedOut(live.Object, live.undecodable)
 		}
 		return nil, w.refused(ctx, q, lost, refusal)
 	}
 	err := w.refused(ctx, q, lost, refusal)
 	var met *conflict
 	if errors.As(err, &met) && met.live != nil && q.made(met.live) {
-		return q.own(met.live, met.undecodable)
+		return q.carriedOut(met.live, met.undecodable)
 	}
 	return nil, err
-}
-
-// own is the answer to a create that was found to have made an object.
-func (q *write) own(live Object, undecodable error) (Object, error) {
-	if undecodable != nil {
-		return nil, fmt.Errorf("framework: %s: it was carried out: %w: %w", q.describe(), errUndecodable, undecodable)
-	}
-	return live, nil
 }
 
 // made reports whether a create with a drawn name made an object that has that name. The server may have
@@ -145,20 +137,18 @@ func (w *writer) madeBefore(ctx context.Context, q write) (Object, error) {
 		live, err := w.readMade(ctx, former)
 		switch {
 		case err != nil:
-			home.mu.Lock()
-			home.made = append(home.made, former)
-			home.mu.Unlock()
+			w.keepMade(former)
 			return nil, fmt.Errorf("framework: %s: whether a former run made it is unknown: %w", q.describe(), err)
 		case live.Object != nil && former.made(live.Object):
 			if live.undecodable != nil {
 				w.keepMade(former)
 			}
-			return former.own(live.Object, live.undecodable)
+			return former.carriedOut(live.Object, live.undecodable)
 		}
 	}
 }
 
-// keepMade keeps a create that was carried out, and failed all the same, for the next run.
+// keepMade keeps a create for the next run: it made an object, or may have, and its caller was told of an error.
 func (w *writer) keepMade(q write) {
 	if !w.inRun() {
 		return

@@ -88,10 +88,15 @@ func (w *writer) execute(ctx context.Context, q write) (Object, error) {
 	default:
 		w.take(ctx, q, got)
 	}
-	if got.undecodable != nil {
-		return nil, fmt.Errorf("framework: %s: it was carried out: %w: %w", q.describe(), errUndecodable, got.undecodable)
+	return q.carriedOut(got.Object, got.undecodable)
+}
+
+// carriedOut returns the object that a write was carried out on, or, if it is undecodable, an error that says so.
+func (q *write) carriedOut(o Object, undecodable error) (Object, error) {
+	if undecodable != nil {
+		return nil, fmt.Errorf("framework: %s: it was carried out: %w: %w", q.describe(), errUndecodable, undecodable)
 	}
-	return got.Object, nil
+	return o, nil
 }
 
 // take notes what the answer proves before it is laid over the caches: what these then tell of it is

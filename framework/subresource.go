@@ -135,7 +135,7 @@ func (r *resource) patchPart(ctx context.Context, key trc.Key, kind types.PatchT
 }
 
 // readCarriedOut follows a write that was carried out, whose answer was not the object: it reads that. No object and no error
-// means that there is none.
+// means that there is none. It does what [writer.read] does, but that the proof must come before what is read is shown.
 func (w *writer) readCarriedOut(ctx context.Context, q write, got answer) (Object, error) {
 	gvk := q.resource.gvk
 	w.wrote(gvk)
@@ -154,10 +154,7 @@ func (w *writer) readCarriedOut(ctx context.Context, q write, got answer) (Objec
 	}
 	live.noted = got.noted
 	w.take(ctx, q, live)
-	if live.undecodable != nil {
-		return nil, fmt.Errorf("framework: %s: it was carried out: %w: %w", q.describe(), errUndecodable, live.undecodable)
-	}
-	return live.Object, nil
+	return q.carriedOut(live.Object, live.undecodable)
 }
 
 // watchable is resourceOf for what is to be listed and watched.
