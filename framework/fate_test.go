@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -94,20 +93,5 @@ var _ = Describe("The fate of a write", func() {
 		page := create(newPage(ns, "p"))
 		Eventually(func() string { return read(configMapOf(page, "")).Name }).Should(Equal("p"))
 		settled(op)
-	})
-
-	It("G19 does not hold up the end of the operator", func() {
-		r := creating()
-		op, stop := operate(ns, r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)}, func(config *restConfig) {
-			config.Wrap(refuse(-1, http.MethodPost, "configmaps", metav1.Status{Code: 503, Reason: metav1.StatusReasonServiceUnavailable}, &sent))
-		})
-		Eventually(op.Ready).Should(Succeed())
-		create(newPage(ns, "p"))
-		Eventually(sent.Load).Should(BeNumerically(">", 1))
-		started := time.Now()
-		Expect(stop()).To(Succeed())
-		Expect(time.Since(started)).To(BeNumerically("<", 15*time.Second), "the grace period of 10 s, and a little")
-		before := sent.Load()
-		Consistently(sent.Load, 300*time.Millisecond).Should(Equal(before))
 	})
 })

@@ -2,6 +2,8 @@ package framework_test
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -322,4 +324,34 @@ func TestG15AReadThatIsNotAnsweredIsGivenUp(t *testing.T) {
 			t.Errorf("%v after %v, want an error after half a minute", err, took)
 		}
 	})
+}
+
+// TestG19AWriteOfUnknownFateDoesNotHoldUpTheEnd: it is repeated until the grace of the end is over, and no longer.
+func TestG19AWriteOfUnknownFateDoesNotHoldUpTheEnd(t *testing.T) {
+	overloaded := apimodel.Fault{Answer: &metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,
+	}}
+	for grace, within := range map[time.Duration]time.Duration{20 * time.Second: 20 * time.Second, -1: 0} {
+		t.Run(fmt.Sprint("a grace of ", grace), func(t *testing.T) {
+			r := allocator()
+			inVirtualTimeWith(t, framework.OperatorOptions{Grace: grace}, r, withConfigMaps(r, pageOptions{}), func(v *virtual) {
+				v.disturb(unanswered(overloaded, "create", "configmaps", false))
+				v.create(newPage("default", "p"))
+				v.pass(500 * time.Millisecond)
+				if sent := v.writes(); len(sent) < 3 { // the finalizer, and more than one try
+					t.Fatalf("sent %q", sent)
+				}
+				began := time.Now()
+				noError(t, v.stop())
+				if took := time.Since(began); took != within {
+					t.Errorf("it took %v to stop, want %v", took, within)
+				}
+				v.writes()
+				v.pass(time.Hour)
+				if sent := v.writes(); len(sent) != 0 {
+					t.Errorf("sent after the end: %q", sent)
+				}
+			})
+		})
+	}
 }

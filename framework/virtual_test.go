@@ -25,6 +25,8 @@ type virtual struct {
 	model *apimodel.Model
 	admin client.Client
 	op    *framework.Operator
+	// stop stops the operator, as the end of the test does, and returns what Run does.
+	stop func() error
 
 	mu sync.Mutex // guards below
 	// sent are the operator's writes but events, as "verb resource name"; fault decides about its requests.
@@ -55,7 +57,10 @@ func inVirtualTimeOf(t *testing.T, o framework.OperatorOptions, register func(*f
 		v.admin, err = client.New(model.Config(), client.Options{Scheme: scheme})
 		noError(t, err)
 		model.Intercept(v.intercept)
-		o.Scheme, o.Name, o.Grace = scheme, "virtual", -1
+		o.Scheme, o.Name = scheme, "virtual"
+		if o.Grace == 0 {
+			o.Grace = -1
+		}
 		if o.Logger == nil {
 			o.Logger = quiet
 		}
@@ -64,11 +69,11 @@ func inVirtualTimeOf(t *testing.T, o framework.OperatorOptions, register func(*f
 		noError(t, register(v.op))
 		running, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
+		v.stop = sync.OnceValue(func() error { stop(); return <-done })
 		go func() { done <- v.op.Run(running) }()
 		synctest.Wait()
 		test(v)
-		stop()
-		noError(t, <-done)
+		noError(t, v.stop())
 	})
 }
 
