@@ -14,10 +14,6 @@ import (
 )
 
 const (
-	// freeLoops is how many runs in a row a primary may cause itself before it is slowed.
-	freeLoops = 4
-	// slowestLoop is the longest pause between runs that a primary causes itself.
-	slowestLoop = time.Second
 	// namedLoops is how many such runs in a row are a loop, which the log names, once in namedEvery.
 	namedLoops = 10
 	namedEvery = time.Minute
@@ -75,7 +71,7 @@ func (l *loops) begin(key trc.Key, causes []timeline.Cause) int {
 func (l *loop) explains(cause timeline.Cause) bool {
 	switch c := cause.(type) {
 	case timeline.Timer:
-		return l.asked && c.After <= slowestLoop
+		return l.asked && c.After <= scheduler.SlowestLoop
 	case timeline.Resource:
 		return slices.ContainsFunc(l.left, func(w left) bool {
 			return string(w.uid) == c.UID && (w.version == "" || w.version == c.NewVersion)
@@ -166,14 +162,6 @@ func (l *loops) forgetLocked(key trc.Key) {
 	l.some.Store(len(l.byKey) > 0)
 }
 
-// slowedAfter is the pause after so many runs in a row that a primary has caused itself.
-func slowedAfter(runs int) time.Duration {
-	if runs < freeLoops {
-		return 0
-	}
-	return min(slowestLoop, 10*time.Millisecond<<min(runs-freeLoops, 7))
-}
-
 // followLoop slows a primary that causes its runs itself, and names it. runs is how many in a row it has caused before
 // this one.
 func (c *controller[P]) followLoop(rc *Context[P], runs int, result *scheduler.Result) {
@@ -182,13 +170,13 @@ func (c *controller[P]) followLoop(rc *Context[P], runs int, result *scheduler.R
 		return
 	}
 	wrote := rc.write.leftBehind()
-	asked := result.RescheduleNow || result.RescheduleAfter > 0 && result.RescheduleAfter < 10*time.Millisecond
+	asked := result.RescheduleNow || result.RescheduleAfter > 0 && result.RescheduleAfter < scheduler.AtOnce
 	if !asked && len(wrote) == 0 && !c.loops.some.Load() {
 		return
 	}
 	named := c.loops.end(rc.key, runs, asked, wrote)
 	if len(wrote) > 0 {
-		result.Rest = slowedAfter(runs)
+		result.Rest = scheduler.Slowed(runs)
 	}
 	if named {
 		because := []any{"runs", runs + 1, "asksForARunAtOnce", asked}

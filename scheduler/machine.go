@@ -66,22 +66,6 @@ func pauseAfter(runs uint8) time.Duration {
 	return min(longestPause, shortestPause<<min(runs-1, 7))
 }
 
-const (
-	// freeTurns is how many runs in a row may ask for another one at once before there are pauses.
-	freeTurns = 4
-	// atOnce is what is too little time to be one: a run after less is asked for at once.
-	atOnce = 10 * time.Millisecond
-)
-
-// slowed is the pause before one more of so many runs in a row that ask for a further one at once: none at first,
-// then 10 ms, doubling up to 1 s.
-func slowed(turns uint8) time.Duration {
-	if turns < freeTurns {
-		return 0
-	}
-	return min(time.Second, 10*time.Millisecond<<min(turns-freeTurns, 7))
-}
-
 // maxSpare bounds the batches kept for the next key that becomes due.
 const maxSpare = 1024
 
@@ -377,7 +361,7 @@ func (m *machine[K]) settle(now instant, s *keyState[K], e end) {
 			s.slots[pauseSlot], s.rests = now.after(e.Rest), timeline.Loop
 		}
 	}
-	if after := e.RescheduleAfter; after >= atOnce {
+	if after := e.RescheduleAfter; after >= AtOnce {
 		m.reschedule(now, s, after)
 	} else if after > 0 {
 		m.reschedule(now, s, max(after, turn))
@@ -394,11 +378,11 @@ func (m *machine[K]) settle(now instant, s *keyState[K], e end) {
 
 // turn counts the runs in a row that ask for a further one at once, and returns the pause before that.
 func (m *machine[K]) turn(s *keyState[K], e end) time.Duration {
-	if !e.RescheduleNow && (e.RescheduleAfter <= 0 || e.RescheduleAfter >= atOnce) {
+	if !e.RescheduleNow && (e.RescheduleAfter <= 0 || e.RescheduleAfter >= AtOnce) {
 		s.turns = 0
 		return 0
 	}
-	pause := slowed(s.turns)
+	pause := Slowed(int(s.turns))
 	s.turns = min(s.turns+1, 100)
 	return pause
 }

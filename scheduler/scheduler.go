@@ -67,8 +67,8 @@ type Result struct {
 	// the first four are at once; before further ones there are pauses of 10 ms, doubling up to 1 s.
 	RescheduleNow bool
 	// Rest, after a success, is how long other events wait, as after a run that has itself made its key due: they
-	// are merged into one run at its end. Renewals, requested times and the max interval do not wait for it. It
-	// brings no run.
+	// are merged into one run at its end. A run at once waits for it too; renewals, requested times and the max
+	// interval do not. It brings no run.
 	Rest time.Duration
 	// Superseded says that the run came to nothing because the world had changed meanwhile: a further
 	// one follows, at once the first time and after up to 1 s when that goes on, which no event shortens but

@@ -389,8 +389,8 @@ var ofScheduler = []mutant{
 		name:   "a run at once that is asked for again and again is not slowed",
 		breaks: "G15: who makes himself due does not press on others",
 		file:   "scheduler/machine.go",
-		old:    "	pause := slowed(s.turns)\n",
-		new:    "	pause := slowed(0)\n",
+		old:    "	pause := Slowed(int(s.turns))\n",
+		new:    "	pause := Slowed(0)\n",
 		kills:  []suite{{folder: "scheduler", run: "TestG15Who/^at_once$"}},
 	},
 	{

@@ -1,0 +1,22 @@
+package scheduler
+
+import "time"
+
+const (
+	// AtOnce is what is too little time to be one: who asks for a run after less asks for one at once.
+	AtOnce = 10 * time.Millisecond
+	// SlowestLoop is the longest pause between runs of which each has caused the next.
+	SlowestLoop = time.Second
+	// freeLoops is how many runs in a row may cause the next one before there are pauses.
+	freeLoops = 4
+)
+
+// Slowed is the pause after so many runs in a row of which each has caused the next: none after up to three,
+// then 10 ms, doubling up to [SlowestLoop]. The scheduler keeps it for runs that ask for a further one at once; others may
+// keep it, by [Result.Rest], for runs that cause the next in a way that only they know of.
+func Slowed(runs int) time.Duration {
+	if runs < freeLoops {
+		return 0
+	}
+	return min(SlowestLoop, 10*time.Millisecond<<min(runs-freeLoops, 7))
+}
