@@ -357,6 +357,34 @@ func TestNothingIsLetGoOfWhileFormerPodsAreThere(t *testing.T) {
 	})
 }
 
+// TestWhatIsOnlyReadLetsGo: nothing of a ReadOnly node's object is ours, so nothing of it can use what was let go of.
+func TestWhatIsOnlyReadLetsGo(t *testing.T) {
+	web := func() []framework.Dependent[*App] {
+		return []framework.Dependent[*App]{&dependents.Kubernetes[*App, *corev1.ConfigMap]{
+			Name: "web", DependsOn: []string{"gate"}, Access: dependents.ReadOnly,
+			Ready: func(*corev1.ConfigMap) workflow.Verdict { return workflow.Met() },
+		}}
+	}
+	openShopBehind(t, web, []string{"web"}, func(s *shop) {
+		from, to := s.database("from"), s.database("to")
+		d := s.app("d", "from")
+		theirs := configOf(d)
+		theirs.OwnerReferences = []metav1.OwnerReference{{APIVersion: shopVersion.String(), Kind: "App", Name: d.Name, UID: d.UID}}
+		noError(t, s.admin.Create(s.Context(), theirs))
+		s.pass(time.Second)
+		s.delete(from)
+		s.pass(time.Minute)
+		s.expect([]client.Object{from, to, d}, nil)
+		s.refer(d, "to")
+		s.pass(time.Minute)
+		s.expect([]client.Object{to, d, theirs}, []client.Object{from})
+		s.delete(to)
+		s.delete(d)
+		s.pass(time.Minute)
+		s.expect([]client.Object{theirs}, []client.Object{to, d})
+	})
+}
+
 // TestPodsThatAreLookedAfterCostNoRequestAtRest: neither does Settled ask where there is nothing to let go of.
 func TestPodsThatAreLookedAfterCostNoRequestAtRest(t *testing.T) {
 	ready := func(*appsv1.Deployment) workflow.Verdict { return workflow.Met() }

@@ -26,6 +26,32 @@ func TestADryRunTiesNothing(t *testing.T) {
 	})
 }
 
+// TestADryRunKeepsNoPrimary: nothing deletes its objects, so its deletion does not wait for their end.
+func TestADryRunKeepsNoPrimary(t *testing.T) {
+	for _, tie := range []dependent.Tie{dependent.OwnedAndDeleted, dependent.Marked} {
+		t.Run(tie.String(), func(t *testing.T) {
+			real := &configMap{Tie: tie, Desired: htmlOf}
+			inVirtualTime(t, nothing(), managing(real), func(v *virtual) {
+				v.create(newPage("p", "one"))
+				v.expectStates("p", "configmap=Ready")
+				dry := &configMap{Tie: tie, Desired: htmlOf, Options: []framework.WriteOption{framework.DryRun()}}
+				second, err := framework.NewOperator(v.model.Config(), framework.OperatorOptions{Scheme: scheme, Name: "second", Grace: -1})
+				noError(t, err)
+				noError(t, framework.Register(second, nothing(), managing(dry)))
+				v.replaceOperator(second)
+				noError(t, v.admin.Delete(v.Context(), newPage("p", "")))
+				v.pass(time.Minute)
+				if p := now(v, newPage("p", "")); p.Name != "" {
+					t.Errorf("the primary is there: %+v", p.ObjectMeta)
+				}
+				if o := now(v, dataOf("default", "p", "")); o.Name == "" || o.DeletionTimestamp != nil {
+					t.Errorf("its object was deleted: %+v", o.ObjectMeta)
+				}
+			})
+		})
+	}
+}
+
 // TestWhatIsCreatedIfAbsentIsNotDeletedIfItWasThere, whoever wrote some field of it.
 func TestWhatIsCreatedIfAbsentIsNotDeletedIfItWasThere(t *testing.T) {
 	for _, tie := range []dependent.Tie{dependent.OwnedAndDeleted, dependent.Marked, dependent.Owned} {
