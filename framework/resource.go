@@ -256,7 +256,7 @@ func (r *resource) delete(ctx context.Context, key trc.Key, options metav1.Delet
 		return answer{}, nil
 	}
 	o := r.newItem()
-	if err := tried(func() error { return json.Unmarshal(raw, o) }); err != nil {
+	if err := decodeInto(raw, o); err != nil {
 		return r.undecodable(raw, undecodedError(r.gvk, err))
 	}
 	return answer{Object: o, text: raw}, nil

@@ -3,6 +3,7 @@ package framework_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -502,6 +503,38 @@ func TestAWriteWhoseOwnTypeCannotHoldTheAnswerIsCarriedOutOnce(t *testing.T) {
 		v.changeTool("t", `{"spec":{"size":2}}`)
 		v.pass(time.Hour)
 		v.atRest()
+	})
+}
+
+// TestADeletionIsShownAsTheWatchShowsIt: what keeps a finalizer is decoded from the answer as it is from an event.
+func TestADeletionIsShownAsTheWatchShowsIt(t *testing.T) {
+	var answered, watched *Tool
+	b := newToolbox(func(b *toolbox, ctx context.Context, c *pageContext, run int) {
+		tool, err := b.typed.GetNamed(c, "default", "t")
+		noError(t, err)
+		if run > 1 {
+			watched = tool
+			return
+		}
+		noError(t, framework.Delete(ctx, c, tool))
+		answered, err = b.typed.GetNamed(c, "default", "t")
+		noError(t, err)
+	})
+	inVirtualTime(t, b, b.all(), func(v *virtual) {
+		kept := wholeTool("t", map[string]any{"size": int64(1), "SIZE": int64(2)})
+		kept.SetFinalizers([]string{"example.com/kept"})
+		v.create(kept)
+		v.pass(time.Second)
+		v.create(newPage("default", "p"))
+		v.pass(time.Second)
+		v.changeTool("t", `{"metadata":{"labels":{"seen":"yes"}}}`)
+		v.pass(time.Second)
+		if answered == nil || watched == nil || answered.DeletionTimestamp == nil || watched.Labels["seen"] != "yes" {
+			t.Fatalf("the answer: %v, the watch: %v", answered, watched)
+		}
+		if answered.TypeMeta != watched.TypeMeta || !reflect.DeepEqual(answered.Spec, watched.Spec) {
+			t.Errorf("the answer shows %v %v, the watch %v %v", answered.TypeMeta, answered.Spec, watched.TypeMeta, watched.Spec)
+		}
 	})
 }
 
