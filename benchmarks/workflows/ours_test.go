@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/go-logr/logr"
-
 	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/benchmarks/work"
