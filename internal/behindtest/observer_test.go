@@ -1,0 +1,195 @@
+package behindtest
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+var (
+	podKind      = corev1.SchemeGroupVersion.WithKind("Pod")
+	databaseKind = corev1.SchemeGroupVersion.WithKind("Secret")
+	appKind      = corev1.SchemeGroupVersion.WithKind("ConfigMap")
+)
+
+// thing is an object of a life, as a watch has shown it so far.
+type thing struct {
+	kind, name string
+	uid        types.UID
+	// uses is the database of a Pod, or of a ReplicaSet's Pods.
+	uses string
+	// born, leaving, ended and gone are the resource versions at which it was created, its deletion was
+	// requested, it was a Pod that had succeeded or failed, and was removed; 0 if that has not been seen.
+	born, leaving, ended, gone int64
+	// now is its newest version. It must not be changed.
+	now *unstructured.Unstructured
+}
+
+func (t *thing) String() string {
+	text := fmt.Sprintf("%s %s %s", t.kind, t.name, t.uid)
+	if t.uses != "" {
+		text += " on " + t.uses
+	}
+	text += fmt.Sprintf(": created at %d", t.born)
+	at := func(what string, revision int64) {
+		if revision != 0 {
+			text += fmt.Sprintf(", %s at %d", what, revision)
+		}
+	}
+	at("in deletion", t.leaving)
+	at("ended", t.ended)
+	at("gone", t.gone)
+	if t.gone == 0 && t.now != nil {
+		text += fmt.Sprintf(", finalizers %v", t.now.GetFinalizers())
+		for _, owner := range t.now.GetOwnerReferences() {
+			text += fmt.Sprintf(", of %s %s", owner.Kind, owner.UID)
+		}
+	}
+	return text
+}
+
+// observer records what becomes of all objects of the lives.
+type observer struct {
+	mu sync.Mutex // guards below
+	// lives are the things of each life, in the order in which they were first seen.
+	lives   map[string][]*thing
+	byUID   map[types.UID]*thing
+	failed  error
+	changed chan struct{} // closed when one of these changes
+}
+
+// observe watches the kinds in a namespace that has no objects of a life yet, until the context ends.
+func observe(ctx context.Context, ns string, kinds ...schema.GroupVersionKind) (*observer, error) {
+	o := &observer{
+		lives: map[string][]*thing{}, byUID: map[types.UID]*thing{}, changed: make(chan struct{}),
+	}
+	for _, kind := range kinds {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		watching, err := admin.Watch(ctx, list, client.InNamespace(ns), client.HasLabels{lifeLabel})
+		if err != nil {
+			return nil, fmt.Errorf("watch %s: %w", kind, err)
+		}
+		go o.follow(ctx, kind, watching)
+	}
+	return o, nil
+}
+
+// follow records what a watch shows. The watch has to last: the server ends it after half an hour at least.
+func (o *observer) follow(ctx context.Context, kind schema.GroupVersionKind, watching watch.Interface) {
+	defer watching.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case event, open := <-watching.ResultChan():
+			object, is := event.Object.(*unstructured.Unstructured)
+			if !open || !is || event.Type == watch.Error {
+				o.record(func() error {
+					return fmt.Errorf("the watch of %s has ended: %v", kind, event.Object)
+				})
+				return
+			}
+			o.record(func() error { return o.takeLocked(event.Type, object) })
+		}
+	}
+}
+
+// record lets a function change what is recorded, and wakes all that wait.
+func (o *observer) record(change func() error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err := change(); err != nil && o.failed == nil {
+		o.failed = err
+	}
+	close(o.changed)
+	o.changed = make(chan struct{})
+}
+
+func (o *observer) takeLocked(event watch.EventType, object *unstructured.Unstructured) error {
+	revision, err := strconv.ParseInt(object.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return err
+	}
+	t := o.byUID[object.GetUID()]
+	if t == nil {
+		t = &thing{
+			kind: object.GetKind(), name: object.GetName(), uid: object.GetUID(), born: revision,
+			uses: object.GetLabels()[databaseLabel],
+		}
+		o.byUID[object.GetUID()] = t
+		life := object.GetLabels()[lifeLabel]
+		o.lives[life] = append(o.lives[life], t)
+	}
+	first := func(seen *int64, is bool) {
+		if is && *seen == 0 {
+			*seen = revision
+		}
+	}
+	phase, _, _ := unstructured.NestedString(object.Object, "status", "phase")
+	first(&t.leaving, object.GetDeletionTimestamp() != nil)
+	first(&t.ended, phase == string(corev1.PodSucceeded) || phase == string(corev1.PodFailed))
+	first(&t.gone, event == watch.Deleted)
+	t.now = object
+	return nil
+}
+
+// until waits until a condition about the things of a life is met. It is asked again after each event. The
+// things must not be kept, nor changed.
+func (o *observer) until(
+	ctx context.Context, life, what string, met func(all []*thing) bool,
+) error {
+	for {
+		o.mu.Lock()
+		all, failed, changed := o.lives[life], o.failed, o.changed
+		isMet := met(all)
+		o.mu.Unlock()
+		switch {
+		case isMet:
+			return nil
+		case failed != nil:
+			return failed
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("wait until %s: %w", what, context.Cause(ctx))
+		}
+	}
+}
+
+// things returns copies of those of a life as they are now.
+func (o *observer) things(life string) []*thing {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	all := slices.Clone(o.lives[life])
+	for i, t := range all {
+		copied := *t
+		all[i] = &copied
+	}
+	return all
+}
+
+// those returns the things of a kind that are not gone.
+func those(all []*thing, kind string) (found []*thing) {
+	for _, t := range all {
+		if t.kind == kind && t.gone == 0 {
+			found = append(found, t)
+		}
+	}
+	return found
+}
+
+// podsOf returns the Pods of a database that are not gone.
+func podsOf(all []*thing, database string) []*thing {
+	return slices.DeleteFunc(those(all, podKind.Kind), func(t *thing) bool { return t.uses != database })
+}
