@@ -71,7 +71,8 @@ func (a *all) each(lives []*life, do step) {
 	for i, l := range lives {
 		a.errs[l] = errs[i]
 	}
-	AddReportEntry("lives", fmt.Sprintf("%d in %v", len(lives), time.Since(started).Round(time.Millisecond)))
+	took := time.Since(started).Round(time.Millisecond)
+	AddReportEntry("lives", fmt.Sprintf("%d in %v", len(lives), took))
 }
 
 // errOf is what is wrong with the life of a kind and a way.
@@ -84,7 +85,9 @@ func (a *all) errOf(w workload, by way) error {
 	return fmt.Errorf("there is no life of %s, %s", w.Kind, by.name)
 }
 
-var _ = Describe("What stands behind a gate, on a whole control plane", Ordered, ContinueOnFailure, func() {
+const suiteName = "What stands behind a gate, on a whole control plane"
+
+var _ = Describe(suiteName, Ordered, ContinueOnFailure, func() {
 	var played *all
 	BeforeAll(func() {
 		played = newAll()
@@ -92,7 +95,8 @@ var _ = Describe("What stands behind a gate, on a whole control plane", Ordered,
 	})
 	for _, w := range workloads {
 		for _, by := range ways {
-			It(fmt.Sprintf("G10 keeps the database while a Pod of a %s is there: %s", w.Kind, by.name), func() {
+			what := fmt.Sprintf("G10 keeps the database while a Pod of a %s is there: ", w.Kind)
+			It(what+by.name, func() {
 				Expect(played.errOf(w, by)).To(Succeed())
 			})
 		}

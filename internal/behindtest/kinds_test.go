@@ -79,6 +79,9 @@ var workloads = []workload{
 	{appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), byOthers, func() appNode {
 		return behind(replicaSetOf, dependent.Current[*appsv1.ReplicaSet])
 	}},
+	{corev1.SchemeGroupVersion.WithKind("ReplicationController"), byOthers, func() appNode {
+		return behind(replicationControllerOf, dependent.Current[*corev1.ReplicationController])
+	}},
 	{batchv1.SchemeGroupVersion.WithKind("Job"), byItself, func() appNode {
 		job := behind(jobOf, dependent.Current[*batchv1.Job])
 		job.Replace = true
@@ -120,7 +123,7 @@ func registerApps(op *framework.Operator) error {
 		err := framework.Register(op, reconciler{}, framework.ControllerOptions[*app]{
 			Name: w.controller(), Finalizer: "example.com/" + w.controller(),
 			LabelSelector: kindLabel + "=" + w.Kind,
-			Workflow: framework.Workflow[*app]{Dependents: nodes},
+			Workflow:      framework.Workflow[*app]{Dependents: nodes},
 		})
 		if err != nil {
 			return err
@@ -178,6 +181,15 @@ func replicaSetOf(a *app) *appsv1.ReplicaSet {
 	return &appsv1.ReplicaSet{ObjectMeta: metaOf(a), Spec: appsv1.ReplicaSetSpec{
 		Selector: selectorOf(a), Template: templateOf(a),
 	}}
+}
+
+func replicationControllerOf(a *app) *corev1.ReplicationController {
+	template := templateOf(a)
+	return &corev1.ReplicationController{
+		ObjectMeta: metaOf(a), Spec: corev1.ReplicationControllerSpec{
+			Selector: selectorOf(a).MatchLabels, Template: &template,
+		},
+	}
 }
 
 func jobOf(a *app) *batchv1.Job {

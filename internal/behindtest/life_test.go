@@ -18,11 +18,12 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 )
 
-// patience is how long a life waits for one thing to happen, which takes a second or two on a machine that is not busy.
-const patience = time.Minute
+// patience is how long a life waits for one thing to happen, which takes a second or two on a
+// machine that is not busy.
+const patience = 90 * time.Second
 
-// life is an app on its database, with what implements it. All its objects have its label. Methods are steps: they return an
-// error if the step cannot be done, but do not judge.
+// life is an app on its database, with what implements it. All its objects have its label. Methods
+// are steps: they return an error if the step cannot be done, but do not judge.
 type life struct {
 	workload
 	way      way
@@ -37,7 +38,8 @@ type life struct {
 func (l *life) first() string  { return l.name + "-first" }
 func (l *life) second() string { return l.name + "-second" }
 
-// begin has the app come to life, and others do their worst, until all that can go but the Pods is going.
+// begin has the app come to life, and others do their worst, until all that can go but the Pods is
+// going.
 func (l *life) begin(ctx context.Context) error {
 	for _, step := range append([]step{(*life).comeToLife}, l.way.steps...) {
 		if err := step(l, ctx); err != nil {
@@ -47,7 +49,8 @@ func (l *life) begin(ctx context.Context) error {
 	return nil
 }
 
-// end frees the Pods and has all go. It returns an error if something stays, or if the history is not right.
+// end frees the Pods and has all go. It returns an error if something stays, or if the history is
+// not right.
 func (l *life) end(ctx context.Context) error {
 	for _, step := range append(l.way.after[:len(l.way.after):len(l.way.after)], (*life).drain) {
 		if err := step(l, ctx); err != nil {
@@ -108,7 +111,8 @@ func (l *life) delete(
 }
 
 func (l *life) patch(
-	ctx context.Context, kind schema.GroupVersionKind, name string, as types.PatchType, patch string,
+	ctx context.Context, kind schema.GroupVersionKind, name string,
+	as types.PatchType, patch string,
 ) error {
 	return admin.Patch(ctx, l.object(kind, name), client.RawPatch(as, []byte(patch)))
 }
@@ -127,9 +131,13 @@ func (l *life) comeToLife(ctx context.Context) error {
 			return err
 		}
 	}
-	a := &app{ObjectMeta: metav1.ObjectMeta{Namespace: l.ns, Name: l.name, Labels: map[string]string{
-		lifeLabel: l.name, kindLabel: l.Kind,
-	}}, Data: map[string]string{usesKey: l.first()}}
+	a := &app{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: l.ns, Name: l.name,
+			Labels: map[string]string{lifeLabel: l.name, kindLabel: l.Kind},
+		},
+		Data: map[string]string{usesKey: l.first()},
+	}
 	if l.held {
 		a.Data[heldKey] = "true"
 	}
@@ -146,8 +154,8 @@ func (l *life) comeToLife(ctx context.Context) error {
 
 // createJob creates a Job as kubectl create job --from does.
 func (l *life) createJob(ctx context.Context) error {
-	err := l.until(ctx, "there is a CronJob", func(all []*thing) bool { return len(those(all, "CronJob")) > 0 })
-	if err != nil {
+	isThere := func(all []*thing) bool { return len(those(all, "CronJob")) > 0 }
+	if err := l.until(ctx, "there is a CronJob", isThere); err != nil {
 		return err
 	}
 	from := &batchv1.CronJob{}
@@ -155,11 +163,12 @@ func (l *life) createJob(ctx context.Context) error {
 		return err
 	}
 	isController := true
-	job := &batchv1.Job{ObjectMeta: *from.Spec.JobTemplate.ObjectMeta.DeepCopy(), Spec: from.Spec.JobTemplate.Spec}
+	template := &from.Spec.JobTemplate
+	job := &batchv1.Job{ObjectMeta: template.ObjectMeta, Spec: template.Spec}
 	job.Namespace, job.Name = l.ns, l.name+"-by-hand"
 	job.OwnerReferences = []metav1.OwnerReference{{
-		APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "CronJob", Name: from.Name, UID: from.UID,
-		Controller: &isController,
+		APIVersion: batchv1.SchemeGroupVersion.String(), Kind: "CronJob",
+		Name: from.Name, UID: from.UID, Controller: &isController,
 	}}
 	return admin.Create(ctx, job)
 }
@@ -177,7 +186,8 @@ func runs(all []*thing, database string) bool {
 
 // drain has all go that is left.
 func (l *life) drain(ctx context.Context) error {
-	if err := errors.Join(l.deleteApp(ctx), l.deleteDatabase(ctx), l.delete(ctx, databaseKind, l.second())); err != nil {
+	second := l.delete(ctx, databaseKind, l.second())
+	if err := errors.Join(l.deleteApp(ctx), l.deleteDatabase(ctx), second); err != nil {
 		return err
 	}
 	return l.freeUntil(ctx, "nothing is left", func(all []*thing) bool {

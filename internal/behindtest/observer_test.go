@@ -8,10 +8,13 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -27,8 +30,9 @@ type thing struct {
 	uid        types.UID
 	// uses is the database of a Pod, or of a ReplicaSet's Pods.
 	uses string
-	// born, leaving, ended and gone are the resource versions at which it was created, its deletion was
-	// requested, it was a Pod that had succeeded or failed, and was removed; 0 if that has not been seen.
+	// born, leaving, ended and gone are the resource versions at which it was created, its deletion
+	// was requested, it was a Pod that had succeeded or failed, and was removed; 0 if that has not
+	// been seen.
 	born, leaving, ended, gone int64
 	// now is its newest version. It must not be changed.
 	now *unstructured.Unstructured
@@ -61,21 +65,22 @@ func (t *thing) String() string {
 type observer struct {
 	mu sync.Mutex // guards below
 	// lives are the things of each life, in the order in which they were first seen.
-	lives   map[string][]*thing
-	byUID   map[types.UID]*thing
-	failed  error
-	changed chan struct{} // closed when one of these changes
+	lives  map[string][]*thing
+	byUID  map[types.UID]*thing
+	failed error
+	// changed has a channel for each life that waits. It is closed at the next event of the life.
+	changed map[string]chan struct{}
 }
 
-// observe watches the kinds in a namespace that has no objects of a life yet, until the context ends.
+// observe watches the kinds in a namespace that has no objects of a life yet, until the context
+// ends.
 func observe(ctx context.Context, ns string, kinds ...schema.GroupVersionKind) (*observer, error) {
 	o := &observer{
-		lives: map[string][]*thing{}, byUID: map[types.UID]*thing{}, changed: make(chan struct{}),
+		lives: map[string][]*thing{}, byUID: map[types.UID]*thing{},
+		changed: map[string]chan struct{}{},
 	}
 	for _, kind := range kinds {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		watching, err := admin.Watch(ctx, list, client.InNamespace(ns), client.HasLabels{lifeLabel})
+		watching, err := watchKind(ctx, ns, kind)
 		if err != nil {
 			return nil, fmt.Errorf("watch %s: %w", kind, err)
 		}
@@ -84,35 +89,70 @@ func observe(ctx context.Context, ns string, kinds ...schema.GroupVersionKind) (
 	return o, nil
 }
 
-// follow records what a watch shows. The watch has to last: the server ends it after half an hour at least.
+// watchKind returns a watch that goes on where it was if the server ends it, as it does when a
+// client is slow.
+func watchKind(ctx context.Context, ns string, kind schema.GroupVersionKind) (watch.Interface, error) {
+	lives := []client.ListOption{client.InNamespace(ns), client.HasLabels{lifeLabel}}
+	list := func() *unstructured.UnstructuredList {
+		list := &unstructured.UnstructuredList{}
+		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
+		return list
+	}
+	none := list()
+	if err := admin.List(ctx, none, lives...); err != nil {
+		return nil, err
+	}
+	from := func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+		raw := &client.ListOptions{Raw: &options}
+		return admin.Watch(ctx, list(), append([]client.ListOption{raw}, lives...)...)
+	}
+	source := &cache.ListWatch{WatchFuncWithContext: from}
+	return watchtools.NewRetryWatcherWithContext(ctx, none.GetResourceVersion(), source)
+}
+
+// follow records what a watch shows.
 func (o *observer) follow(ctx context.Context, kind schema.GroupVersionKind, watching watch.Interface) {
 	defer watching.Stop()
-	for {
-		select {
-		case <-ctx.Done():
+	for event := range watching.ResultChan() {
+		object, is := event.Object.(*unstructured.Unstructured)
+		if !is || event.Type == watch.Error {
+			o.fail(fmt.Errorf("watch %s: %v", kind, event.Object))
 			return
-		case event, open := <-watching.ResultChan():
-			object, is := event.Object.(*unstructured.Unstructured)
-			if !open || !is || event.Type == watch.Error {
-				o.record(func() error {
-					return fmt.Errorf("the watch of %s has ended: %v", kind, event.Object)
-				})
-				return
-			}
-			o.record(func() error { return o.takeLocked(event.Type, object) })
 		}
+		o.take(event.Type, object)
+	}
+	if ctx.Err() == nil {
+		o.fail(fmt.Errorf("the watch of %s has ended", kind))
 	}
 }
 
-// record lets a function change what is recorded, and wakes all that wait.
-func (o *observer) record(change func() error) {
+// fail ends all waiting.
+func (o *observer) fail(err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if err := change(); err != nil && o.failed == nil {
+	if o.failed == nil {
 		o.failed = err
 	}
-	close(o.changed)
-	o.changed = make(chan struct{})
+	for life := range o.changed {
+		o.wakeLocked(life)
+	}
+}
+
+func (o *observer) take(event watch.EventType, object *unstructured.Unstructured) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if err := o.takeLocked(event, object); err != nil && o.failed == nil {
+		o.failed = err
+	}
+	o.wakeLocked(object.GetLabels()[lifeLabel])
+}
+
+// wakeLocked wakes a life that waits.
+func (o *observer) wakeLocked(life string) {
+	if waiting := o.changed[life]; waiting != nil {
+		close(waiting)
+		delete(o.changed, life)
+	}
 }
 
 func (o *observer) takeLocked(event watch.EventType, object *unstructured.Unstructured) error {
@@ -143,15 +183,18 @@ func (o *observer) takeLocked(event watch.EventType, object *unstructured.Unstru
 	return nil
 }
 
-// until waits until a condition about the things of a life is met. It is asked again after each event. The
-// things must not be kept, nor changed.
+// until waits until a condition about the things of a life is met. It is asked again after each
+// event. The things must not be kept, nor changed.
 func (o *observer) until(
 	ctx context.Context, life, what string, met func(all []*thing) bool,
 ) error {
 	for {
 		o.mu.Lock()
-		all, failed, changed := o.lives[life], o.failed, o.changed
-		isMet := met(all)
+		isMet, failed, changed := met(o.lives[life]), o.failed, o.changed[life]
+		if changed == nil {
+			changed = make(chan struct{})
+			o.changed[life] = changed
+		}
 		o.mu.Unlock()
 		switch {
 		case isMet:
@@ -191,5 +234,6 @@ func those(all []*thing, kind string) (found []*thing) {
 
 // podsOf returns the Pods of a database that are not gone.
 func podsOf(all []*thing, database string) []*thing {
-	return slices.DeleteFunc(those(all, podKind.Kind), func(t *thing) bool { return t.uses != database })
+	isOfAnother := func(t *thing) bool { return t.uses != database }
+	return slices.DeleteFunc(those(all, podKind.Kind), isOfAnother)
 }

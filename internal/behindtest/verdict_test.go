@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// verdict names the Pods of a life that were there without their database. It is final once all is gone.
+// verdict names the Pods of a life that were there without their database. It is final once all is
+// gone.
 func verdict(all []*thing) (problems []string) {
 	databases := map[string]*thing{}
 	appLeaving := int64(0)
@@ -32,8 +33,8 @@ func verdict(all []*thing) (problems []string) {
 	return problems
 }
 
-// hadLeft reports whether a Pod used its database no longer when that went. One that had ended counts as gone
-// then, unless the app was in deletion.
+// hadLeft reports whether a Pod used its database no longer when that went. One that had ended
+// counts as gone then, unless the app was in deletion.
 func hadLeft(pod, on *thing, appLeaving int64) bool {
 	before := func(revision int64) bool { return revision != 0 && revision < on.gone }
 	return before(pod.gone) || before(pod.ended) && !before(appLeaving)

@@ -10,6 +10,7 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,7 +39,7 @@ var ways = []way{
 	{
 		name:  "the app refers to another database",
 		key:   "moved",
-		steps: []step{(*life).refer, (*life).deleteDatabase, (*life).podsAreReplaced},
+		steps: []step{(*life).referToSecond, (*life).deleteDatabase, (*life).podsAreReplaced},
 		after: []step{(*life).endPods, (*life).databaseIsGone},
 	},
 	{
@@ -52,17 +53,27 @@ var ways = []way{
 		steps: []step{(*life).strip, (*life).deleteApp, (*life).deleteDatabase, (*life).podsAreGoing},
 	},
 	{
+		name: "the owner of the workload is removed while the gate is closed, then the app is deleted",
+		key:  "closed",
+		steps: []step{
+			(*life).closeGate, (*life).strip, (*life).deleteApp, (*life).deleteDatabase,
+			(*life).podsAreGoing,
+		},
+	},
+	{
 		name: "the workload is deleted in the background, then the app is deleted",
 		key:  "background",
 		steps: []step{
-			(*life).deleteWorkload, (*life).aPodIsGoing, (*life).deleteApp, (*life).deleteDatabase, (*life).podsAreGoing,
+			(*life).deleteWorkload, (*life).aPodIsGoing, (*life).deleteApp, (*life).deleteDatabase,
+			(*life).podsAreGoing,
 		},
 	},
 	{
 		name: "the workload is deleted and what it owns is orphaned, while the app is deleted",
 		key:  "abandoned",
 		steps: []step{
-			(*life).orphanPods, (*life).deleteApp, (*life).cleanupHasBegun, (*life).freeWorkload, (*life).deleteDatabase,
+			(*life).orphanPods, (*life).deleteApp, (*life).cleanupHasBegun, (*life).freeWorkload,
+			(*life).deleteDatabase,
 		},
 		after: []step{(*life).deleteOrphans},
 	},
@@ -70,6 +81,8 @@ var ways = []way{
 
 // undisturbed is the way of those whose Pods are free.
 var undisturbed = way{key: "free"}
+
+const background = client.PropagationPolicy(metav1.DeletePropagationBackground)
 
 func (l *life) deleteApp(ctx context.Context) error { return l.delete(ctx, appKind, l.name) }
 func (l *life) deleteDatabase(ctx context.Context) error {
@@ -86,8 +99,24 @@ func (l *life) strip(ctx context.Context) error {
 	return l.patch(ctx, l.GroupVersionKind, l.name, types.MergePatchType, patch)
 }
 
+// closeGate has the app refer to a database that does not exist, Until that is granted, what is
+// implemented stays as it is, and is not repaired.
+func (l *life) closeGate(ctx context.Context) error {
+	const missing = "missing"
+	if err := l.refer(ctx, missing); err != nil {
+		return err
+	}
+	return l.until(ctx, "the app claims what is missing", func(all []*thing) bool {
+		return slices.ContainsFunc(those(all, appKind.Kind), func(t *thing) bool {
+			return slices.ContainsFunc(relation.Claims(t.now), func(key types.NamespacedName) bool {
+				return key.Name == missing
+			})
+		})
+	})
+}
+
 func (l *life) deleteWorkload(ctx context.Context) error {
-	return l.delete(ctx, l.GroupVersionKind, l.name, client.PropagationPolicy(metav1.DeletePropagationBackground))
+	return l.delete(ctx, l.GroupVersionKind, l.name, background)
 }
 
 // aPodIsGoing waits until one is in deletion. More may come, as the workload is made again.
@@ -98,27 +127,31 @@ func (l *life) aPodIsGoing(ctx context.Context) error {
 	})
 }
 
-// podsAreGoing waits until all Pods on the first database are in deletion, and one is there. If that database is gone, there
-// is nothing to wait for: the verdict will tell.
+// podsAreGoing waits until all Pods on the first database are in deletion, and one is there. If
+// that database is gone, there is nothing to wait for: the verdict will tell.
 func (l *life) podsAreGoing(ctx context.Context) error {
 	return l.until(ctx, "all Pods are in deletion", func(all []*thing) bool {
 		pods := podsOf(all, l.first())
-		isGoing := len(pods) > 0 && !slices.ContainsFunc(pods, func(t *thing) bool { return t.leaving == 0 })
-		return isGoing || l.hasNoDatabase(all)
+		stays := func(t *thing) bool { return t.leaving == 0 }
+		areGoing := len(pods) > 0 && !slices.ContainsFunc(pods, stays)
+		return areGoing || l.hasNoDatabase(all)
 	})
 }
 
 func (l *life) hasNoDatabase(all []*thing) bool {
-	return !slices.ContainsFunc(those(all, databaseKind.Kind), func(t *thing) bool { return t.name == l.first() })
+	isFirst := func(t *thing) bool { return t.name == l.first() }
+	return !slices.ContainsFunc(those(all, databaseKind.Kind), isFirst)
 }
 
-func (l *life) refer(ctx context.Context) error {
-	patch := fmt.Sprintf(`{"data":{%q:%q}}`, usesKey, l.second())
+func (l *life) referToSecond(ctx context.Context) error { return l.refer(ctx, l.second()) }
+
+func (l *life) refer(ctx context.Context, database string) error {
+	patch := fmt.Sprintf(`{"data":{%q:%q}}`, usesKey, database)
 	return l.patch(ctx, appKind, l.name, types.MergePatchType, patch)
 }
 
-// podsAreReplaced waits until the Pods on the first database are going, as far as they do in the lifetime of the
-// workload.
+// podsAreReplaced waits until the Pods on the first database are going, as far as they do in the
+// lifetime of the workload.
 func (l *life) podsAreReplaced(ctx context.Context) error {
 	if err := l.templateIsNew(ctx); err != nil {
 		return err
@@ -136,21 +169,31 @@ func (l *life) podsAreReplaced(ctx context.Context) error {
 	if err := l.podsAreGoing(ctx); err != nil || l.replacement == byItself {
 		return err
 	}
-	return l.until(ctx, "a Pod runs on the other database", func(all []*thing) bool { return runs(all, l.second()) })
+	return l.until(ctx, "a Pod runs on the other database", func(all []*thing) bool {
+		return runs(all, l.second())
+	})
 }
 
-// templateIsNew waits until the workload makes Pods on the second database, or is in deletion to be made again.
+// templateIsNew waits until the workload makes Pods on the second database, or is in deletion to be
+// made again.
 func (l *life) templateIsNew(ctx context.Context) error {
+	return l.until(ctx, "the workload has another template", func(all []*thing) bool {
+		return slices.ContainsFunc(those(all, l.Kind), func(t *thing) bool {
+			return t.name == l.name && (t.leaving != 0 || l.makesSecond(t.now))
+		})
+	})
+}
+
+// makesSecond reports whether a workload has Pods on the second database made, and its controller,
+// if it says so, has seen that.
+func (l *life) makesSecond(o *unstructured.Unstructured) bool {
 	path := []string{"spec", "template", "metadata", "labels", databaseLabel}
 	if l.Kind == "CronJob" {
 		path = append([]string{"spec", "jobTemplate"}, path...)
 	}
-	return l.until(ctx, "the workload has another template", func(all []*thing) bool {
-		return slices.ContainsFunc(those(all, l.Kind), func(t *thing) bool {
-			uses, _, _ := unstructured.NestedString(t.now.Object, path...)
-			return t.name == l.name && (t.leaving != 0 || uses == l.second())
-		})
-	})
+	uses, _, _ := unstructured.NestedString(o.Object, path...)
+	seen, says, _ := unstructured.NestedInt64(o.Object, "status", "observedGeneration")
+	return uses == l.second() && (!says || seen == o.GetGeneration())
 }
 
 // endPods has the Pods on the first database end, where they do not by themselves.
@@ -172,11 +215,13 @@ func (l *life) databaseIsGone(ctx context.Context) error {
 	return l.freeUntil(ctx, "the database is gone", l.hasNoDatabase)
 }
 
-// orphanPods deletes the workload so that its Pods, or what makes them, have no owner any more, and are not in deletion. The
-// workload stays until it is freed, or it would be made again, and adopt them.
+// orphanPods deletes the workload so that its Pods, or what makes them, have no owner any more, and
+// are not in deletion. The workload stays until it is freed, or it would be made again, and adopt
+// them.
 func (l *life) orphanPods(ctx context.Context) error {
 	hold := fmt.Sprintf(`{"metadata":{"finalizers":[%q]}}`, held)
-	if err := l.patch(ctx, l.GroupVersionKind, l.name, types.StrategicMergePatchType, hold); err != nil {
+	err := l.patch(ctx, l.GroupVersionKind, l.name, types.StrategicMergePatchType, hold)
+	if err != nil {
 		return err
 	}
 	orphan := client.PropagationPolicy(metav1.DeletePropagationOrphan)
@@ -221,23 +266,16 @@ func (l *life) freeWorkload(ctx context.Context) error {
 	})
 }
 
-// deleteOrphans deletes the Pods, and what makes them.
+// deleteOrphans deletes what makes Pods, and the Pods.
 func (l *life) deleteOrphans(ctx context.Context) error {
 	all := l.observer.things(l.name)
-	background := client.PropagationPolicy(metav1.DeletePropagationBackground)
-	for _, t := range those(all, "ReplicaSet") {
-		if err := l.delete(ctx, appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), t.name, background); err != nil {
-			return err
-		}
-	}
-	for _, t := range those(all, "Job") {
-		if err := l.delete(ctx, batchv1.SchemeGroupVersion.WithKind("Job"), t.name, background); err != nil {
-			return err
-		}
-	}
-	for _, t := range those(all, podKind.Kind) {
-		if err := l.delete(ctx, podKind, t.name); err != nil {
-			return err
+	for _, kind := range []schema.GroupVersionKind{
+		appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), batchv1.SchemeGroupVersion.WithKind("Job"), podKind,
+	} {
+		for _, t := range those(all, kind.Kind) {
+			if err := l.delete(ctx, kind, t.name, background); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
