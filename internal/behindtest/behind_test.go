@@ -19,10 +19,10 @@ type all struct {
 	errs        map[*life]error
 }
 
-// newAll starts the control plane and the operators.
+// newAll starts the operators.
 func newAll() *all {
 	GinkgoHelper()
-	ns := startPlane()
+	ns := namespace()
 	watching, cancel := context.WithCancel(ctx)
 	DeferCleanup(cancel)
 	kinds := []schema.GroupVersionKind{podKind, databaseKind, appKind}

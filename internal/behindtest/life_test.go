@@ -20,7 +20,7 @@ import (
 
 // patience is how long a life waits for one thing to happen, which takes a second or two on a
 // machine that is not busy.
-const patience = 90 * time.Second
+const patience = time.Minute
 
 // life is an app on its database, with what implements it. All its objects have its label. Methods
 // are steps: they return an error if the step cannot be done, but do not judge.
@@ -52,6 +52,10 @@ func (l *life) begin(ctx context.Context) error {
 // end frees the Pods and has all go. It returns an error if something stays, or if the history is
 // not right.
 func (l *life) end(ctx context.Context) error {
+	// No held Pod can have gone before this, so what is wrong already is certain.
+	if problems := problems(l); l.held && len(problems) > 0 {
+		return l.told(errors.Join(problems...))
+	}
 	for _, step := range append(l.way.after[:len(l.way.after):len(l.way.after)], (*life).drain) {
 		if err := step(l, ctx); err != nil {
 			return l.told(errors.Join(append(problems(l), err)...))

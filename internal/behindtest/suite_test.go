@@ -29,9 +29,7 @@ func TestBehind(t *testing.T) {
 	RunSpecs(t, "Behind a gate")
 }
 
-// startPlane starts the control plane, and returns a namespace in it.
-func startPlane() (ns string) {
-	GinkgoHelper()
+var _ = BeforeSuite(func() {
 	var err error
 	stages := filepath.Join("testdata", "pods.yaml")
 	plane, err = testenv.StartSandbox(ctx, "--nodes", "1", "--stages", stages)
@@ -41,6 +39,10 @@ func startPlane() (ns string) {
 	config.QPS = -1
 	admin, err = client.NewWithWatch(config, client.Options{Scheme: scheme.Scheme})
 	Expect(err).NotTo(HaveOccurred())
+})
+
+func namespace() string {
+	GinkgoHelper()
 	made := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "behind-"}}
 	Expect(admin.Create(ctx, made)).To(Succeed())
 	return made.Name

@@ -73,7 +73,7 @@ var ofRealInterlock = []mutant{
 	},
 	{
 		name:   "a real workload that lost its owner counts as gone",
-		breaks: "G10: no implementation outlives its provider",
+		breaks: "G10: all drains, whoever has removed an owner",
 		file:   "framework/dependent/kubernetes.go",
 		old:    "		o, err = k.untied(ctx, c, key)\n",
 		new:    "			err = nil\n",
