@@ -99,7 +99,7 @@ func (l *life) strip(ctx context.Context) error {
 	return l.patch(ctx, l.GroupVersionKind, l.name, types.MergePatchType, patch)
 }
 
-// closeGate has the app refer to a database that does not exist, Until that is granted, what is
+// closeGate has the app refer to a database that does not exist. Until that is granted, what is
 // implemented stays as it is, and is not repaired.
 func (l *life) closeGate(ctx context.Context) error {
 	const missing = "missing"
