@@ -111,6 +111,7 @@ var rules = []rule{
 		},
 		"the API server of the tests knows nothing of what is tested against it",
 	},
+	{"internal/behindtest", nil, "it is tests"},
 	{"internal/callbacks", nil, "it is tests"},
 	{"internal/dependenttest", nil, "it is tests"},
 	{"internal/externaltest", nil, "it is tests"},

@@ -3,6 +3,9 @@ package mutants
 // twoStores are the specs of the interlock on real servers.
 var twoStores = []suite{{folder: "internal/interlocktest", run: "TestInterlock", focus: "G10 no database vanishes"}}
 
+// wholePlane are the specs of what stands behind a gate, on a whole control plane.
+var wholePlane = []suite{{folder: "internal/behindtest", run: "TestBehind", focus: "G10 keeps the database"}}
+
 var ofRealInterlock = []mutant{
 	{
 		name:   "the guard trusts its cache that nobody uses a provider",
@@ -51,5 +54,29 @@ var ofRealInterlock = []mutant{
 		old:    "	found, _, err := w.read(ctx, r, key)\n",
 		new:    "	found, err := r.get(ctx, key)\n",
 		kills:  append(far("TestG02NoReadIsOlderThanOneOfTheServer"), twoStores...),
+	},
+	{
+		name:   "real Pods do not keep their workload from being gone",
+		breaks: "G10: no provider disappears while Pods of what stood behind the gate are there",
+		file:   "framework/dependent/kubernetes_objects.go",
+		old:    "	if v, err := o.podsGone(ctx, c, namespace); err != nil || !v.Met || then == nil {\n",
+		new:    "	if v := workflow.Met(); then == nil {\n",
+		kills:  wholePlane,
+	},
+	{
+		name:   "real Pods of a former version do not count",
+		breaks: "G10: no provider disappears while Pods that use it are there",
+		file:   "framework/dependent/pods.go",
+		old:    "		former := o.GetAnnotations()[PodsVersionKey] != version\n",
+		new:    "		former := o.GetAnnotations()[PodsVersionKey] == version+\".\"\n",
+		kills:  wholePlane,
+	},
+	{
+		name:   "a real workload that lost its owner counts as gone",
+		breaks: "G10: all drains, whoever has removed an owner",
+		file:   "framework/dependent/kubernetes.go",
+		old:    "		o, err = k.untied(ctx, c, key)\n",
+		new:    "			err = nil\n",
+		kills:  wholePlane,
 	},
 }
