@@ -27,7 +27,7 @@ const (
 )
 
 // cast is the names of a namespace that anybody may touch.
-type cast struct{ pages, shared []string }
+type cast struct{ pages, shared, tools []string }
 
 func newCast(pages, shared int) cast {
 	var c cast

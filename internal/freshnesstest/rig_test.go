@@ -36,6 +36,7 @@ type world struct {
 	config     *rest.Config // the operator's
 	truth      *testenv.Truth
 	witness    *witness
+	gallery    *gallery // of the tools, if there are any
 	history    *history
 	foreigners *foreigners
 	writes     atomic.Int64 // requests of operators
@@ -61,6 +62,10 @@ func newWorld(t *testing.T, ctx context.Context, s scenario, seed uint64, config
 	w.history = &history{namespaces: w.namespaces, objects: map[object][]commit{}, visible: func(o metav1.Object) bool {
 		return s.selector == "" || o.GetLabels()[watchedLabel] == "yes"
 	}}
+	if s.forms {
+		w.gallery = &gallery{shown: map[sighting]string{}}
+		w.cast.tools = []string{"t0", "t1", "t2", "t3", "t4", "t5"}
+	}
 	w.foreigners = newForeigners(w.namespaces, w.cast, s.selector != "", seed)
 	return w
 }
@@ -80,6 +85,11 @@ func (w *world) operate(t *testing.T, ctx context.Context) *operator {
 	if w.auditor {
 		a := &auditor{w.observer("auditor")}
 		must(t, framework.Register(op, a, optionsOf("auditor", framework.Secondaries(&a.maps))))
+	}
+	if w.gallery != nil {
+		smith, painter := w.craftsman("smith", writeTyped), w.craftsman("painter", writeWhole)
+		must(t, framework.Register(op, smith, optionsOf(smith.name, smith.secondaries())))
+		must(t, framework.Register(op, painter, optionsOf(painter.name, painter.secondaries())))
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
@@ -159,6 +169,9 @@ func (w *world) judge(ctx context.Context) ([]string, error) {
 	}
 	commits, deleted, faults := w.foreigners.did()
 	v := &verdict{history: w.history, said: w.witness.testify(), foreign: commits, deleted: deleted, auditor: w.auditor, problems: faults}
+	if w.gallery != nil {
+		v.judgeTools(w.gallery)
+	}
 	return v.reach(), nil
 }
 
