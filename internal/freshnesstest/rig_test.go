@@ -39,6 +39,7 @@ type world struct {
 	gallery    *gallery // of the tools, if there are any
 	history    *history
 	foreigners *foreigners
+	breaker    *breaker     // of the operator's connections, or nil
 	writes     atomic.Int64 // requests of operators
 	log        lines
 }
@@ -80,7 +81,7 @@ func (w *world) operate(t *testing.T, ctx context.Context) *operator {
 		Logger: funcr.New(w.log.add, funcr.Options{Verbosity: 2, LogTimestamp: true}),
 	})
 	must(t, err)
-	k := &keeper{w.observer("keeper")}
+	k := &keeper{w.observer("keeper"), w.breaker}
 	must(t, framework.Register(op, k, optionsOf("keeper", framework.Secondaries(&k.maps))))
 	if w.auditor {
 		a := &auditor{w.observer("auditor")}
@@ -169,6 +170,9 @@ func (w *world) judge(ctx context.Context) ([]string, error) {
 	}
 	commits, deleted, faults := w.foreigners.did()
 	v := &verdict{history: w.history, said: w.witness.testify(), foreign: commits, deleted: deleted, auditor: w.auditor, problems: faults}
+	if w.breaker != nil {
+		v.judgeChildren()
+	}
 	if w.gallery != nil {
 		v.judgeTools(w.gallery)
 	}
@@ -181,11 +185,14 @@ func (w *world) rest(t *testing.T, ctx context.Context, op *operator) {
 	ctx, cancel := context.WithTimeout(ctx, toRest)
 	defer cancel()
 	started := time.Now()
+	var problems []string // the last that were found
 	for {
-		problems, err := w.judge(ctx)
-		problems = append(problems, leftOf(op)...)
-		if err == nil && len(problems) == 0 {
+		found, err := w.judge(ctx)
+		if found = append(found, leftOf(op)...); err == nil && len(found) == 0 {
 			break
+		}
+		if err == nil {
+			problems = found
 		}
 		// Polled, as nothing tells that an operator has nothing to do any more.
 		if after(ctx, 50*time.Millisecond); ctx.Err() != nil {
@@ -196,12 +203,12 @@ func (w *world) rest(t *testing.T, ctx context.Context, op *operator) {
 	t.Logf("at rest after %v, %d visits, %d reads", time.Since(started).Round(time.Millisecond), len(said.visits), said.reads)
 	before := w.history.last
 	after(ctx, 200*time.Millisecond)
-	problems, err := w.judge(ctx)
+	found, err := w.judge(ctx)
 	must(t, err)
 	if w.history.last != before {
 		t.Errorf("G12: something was written at rest, at %d", w.history.last)
 	}
-	for _, p := range problems {
+	for _, p := range found {
 		t.Error(p)
 	}
 }

@@ -96,7 +96,7 @@ func contentOf(form kind, o any) (string, error) {
 	case *unstructured.Unstructured:
 		o = o.DeepCopy()
 		o.SetManagedFields(nil)
-		text, err := o.MarshalJSON()
+		text, err := json.Marshal(o.Object)
 		return string(text), err
 	case *tool:
 		c := tool{ObjectMeta: *o.ObjectMeta.DeepCopy(), Spec: o.Spec}
