@@ -87,10 +87,10 @@ var _ = Describe("Many secondaries of one primary", func() {
 		Expect(proxy.Log()).NotTo(BeEmpty(), "nothing was late")
 	},
 		Entry("with watches that are late", false, faultproxy.Rule{
-			Match: faultproxy.Match{Verbs: []string{"watch"}}, Do: faultproxy.Action{Lag: faultproxy.Duration(time.Second)},
+			Match: faultproxy.Match{Verbs: []string{"watch"}}, Do: faultproxy.Action{Lag: faultproxy.Duration(500 * time.Millisecond)},
 		}),
 		Entry("with answers that come after the events", true, faultproxy.Rule{
-			Match: faultproxy.Match{Verbs: writes}, Do: faultproxy.Action{DelayAnswer: faultproxy.Duration(time.Second)},
+			Match: faultproxy.Match{Verbs: writes}, Do: faultproxy.Action{DelayAnswer: faultproxy.Duration(500 * time.Millisecond)},
 		}),
 	)
 })

@@ -26,7 +26,9 @@ func childrenOf(ns string) (names []string) {
 
 var _ = Describe("Sockets that break", func() {
 	const objects = 24
-	for name, way := range wire.Ways() {
+	for name, way := range map[string]wire.Way{ // internal/freshnesstest has all of them
+		"a reset": wire.Reset, "a half-closed connection": wire.HalfClose, "a TLS record that is cut": wire.CutRecord,
+	} {
 		It(fmt.Sprintf("G07 G12 G13 lose nothing, and nothing is made twice: %s", name), func() {
 			ns := namespace()
 			w, err := wire.Start(env.Config)
