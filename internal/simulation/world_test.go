@@ -78,7 +78,9 @@ func planOf(seed uint64, r *rand.Rand) plan {
 	if r.IntN(3) == 0 {
 		p.grace = 5 * time.Second
 	}
-	if seed%64 == 8 || seed%64 == 9 { // a calm one, and one that is not
+	// A calm one, and one that is not. Not where another takes over: to catch up with so many objects that its watch has
+	// not brought may take longer than the RenewDeadline in bad weather, and then it begins with what its caches show.
+	if (seed%64 == 8 || seed%64 == 9) && !p.rivals {
 		p.many, p.atOnce = 70+r.IntN(131), r.IntN(2) == 0
 	}
 	return p
