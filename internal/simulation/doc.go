@@ -30,7 +30,7 @@
 //
 // # What it does not do
 //
-// Where instances elect a leader, pages have few objects. Kinds are always served, and objects always decode. A crash is an instance that nobody hears of any more and that is
-// then stopped; its memory is gone, but no goroutine is killed. Real connections, several API servers and etcd are for
-// internal/freshnesstest.
+// Where instances elect a leader, pages have few objects. Kinds are always served, and objects always decode. A crash
+// is an instance that nobody hears of any more and that is then stopped; its memory is gone, but no goroutine is
+// killed. Real connections, several API servers and etcd are for internal/freshnesstest.
 package simulation
