@@ -152,6 +152,10 @@ func (f *foreigners) act(ctx context.Context, random *rand.Rand) {
 	ns := f.namespaces[random.IntN(len(f.namespaces))]
 	page := f.cast.pages[random.IntN(len(f.cast.pages))]
 	shared := f.cast.shared[random.IntN(len(f.cast.shared))]
+	if n := len(f.cast.tools); n > 0 && random.IntN(2) == 0 {
+		f.changeTool(ctx, random, ns, f.cast.tools[random.IntN(n)])
+		return
+	}
 	switch n := random.IntN(100); {
 	case n < 30:
 		f.changeShared(ctx, random, newMap(ns, shared, nil))

@@ -25,6 +25,7 @@ type commit struct {
 	primaries []trc.Key
 	page      *page
 	m         *corev1.ConfigMap
+	tool      *unstructured.Unstructured
 }
 
 func (c commit) isFor(primary trc.Key) bool {
@@ -69,6 +70,10 @@ func (h *history) scope(key string) (object, bool) {
 		rest, ok = strings.CutPrefix(key, "/registry/samples.evenkeel.dev/webpages/")
 		k = webPage
 	}
+	if !ok {
+		rest, ok = strings.CutPrefix(key, "/registry/fresh.evenkeel.dev/tools/")
+		k = tools
+	}
 	ns, name, _ := strings.Cut(rest, "/")
 	return object{k, trc.Key{Namespace: ns, Name: name}}, ok && slices.Contains(h.namespaces, ns)
 }
@@ -84,6 +89,10 @@ func (h *history) commitOf(e testenv.Event) (commit, error) {
 		c.m, c.primaries = o, primariesOf(o)
 		c.visible = !e.Deleted && h.visible(o)
 	case *unstructured.Unstructured:
+		if o.GroupVersionKind() == toolGVK {
+			c.tool, c.visible, c.primaries = o, !e.Deleted, pageOf(o)
+			break
+		}
 		c.page, c.visible = &page{}, !e.Deleted
 		c.primaries = []trc.Key{trc.KeyOf(o)}
 		err = runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, c.page)

@@ -27,7 +27,7 @@ const (
 )
 
 // cast is the names of a namespace that anybody may touch.
-type cast struct{ pages, shared []string }
+type cast struct{ pages, shared, tools []string }
 
 func newCast(pages, shared int) cast {
 	var c cast
@@ -176,14 +176,18 @@ func (r *observer) delete(ctx context.Context, c *pageContext, m *corev1.ConfigM
 
 // keeper writes in every way: what it owns is applied, created, patched and deleted, what it shares with others
 // is patched and updated, and its status says what it saw.
-type keeper struct{ observer }
+type keeper struct {
+	observer
+	// breaker, unless it is nil, is told of children that are about to be created.
+	breaker *breaker
+}
 
 func (k *keeper) Reconcile(ctx context.Context, p *page, c *pageContext) (pageUpdate, error) {
 	mapped, err := k.begin(p, c)
 	if err != nil {
 		return pageUpdate{}, err
 	}
-	for _, step := range []func(context.Context, *page, *pageContext, []*corev1.ConfigMap) error{k.own, k.extra, k.shared} {
+	for _, step := range []func(context.Context, *page, *pageContext, []*corev1.ConfigMap) error{k.own, k.child, k.extra, k.shared} {
 		dawdle(ctx)
 		if err := step(ctx, p, c, mapped); err != nil {
 			return pageUpdate{}, err
@@ -214,6 +218,23 @@ func (k *keeper) own(ctx context.Context, p *page, c *pageContext, mapped []*cor
 		}
 	}
 	return nil
+}
+
+// childMark is in the names of children, before what was generated.
+const childMark = "-child-"
+
+// child creates a ConfigMap with a generated name, unless the page has one: what is created twice stays.
+func (k *keeper) child(ctx context.Context, p *page, c *pageContext, mapped []*corev1.ConfigMap) error {
+	if k.breaker == nil || slices.ContainsFunc(mapped, func(m *corev1.ConfigMap) bool {
+		return strings.Contains(m.Name, childMark) && metav1.IsControlledBy(m, p)
+	}) {
+		return nil
+	}
+	k.breaker.childComes(ctx, p.Namespace)
+	child := newMap(p.Namespace, "", nil)
+	child.GenerateName = p.Name + childMark
+	m, err := framework.Create(ctx, c, child, framework.OwnedByPrimary())
+	return k.wrote(c, m, err)
 }
 
 // extra creates, patches and deletes a ConfigMap that exists as long as the page is exposed.

@@ -36,8 +36,10 @@ type world struct {
 	config     *rest.Config // the operator's
 	truth      *testenv.Truth
 	witness    *witness
+	gallery    *gallery // of the tools, if there are any
 	history    *history
 	foreigners *foreigners
+	breaker    *breaker     // of the operator's connections, or nil
 	writes     atomic.Int64 // requests of operators
 	log        lines
 }
@@ -61,6 +63,10 @@ func newWorld(t *testing.T, ctx context.Context, s scenario, seed uint64, config
 	w.history = &history{namespaces: w.namespaces, objects: map[object][]commit{}, visible: func(o metav1.Object) bool {
 		return s.selector == "" || o.GetLabels()[watchedLabel] == "yes"
 	}}
+	if s.forms {
+		w.gallery = &gallery{shown: map[sighting]string{}}
+		w.cast.tools = []string{"t0", "t1", "t2", "t3", "t4", "t5"}
+	}
 	w.foreigners = newForeigners(w.namespaces, w.cast, s.selector != "", seed)
 	return w
 }
@@ -75,11 +81,16 @@ func (w *world) operate(t *testing.T, ctx context.Context) *operator {
 		Logger: funcr.New(w.log.add, funcr.Options{Verbosity: 2, LogTimestamp: true}),
 	})
 	must(t, err)
-	k := &keeper{w.observer("keeper")}
+	k := &keeper{w.observer("keeper"), w.breaker}
 	must(t, framework.Register(op, k, optionsOf("keeper", framework.Secondaries(&k.maps))))
 	if w.auditor {
 		a := &auditor{w.observer("auditor")}
 		must(t, framework.Register(op, a, optionsOf("auditor", framework.Secondaries(&a.maps))))
+	}
+	if w.gallery != nil {
+		smith, painter := w.craftsman("smith", writeTyped), w.craftsman("painter", writeWhole)
+		must(t, framework.Register(op, smith, optionsOf(smith.name, smith.secondaries())))
+		must(t, framework.Register(op, painter, optionsOf(painter.name, painter.secondaries())))
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
@@ -159,6 +170,12 @@ func (w *world) judge(ctx context.Context) ([]string, error) {
 	}
 	commits, deleted, faults := w.foreigners.did()
 	v := &verdict{history: w.history, said: w.witness.testify(), foreign: commits, deleted: deleted, auditor: w.auditor, problems: faults}
+	if w.breaker != nil {
+		v.judgeChildren()
+	}
+	if w.gallery != nil {
+		v.judgeTools(w.gallery)
+	}
 	return v.reach(), nil
 }
 
@@ -168,11 +185,14 @@ func (w *world) rest(t *testing.T, ctx context.Context, op *operator) {
 	ctx, cancel := context.WithTimeout(ctx, toRest)
 	defer cancel()
 	started := time.Now()
+	var problems []string // the last that were found
 	for {
-		problems, err := w.judge(ctx)
-		problems = append(problems, leftOf(op)...)
-		if err == nil && len(problems) == 0 {
+		found, err := w.judge(ctx)
+		if found = append(found, leftOf(op)...); err == nil && len(found) == 0 {
 			break
+		}
+		if err == nil {
+			problems = found
 		}
 		// Polled, as nothing tells that an operator has nothing to do any more.
 		if after(ctx, 50*time.Millisecond); ctx.Err() != nil {
@@ -183,12 +203,12 @@ func (w *world) rest(t *testing.T, ctx context.Context, op *operator) {
 	t.Logf("at rest after %v, %d visits, %d reads", time.Since(started).Round(time.Millisecond), len(said.visits), said.reads)
 	before := w.history.last
 	after(ctx, 200*time.Millisecond)
-	problems, err := w.judge(ctx)
+	found, err := w.judge(ctx)
 	must(t, err)
 	if w.history.last != before {
 		t.Errorf("G12: something was written at rest, at %d", w.history.last)
 	}
-	for _, p := range problems {
+	for _, p := range found {
 		t.Error(p)
 	}
 }

@@ -23,6 +23,8 @@ type scenario struct {
 	pages, shared int
 	selector      string
 	auditor       bool
+	// forms: tools are read and written in several Go forms, of which one lacks fields.
+	forms bool
 	// economy begins with a part without foreign changes, in which the faults cost no run.
 	economy bool
 	// lasting: the faults go on until the operator is at rest, not only while others race it.
@@ -42,6 +44,7 @@ var scenarios = []scenario{
 	{name: "the server is out of order", namespaces: 2, plan: "disorder", auditor: true, epochs: 5},
 	{name: "watches are half open", plan: "halfopen", epochs: 2},
 	{name: "several namespaces", plan: "mixed", namespaces: 3, epochs: 2, burst: 2 * time.Second},
+	{name: "one kind in several forms", plan: "mixed", forms: true, epochs: 2, burst: time.Second},
 	{name: "objects move in and out of a selector", plan: "mixed", selector: watchedLabel + "=yes", auditor: true, epochs: 3, burst: 2 * time.Second},
 }
 
@@ -71,6 +74,7 @@ func TestSoak(t *testing.T) {
 	for round, end := 1, time.Now().Add(while); time.Now().Before(end) && !t.Failed(); round++ {
 		t.Run(fmt.Sprintf("bad days %d", round), TestG01_G02_G03_G04_G12_G14_G16_OnBadDays)
 		t.Run(fmt.Sprintf("restarts %d", round), TestG02_G04_Restarts)
+		t.Run(fmt.Sprintf("sockets %d", round), TestG01_G04_G12_G13_SocketsThatBreak)
 		t.Run(fmt.Sprintf("watches of a stale server %d", round), TestG01_G04_WatchesOfAStaleServer)
 		t.Run(fmt.Sprintf("restart onto a stale server %d", round), TestG02_RestartOntoAStaleServer)
 	}
@@ -96,6 +100,9 @@ func (s scenario) play(t *testing.T, seed uint64) {
 		}
 		w.economy(t, ctx, op)
 		release(t, proxy, plan)
+	}
+	if s.forms {
+		w.create(t, ctx, op) // few tools would be written otherwise
 	}
 	for epoch := range s.epochs {
 		must(t, proxy.Set(plan.Rules...))

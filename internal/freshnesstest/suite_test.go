@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -50,7 +51,8 @@ func run(m *testing.M) (code int, err error) {
 	if err := webpagev1.AddToScheme(scheme); err != nil {
 		return 1, err
 	}
-	if env, err = testenv.Start(testenv.WebPageCRDs()); err != nil {
+	addTools(scheme)
+	if env, err = testenv.Start(testenv.WebPageCRDs(), filepath.Join("testdata", "crds")); err != nil {
 		return 1, err
 	}
 	defer func() {

@@ -53,11 +53,11 @@ func (v *verdict) reach() []string {
 // judgeClaims has the truth say whether what was not there was rightly not there.
 func (v *verdict) judgeClaims() {
 	for _, c := range v.said.claims {
-		if !v.history.any(c.object, c.from, c.to, func(at commit) bool {
+		if !v.history.any(c.object.stored(), c.from, c.to, func(at commit) bool {
 			return !at.visible || (c.primary != nil && !at.isFor(*c.primary))
 		}) {
 			v.report("G01/G03: %s was %s after %d (up to %d), for %v, but it was there all the time:%s",
-				c.object, c.what, c.from, c.to, c.primary, v.history.describe(c.object, c.from))
+				c.object, c.what, c.from, c.to, c.primary, v.history.describe(c.object.stored(), c.from))
 		}
 	}
 }
@@ -70,6 +70,7 @@ func (v *verdict) judgeWrites(what object, commits []commit) {
 			if url := c.page.Status.URL; url != "" && !strings.HasPrefix(url, string(c.uid)) {
 				v.report("G14: %s at %d has UID %s and the status of another: %s", what, c.revision, c.uid, url)
 			}
+		case c.tool != nil: // whose lines are of a page, not of the tool
 		case c.deleted:
 			if !v.deleted[c.uid] && !v.said.deleting[c.uid] {
 				v.report("G14: %s at %d: nobody had meant to delete UID %s", what, c.revision, c.uid)

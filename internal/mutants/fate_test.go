@@ -79,7 +79,11 @@ var ofFates = []mutant{
 		file:   "framework/fate.go",
 		old:    "\treturn errors.As(err, &failed) && failed.Op == \"dial\"\n",
 		new:    "\treturn errors.As(err, &failed)\n",
-		kills:  []suite{{folder: "framework", run: "TestG13ASocket"}},
+		kills: []suite{
+			{folder: "framework", run: "TestG13ASocket"},
+			{folder: "internal/freshnesstest", run: "SocketsThatBreak/a_reset"},
+			{folder: "internal/weathertest", run: "TestWeather", focus: "Sockets that break.*a reset"},
+		},
 	},
 	{
 		name:   "a request that never left has an unknown fate",

@@ -3,8 +3,10 @@ package simulation
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,7 +31,7 @@ func (k *keeper) Reconcile(ctx context.Context, p *page, c *pageContext) (pageUp
 		func() error {
 			return r.keep(p.Name+"-own", map[string]string{"html": p.Spec.HTML, "uid": string(p.UID)})
 		},
-		r.extra, r.shared,
+		r.extra, r.shared, r.numbered,
 		func() error { return r.misbehave(1) },
 	} {
 		if err := step(); err != nil {
@@ -47,7 +49,8 @@ func (k *keeper) Cleanup(ctx context.Context, p *page, c *pageContext) (framewor
 	if err := r.misbehave(0); err != nil {
 		return framework.DeleteControl{}, err
 	}
-	for _, name := range []string{p.Name + "-own", p.Name + "-extra"} {
+	kept := append([]string{p.Name + "-own", p.Name + "-extra"}, k.world.plan.numbered(p.Name)...)
+	for _, name := range kept {
 		if m := r.found[name]; m != nil && r.world.plan.tidy {
 			if err := r.delete(m); err != nil {
 				return framework.DeleteControl{}, err
@@ -130,6 +133,29 @@ func (r *run) extra() error {
 		return r.delete(found)
 	}
 	return nil
+}
+
+// numbered are more than a run is told of causes, where the plan says so.
+func (r *run) numbered() error {
+	names := r.world.plan.numbered(r.page)
+	if len(names) == 0 {
+		return nil
+	}
+	errs := make([]error, len(names))
+	var writing sync.WaitGroup
+	for i, name := range names {
+		keep := func() {
+			errs[i] = r.keep(name, map[string]string{"html": r.p.Spec.HTML, "uid": string(r.p.UID)})
+		}
+		if r.world.plan.atOnce {
+			writing.Go(keep)
+		} else if keep(); errs[i] != nil {
+			break
+		}
+	}
+	writing.Wait()
+	r.list()
+	return errors.Join(errs...)
 }
 
 // shared writes the page's line into what is shared, if that is for the page.

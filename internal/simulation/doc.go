@@ -11,7 +11,8 @@
 //     Go type in which the operator writes that kind lacks a field;
 //   - G04 G12: at rest, the last run of each page has seen all that others did, what is wanted is so, and nothing
 //     is written any more;
-//   - G05: in calm worlds (no faults, but watches that lag) each thing that others do makes as many runs as it must;
+//   - G05: in calm worlds (no faults, but watches that lag) each thing that others do makes as many runs as it must,
+//     also where a run writes more objects than the 64 causes that a run is told one by one;
 //   - G06: there is one run of a page at a time, and who writes holds the lease, renewed in time;
 //   - G09 G14: finalizers come and go as promised, those of others stay, and no write is on another incarnation;
 //   - G16 G18 G19: nothing is kept at rest, nor of pages that are gone, nor a goroutine; a stop is bounded, and nothing
@@ -29,7 +30,7 @@
 //
 // # What it does not do
 //
-// Kinds are always served, and objects always decode. A crash is an instance that nobody hears of any more and that is
-// then stopped; its memory is gone, but no goroutine is killed. Real connections, several API servers and etcd are for
-// internal/freshnesstest.
+// Where instances elect a leader, pages have few objects. Kinds are always served, and objects always decode. A crash
+// is an instance that nobody hears of any more and that is then stopped; its memory is gone, but no goroutine is
+// killed. Real connections, several API servers and etcd are for internal/freshnesstest.
 package simulation

@@ -65,6 +65,44 @@ var unforeseen = []act{
 	}},
 }
 
+// toMany are what others do as well where there are numbered ConfigMaps.
+var toMany = []act{
+	{"one of many is changed", func(w *world, page string) { w.changeNumbered(page, 1) }},
+	{"many are changed", func(w *world, page string) { w.changeNumbered(page, w.plan.many) }},
+	{"one of many goes", func(w *world, page string) {
+		if what := w.someNumbered(page); w.truth.now(what).object != nil {
+			w.expect(page, 1, 0)
+			w.delete(w.maps, what.name)
+		}
+	}},
+}
+
+// firstOfMany are what others do first where there are numbered ConfigMaps.
+var firstOfMany = []act{
+	{"a page comes", (*world).createPage},
+	{"a page changes", (*world).changePage},
+	toMany[1],
+}
+
+func (w *world) someNumbered(page string) object {
+	names := w.plan.numbered(page)
+	return object{configMaps, names[w.rand.IntN(len(names))]}
+}
+
+// changeNumbered changes n of the numbered ConfigMaps of a page at the same moment. A run begins with the first of
+// them, and another may have to follow for those that it did not see.
+func (w *world) changeNumbered(page string, n int) {
+	if w.truth.now(object{configMaps, w.plan.numbered(page)[0]}).object == nil {
+		return
+	}
+	w.expect(page, 1, min(n-1, 1))
+	for range n {
+		if what := w.someNumbered(page); w.truth.now(what).object != nil {
+			w.patch(w.maps, what, map[string]any{"data": w.some("html")})
+		}
+	}
+}
+
 // expect adds to the runs that a page has to have in a calm world, if it is there.
 func (w *world) expect(page string, exactly, more int) {
 	if w.lives(page) {

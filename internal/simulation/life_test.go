@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"slices"
 	"time"
 )
 
@@ -50,9 +51,12 @@ func (w *world) calmDays() {
 		w.model.Lag(webPages, w.upTo(time.Minute))
 		w.model.Lag(configMaps, w.upTo(time.Minute))
 	}
-	for range w.plan.steps {
-		page := w.somePage()
-		one := acts[w.rand.IntN(len(acts))]
+	all := w.acts()
+	for step := range w.plan.steps {
+		page, one := w.somePage(), all[w.rand.IntN(len(all))]
+		if w.plan.many > 0 && step < len(firstOfMany) { // few would be written otherwise
+			page, one = pageName(0), firstOfMany[step]
+		}
 		one.do(w, page)
 		w.pass(150 * time.Second) // longer than the watches lag, twice
 		for i := range w.plan.pages {
@@ -66,6 +70,14 @@ func (w *world) calmDays() {
 			w.atMost[name] = w.expected[name]
 		}
 	}
+}
+
+// acts are what others do in this world.
+func (w *world) acts() []act {
+	if w.plan.many == 0 {
+		return slices.Clone(acts)
+	}
+	return slices.Concat(acts, toMany)
 }
 
 func (w *world) runsOf(page string) (n int) {
@@ -89,7 +101,7 @@ func (w *world) recordsOf(page string) (lines []string) {
 
 // wildDays: everything at any time.
 func (w *world) wildDays() {
-	all := append(acts[:len(acts):len(acts)], unforeseen...)
+	all := append(w.acts(), unforeseen...)
 	for i := range w.plan.pages {
 		w.createPage(pageName(i))
 		time.Sleep(w.upTo(10 * time.Second))

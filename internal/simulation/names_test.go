@@ -33,13 +33,23 @@ const (
 	sharedName = "shared"
 	forLabel   = "for"
 	foreigner  = "foreigner"
+	// numberedMark is in the names of the numbered ConfigMaps, and in no others.
+	numberedMark = "-number-"
 )
 
 func pageName(i int) string { return fmt.Sprintf("p%d", i) }
 
 // mapsOf are the ConfigMaps that concern a page.
-func mapsOf(page string) []string {
-	return []string{page + "-own", page + "-extra", page + "-audit", sharedName}
+func (p plan) mapsOf(page string) []string {
+	return append([]string{page + "-own", page + "-extra", page + "-audit", sharedName}, p.numbered(page)...)
+}
+
+// numbered are the ConfigMaps that a page has besides.
+func (p plan) numbered(page string) (names []string) {
+	for i := range p.many {
+		names = append(names, fmt.Sprint(page, numberedMark, i))
+	}
+	return names
 }
 
 // primariesOf maps a ConfigMap to pages: those that own it, and those that its label names.

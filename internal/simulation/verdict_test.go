@@ -89,7 +89,7 @@ func (w *world) judgeRuns(controller string, p *unstructured.Unstructured, visit
 	if last.version < wanted {
 		w.witness.fault("G04: the last run of %s of %s saw it at %d, not at %d: %s", controller, name, last.version, wanted, w.truth.tell(200))
 	}
-	for _, m := range mapsOf(name) {
+	for _, m := range w.plan.mapsOf(name) {
 		what := object{configMaps, m}
 		now := w.truth.now(what).object
 		if now == nil || !slices.Contains(pagesOf(now), name) {
@@ -125,6 +125,9 @@ func (w *world) judgeState(p *unstructured.Unstructured) {
 	own, extra := data(name+"-own"), data(name+"-extra")
 	is("the HTML", own["html"], html)
 	is("the UID", own["uid"], uid)
+	for _, m := range w.plan.numbered(name) {
+		is("the HTML of "+m, data(m)["html"], html)
+	}
 	if extra != nil != exposed {
 		w.witness.fault("G12: %s is exposed: %v, and has %v", name, exposed, extra)
 	}

@@ -62,6 +62,9 @@ type plan struct {
 	grace   time.Duration
 	live    bool // runs read past the caches, too
 	forms   bool // pages are watched as unstructured objects, too, which have a field that their Go type lacks
+	// many is how many numbered ConfigMaps a page has besides: 0, or more than a run is told of causes.
+	many   int
+	atOnce bool // the numbered ConfigMaps are written at the same time, not one after the other
 }
 
 func planOf(seed uint64, r *rand.Rand) plan {
@@ -74,6 +77,11 @@ func planOf(seed uint64, r *rand.Rand) plan {
 	p.live, p.forms = !p.calm && seed%3 == 0, !p.calm && seed%5 < 2
 	if r.IntN(3) == 0 {
 		p.grace = 5 * time.Second
+	}
+	// A calm one, and one that is not. Not where another takes over: to catch up with so many objects that its watch has
+	// not brought may take longer than the RenewDeadline in bad weather, and then it begins with what its caches show.
+	if (seed%64 == 8 || seed%64 == 9) && !p.rivals {
+		p.many, p.atOnce = 70+r.IntN(131), r.IntN(2) == 0
 	}
 	return p
 }

@@ -18,7 +18,10 @@ import (
 
 // breeder is a keeper whose pages have a child besides, which the server would have given its name: what is created
 // twice stays.
-type breeder struct{ keeper }
+type breeder struct {
+	keeper
+	births func() // is called before a child is created, unless it is nil
+}
 
 func (b *breeder) Reconcile(ctx context.Context, p *page, c *pageContext) (pageUpdate, error) {
 	all, err := b.maps.List(c)
@@ -30,6 +33,9 @@ func (b *breeder) Reconcile(ctx context.Context, p *page, c *pageContext) (pageU
 		born = born || m.Name != p.Name
 	}
 	if !born {
+		if b.births != nil {
+			b.births()
+		}
 		child := newMap(p.Namespace, "", nil)
 		child.GenerateName = "child-of-" + p.Name + "-"
 		if _, err := framework.Create(ctx, c, child, framework.OwnedByPrimary()); err != nil {
