@@ -16,23 +16,29 @@ import (
 // TestG02AfterARestoreFromABackupAFailingPrimaryRunsAtOnce: what it failed for may be no more, and no
 // generation tells of it.
 func TestG02AfterARestoreFromABackupAFailingPrimaryRunsAtOnce(t *testing.T) {
-	runs := 0
-	r := &pages{reconcile: func(context.Context, *Page, *pageContext) (pageUpdate, error) {
-		if runs++; runs == 1 {
-			return pageUpdate{}, errors.New("no luck")
-		}
-		return pageUpdate{}, nil
-	}}
-	day := retry.Policy{Initial: 24 * time.Hour, Factor: 1, Jitter: retry.NoJitter}
-	inVirtualTime(t, r, pageOptions{Retry: day, MaxInterval: scheduler.NoMaxInterval}, func(v *virtual) {
-		v.create(newPage("default", "p"))
-		v.pass(time.Second)
-		framework.Rewind(v.op, webpagev1.GroupVersion.WithKind("WebPage"))
-		v.pass(time.Second)
-		if runs != 2 {
-			t.Errorf("%d runs", runs)
-		}
-	})
+	for name, policy := range map[string]retry.Policy{
+		"that waits for a retry":  {Initial: 24 * time.Hour, Factor: 1, Jitter: retry.NoJitter},
+		"whose retries are spent": {Initial: 24 * time.Hour, Factor: 1, Jitter: retry.NoJitter, MaxAttempts: retry.NoRetry}, // events wait
+	} {
+		t.Run(name, func(t *testing.T) {
+			runs := 0
+			r := &pages{reconcile: func(context.Context, *Page, *pageContext) (pageUpdate, error) {
+				if runs++; runs == 1 {
+					return pageUpdate{}, errors.New("no luck")
+				}
+				return pageUpdate{}, nil
+			}}
+			inVirtualTime(t, r, pageOptions{Retry: policy, MaxInterval: scheduler.NoMaxInterval}, func(v *virtual) {
+				v.create(newPage("default", "p"))
+				v.pass(time.Second)
+				framework.Rewind(v.op, webpagev1.GroupVersion.WithKind("WebPage"))
+				v.pass(time.Second)
+				if runs != 2 {
+					t.Errorf("%d runs", runs)
+				}
+			})
+		})
+	}
 }
 
 // TestG16ARunThatEndsItsGoroutineLeavesNoProofs: nobody will decide about what it wrote.

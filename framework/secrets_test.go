@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
@@ -279,13 +280,50 @@ type mangling struct{ http.RoundTripper }
 
 func (m mangling) RoundTrip(request *http.Request) (*http.Response, error) {
 	answer, err := m.RoundTripper.RoundTrip(request)
-	if err == nil && strings.HasSuffix(request.URL.Path, "/secrets/odd") {
+	isList := strings.HasSuffix(request.URL.Path, "/secrets") && request.Method == http.MethodGet
+	if err == nil && (isList || strings.HasSuffix(request.URL.Path, "/secrets/odd")) {
 		body := fmt.Sprintf(`{"metadata":{"name":"odd"},"stringData":{"password":%q}}`, planted)
 		answer.Header.Set("Content-Type", "application/json")
 		answer.StatusCode, answer.ContentLength = http.StatusOK, int64(len(body))
 		answer.Body = io.NopCloser(strings.NewReader(body))
 	}
 	return answer, err
+}
+
+// TestSecretsThatCannotBeListedAreNotQuoted: in no form, neither in the log nor by Ready, which say what is wrong.
+func TestSecretsThatCannotBeListedAreNotQuoted(t *testing.T) {
+	kind := corev1.SchemeGroupVersion.WithKind("Secret")
+	for form, secondaries := range map[string][]framework.SecondarySource{
+		"typed":        framework.Secondaries(&framework.Secondary[*corev1.Secret]{}),
+		"unstructured": framework.Secondaries(&framework.Secondary[*unstructured.Unstructured]{GroupVersionKind: kind}),
+		"metadata":     framework.Secondaries(&framework.Secondary[*metav1.PartialObjectMetadata]{GroupVersionKind: kind}),
+	} {
+		t.Run(form, func(t *testing.T) {
+			overModel(t, func(m *modelled) {
+				var l log
+				config := m.model.Config()
+				config.Transport = mangling{config.Transport}
+				op, err := framework.NewOperator(config, framework.OperatorOptions{Scheme: scheme, Logger: l.verbose(), Grace: -1})
+				noError(t, err)
+				noError(t, framework.Register(op, failing(nil), pageOptions{Secondaries: secondaries}))
+				running, cancel := context.WithCancel(m.Context())
+				done := make(chan error, 1)
+				go func() { done <- op.Run(running) }()
+				time.Sleep(time.Minute)
+				if err := op.Ready(); err == nil || shows(err.Error()) {
+					t.Errorf("Ready says: %v", err)
+				}
+				for _, h := range op.Health() {
+					if shows(h.Problem) {
+						t.Errorf("Health says: %s", h.Problem)
+					}
+				}
+				cancel()
+				noError(t, <-done)
+				l.checkNothingShows(t)
+			})
+		})
+	}
 }
 
 func TestASecretThatCannotBeDecodedIsNotQuoted(t *testing.T) {

@@ -106,6 +106,35 @@ func backwards(_ *harness, e *explanations, _ string, i, n int) {
 	}
 }
 
+// TestG04MoreCausesThanAreKeptBringARun: what was only counted cannot be asked about, so it counts as needed, though all others are not.
+func TestG04MoreCausesThanAreKeptBringARun(t *testing.T) {
+	const kept = 1 << 14
+	for n, want := range map[int]int{kept: 1, kept + 1: 2, 2 * kept: 2} {
+		bubble(t, fmt.Sprint(n, " causes"), func(t *testing.T) {
+			var h *harness
+			var explained explanations
+			h = start(t, scheduler.Options[string]{Decide: explained.needed}, func(_ context.Context, key string, r scheduler.Run) scheduler.Result {
+				if h.count() > 1 {
+					if over, is := r.Causes[len(r.Causes)-1].(timeline.Overflow); !is || over.Count != n-kept {
+						t.Errorf("told of %v", r.Causes)
+					}
+					return scheduler.Result{}
+				}
+				for i := range n {
+					h.Offer(key, scheduler.Event{Cause: timeline.Manual{By: written(i)}})
+				}
+				atOnce(h, &explained, key, n-1, n)
+				return scheduler.Result{}
+			})
+			h.Offer("a", event())
+			time.Sleep(time.Minute)
+			if runs := h.count(); runs != want {
+				t.Errorf("%d runs, want %d", runs, want)
+			}
+		})
+	}
+}
+
 // TestG04OneForeignCauseAmongManyOwnOnesBringsARun: wherever it stands.
 func TestG04OneForeignCauseAmongManyOwnOnesBringsARun(t *testing.T) {
 	for _, at := range []int{0, 63, 64, 65, 127, 128, 499} {

@@ -39,7 +39,7 @@ var ofFootguns = []mutant{
 		file:   "framework/secrets.go",
 		old:    "	return o, gvk, undecodedError(d.gvk, err)\n",
 		new:    "	return o, gvk, err\n",
-		kills:  far("TestASecretThatCannotBeDecodedIsNotQuoted"),
+		kills:  far("TestSecretsThatCannotBeListedAreNotQuoted"),
 	},
 	{
 		name:   "an operator without a logger is mute",

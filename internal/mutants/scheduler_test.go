@@ -111,7 +111,7 @@ var ofScheduler = []mutant{
 		file:   "scheduler/key.go",
 		old:    "	all, renews := b.causes, b.renews\n	b.causes, b.renews = nil, bits{}\n",
 		new:    "	all, renews := b.causes, b.renews\n	b.causes, b.renews, b.more = nil, bits{}, 0\n",
-		kills:  []suite{{folder: "scheduler", run: "TestCausesThatDecideKeeps"}},
+		kills:  []suite{{folder: "scheduler", run: "TestG04MoreCausesThanAreKept|TestCausesThatDecideKeeps"}},
 	},
 	{
 		name:   "a cause is not asked about anew if a run ends meanwhile",
