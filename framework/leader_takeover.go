@@ -53,7 +53,7 @@ func (c *cluster) catchUpWith(ctx context.Context, s *sharedStore) error {
 		}
 		behind = append(behind, keys...)
 	}
-	reads, ctx := errgroup.WithContext(ctx)
+	var reads errgroup.Group // one that fails ends no other: what was read need not be read again
 	reads.SetLimit(catchUpReads)
 	reader := &writer{manner: &manner{cluster: c}}
 	for _, key := range behind {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -287,6 +288,62 @@ func TestG01WhoTakesOverReadsWhatTheLeaderBeforeWrote(t *testing.T) {
 		}
 		if got := strings.Join(all, ", "); got != "created new, changed new" {
 			r.Errorf("the first run of b saw: %s", got)
+		}
+	})
+}
+
+// TestG01WhoTakesOverCatchesUpThoughReadsFail: with many objects, and reads of which some are lost, each of which is asked for again.
+func TestG01WhoTakesOverCatchesUpThoughReadsFail(t *testing.T) {
+	const many = 200
+	name := func(i int) string { return fmt.Sprint("m", i) }
+	withReplicas(t, func(r *replicas) {
+		a := &pages{}
+		a.reconcile = func(ctx context.Context, _ *Page, c *pageContext) (pageUpdate, error) {
+			for i := range many {
+				_, err := framework.Apply(ctx, c, configMapOf(newPage("default", name(i)), "new"))
+				noError(r.T, err)
+			}
+			return pageUpdate{}, nil
+		}
+		lacked := []string{"it had no run"}
+		b := &pages{}
+		b.reconcile = func(_ context.Context, _ *Page, c *pageContext) (pageUpdate, error) {
+			lacked = nil
+			for i := range many {
+				if found, err := b.configMaps.GetNamed(c, "default", name(i)); found == nil {
+					lacked = append(lacked, fmt.Sprint(name(i), err))
+				}
+			}
+			return pageUpdate{}, nil
+		}
+		first := r.startWith("a", a, pageOptions{Secondaries: framework.Secondaries(&a.configMaps)})
+		second := r.startWith("b", b, pageOptions{Secondaries: framework.Secondaries(&b.configMaps)})
+		r.model.Lag("configmaps", time.Hour)
+		r.create(newPage("default", "p"))
+		r.pass(10 * time.Second)
+		var mu sync.Mutex
+		lost := map[string]bool{}
+		r.disturb(func(instance string, request apimodel.Request) apimodel.Fault {
+			if instance != "b" || request.Resource != "configmaps" || request.Verb != "get" {
+				return apimodel.Fault{}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			fault := apimodel.Fault{Delay: 100 * time.Millisecond}
+			if strings.HasSuffix(request.Name, "7") && !lost[request.Name] {
+				lost[request.Name], fault.Lose = true, true
+			}
+			return fault
+		})
+		noError(r.T, first.stop())
+		r.pass(30 * time.Second)
+		r.lead("b", second)
+		noError(r.T, second.stop())
+		if len(lost) != many/10 {
+			r.Errorf("%d reads were lost", len(lost))
+		}
+		if len(lacked) > 0 {
+			r.Errorf("the first run of b lacked %d: %v", len(lacked), lacked)
 		}
 	})
 }
