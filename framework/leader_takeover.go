@@ -13,8 +13,12 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// catchUpReads bounds the reads at a time of what one cache does not show yet.
-const catchUpReads = 8
+const (
+	// catchUpReads bounds the reads at a time of what one cache does not show yet.
+	catchUpReads = 8
+	// catchUpList is how many objects behind are listed rather than read one by one.
+	catchUpList = 4 * catchUpReads
+)
 
 // catchUp brings all caches up to what the API server has now, so that the first runs of a term read what the
 // leader before has written, however late the watches are (G01 across instances). A cache for which that does
@@ -42,7 +46,8 @@ func (c *cluster) catchUp(ctx context.Context, patience, pause time.Duration) {
 	_ = caches.Wait() // none fails
 }
 
-// catchUpWith reads the objects of which one cache shows another version than the API server has.
+// catchUpWith reads the objects of which one cache shows another version than the API server has: one by one, or, if they are
+// many, by a list of all that it watches.
 func (c *cluster) catchUpWith(ctx context.Context, s *sharedStore) error {
 	var behind []trc.Key
 	for _, watched := range s.watched(s.watching()) {
@@ -50,6 +55,12 @@ func (c *cluster) catchUpWith(ctx context.Context, s *sharedStore) error {
 		keys, err := c.behind(ctx, s, from)
 		if err != nil {
 			return err
+		}
+		if len(keys) > catchUpList && from.shard == "" {
+			selection := Selection{Namespace: from.namespace, LabelSelector: from.labels, FieldSelector: from.fields}
+			if c.listLive(ctx, s.resource.writes, selection, func(Object) bool { return true }) == nil {
+				continue
+			} // one by one, then: it may be that one does not fit its Go type
 		}
 		behind = append(behind, keys...)
 	}

@@ -5,6 +5,22 @@ func inVirtualTime(names string) []suite { return []suite{{folder: "framework", 
 
 var ofLeader = []mutant{
 	{
+		name:   "one read that fails ends all others when an instance takes over",
+		breaks: "G01: the first runs of an instance that takes over read what the leader before has written",
+		file:   "framework/leader_takeover.go",
+		old:    "	var reads errgroup.Group //",
+		new:    "	reads, ctx := errgroup.WithContext(ctx) //",
+		kills:  []suite{{folder: "framework", run: "TestG01WhoTakesOver"}},
+	},
+	{
+		name:   "an instance that takes over reads one by one what its caches lack, however many",
+		breaks: "G01: the first runs of an instance that takes over read what the leader before has written",
+		file:   "framework/leader_takeover.go",
+		old:    "		if len(keys) > catchUpList && from.shard == \"\" {\n",
+		new:    "		if false {\n",
+		kills:  []suite{{folder: "framework", run: "TestG01WhoTakesOver"}},
+	},
+	{
 		name:   "who holds the lease may write for as long as the others wait",
 		breaks: "G06: no write is sent after the renewal deadline",
 		file:   "framework/leader_election.go",

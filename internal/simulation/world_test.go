@@ -78,8 +78,8 @@ func planOf(seed uint64, r *rand.Rand) plan {
 	if r.IntN(3) == 0 {
 		p.grace = 5 * time.Second
 	}
-	// A calm one, and one that is not. Not where another takes over: to catch up with so many objects that its watch has
-	// not brought may take longer than the RenewDeadline in bad weather, and then it begins with what its caches show.
+	// A calm one, and one that is not. Not where another takes over: in bad weather, answers with so many objects may be lost
+	// until the RenewDeadline has passed, and then it begins with what its caches show, which is a limit of G01.
 	if (seed%64 == 8 || seed%64 == 9) && !p.rivals {
 		p.many, p.atOnce = 70+r.IntN(131), r.IntN(2) == 0
 	}
