@@ -3,7 +3,6 @@ package framework
 import (
 	"slices"
 
-	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,7 +61,7 @@ func MarkFailure(conditions *[]metav1.Condition, generation int64, failure error
 
 // stalls tells whether an error, or one of those that it joins, comes back until somebody changes something.
 func stalls(failure error) bool {
-	if says, self := failure.(interface{ Stalls() bool }); self && saysSo(says) || failure == ErrTooLarge {
+	if says, self := failure.(interface{ Stalls() bool }); self && saysSo(says) {
 		return true
 	}
 	switch failure := failure.(type) {
@@ -101,16 +100,23 @@ func MarkWorkflow(conditions *[]metav1.Condition, generation int64, result *work
 	mark(conditions, generation, summary.Reason, summary.Message)
 }
 
-// MarkRollout shows how far a Deployment is, as [Rollout] tells. A nil Deployment does not exist yet.
-func MarkRollout(conditions *[]metav1.Condition, generation int64, d *appsv1.Deployment) {
-	switch rollout := Rollout(d); {
-	case d == nil:
-		MarkReconciling(conditions, generation, "Creating", "the Deployment does not exist yet")
-	case rollout.Met:
-		MarkReady(conditions, generation, "Available", rollout.Reason)
-	case rollout.Stalled:
-		MarkStalled(conditions, generation, "DeploymentStuck", "the Deployment makes no progress: "+rollout.Reason)
+// MarkVerdict shows a verdict about an object, as package ready gives it, with its reason as the message: met is Ready, stalled
+// is Stalled, and anything else is Reconciling. The reasons are Ready, Stalled and NotReady.
+func MarkVerdict(conditions *[]metav1.Condition, generation int64, v workflow.Verdict) {
+	switch {
+	case v.Met:
+		MarkReady(conditions, generation, "Ready", v.Reason)
+	case v.Stalled:
+		MarkStalled(conditions, generation, "Stalled", v.Reason)
 	default:
-		MarkReconciling(conditions, generation, "RollingOut", rollout.Reason)
+		MarkReconciling(conditions, generation, "NotReady", v.Reason)
 	}
 }
+
+// StallError is the text of an error that comes back until somebody does something: [MarkFailure] stalls the primary for it.
+type StallError string
+
+func (e StallError) Error() string { return string(e) }
+
+// Stalls is what [MarkFailure] asks.
+func (StallError) Stalls() bool { return true }

@@ -80,7 +80,7 @@ type saysStalled bool
 func (s saysStalled) Error() string { return fmt.Sprint("it stalls: ", bool(s)) }
 func (s saysStalled) Stalls() bool  { return bool(s) }
 
-func TestMarkRolloutFollowsTheDeployment(t *testing.T) {
+func TestMarkVerdictFollowsTheDeployment(t *testing.T) {
 	three := int32(3)
 	deployment := func(status appsv1.DeploymentStatus) *appsv1.Deployment {
 		return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Generation: 2}, Spec: appsv1.DeploymentSpec{Replicas: &three}, Status: status}
@@ -90,17 +90,17 @@ func TestMarkRolloutFollowsTheDeployment(t *testing.T) {
 		deployment *appsv1.Deployment
 		want       string
 	}{
-		"none":         {nil, "Ready False Creating"},
-		"not observed": {deployment(appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3}), "Ready False RollingOut"},
-		"old replicas": {deployment(appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 4, UpdatedReplicas: 3, AvailableReplicas: 3}), "Ready False RollingOut"},
-		"unavailable":  {deployment(appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 2}), "Ready False RollingOut"},
-		"done":         {deployment(appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3}), "Ready True Available"},
-		"stuck":        {deployment(appsv1.DeploymentStatus{ObservedGeneration: 2, Conditions: failed}), "Ready False DeploymentStuck"},
-		"stuck before": {deployment(appsv1.DeploymentStatus{ObservedGeneration: 1, Conditions: failed}), "Ready False RollingOut"},
-		"no replicas":  {&appsv1.Deployment{Status: appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1}}, "Ready True Available"},
+		"none":         {nil, "Ready False NotReady"},
+		"not observed": {deployment(appsv1.DeploymentStatus{ObservedGeneration: 1, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3}), "Ready False NotReady"},
+		"old replicas": {deployment(appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 4, UpdatedReplicas: 3, AvailableReplicas: 3}), "Ready False NotReady"},
+		"unavailable":  {deployment(appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 2}), "Ready False NotReady"},
+		"done":         {deployment(appsv1.DeploymentStatus{ObservedGeneration: 2, Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 3}), "Ready True Ready"},
+		"stuck":        {deployment(appsv1.DeploymentStatus{ObservedGeneration: 2, Conditions: failed}), "Ready False Stalled"},
+		"stuck before": {deployment(appsv1.DeploymentStatus{ObservedGeneration: 1, Conditions: failed}), "Ready False NotReady"},
+		"no replicas":  {&appsv1.Deployment{Status: appsv1.DeploymentStatus{Replicas: 1, UpdatedReplicas: 1, AvailableReplicas: 1}}, "Ready True Ready"},
 	} {
 		var conditions []metav1.Condition
-		framework.MarkRollout(&conditions, 1, c.deployment)
+		framework.MarkVerdict(&conditions, 1, framework.Rollout(c.deployment))
 		if got := describe(conditions); !slices.Contains(got, c.want) {
 			t.Errorf("%s: conditions are %v, want %q", name, got, c.want)
 		}

@@ -13,39 +13,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/internal/author"
-	"github.com/evenkeel/evenkeel/trc"
 )
-
-// SourceHealth is how one source of a controller does: what feeds its primaries, its secondaries, or a source that the
-// author brought. It suits JSON.
-type SourceHealth struct {
-	// Controller is the name of the controller, Source that of the source: of the primaries' own, the controller's.
-	Controller string `json:"controller"`
-	Source     string `json:"source"`
-	// Problem is what is wrong with it now, empty if nothing is. [Operator.Ready] fails for it.
-	Problem string `json:"problem,omitempty"`
-	// Synced says that all that there was at the start is known.
-	Synced bool `json:"synced"`
-
-	// Kind and what follows are of primaries and secondaries alone: Kind is group, version and kind, Cluster where they are,
-	// empty for the operator's own, Cache what is watched, as in [CacheState], which sources may share.
-	Kind    string `json:"kind,omitempty"`
-	Cluster string `json:"cluster,omitempty"`
-	Cache   string `json:"cache,omitempty"`
-	// Watches are those of the cache, one for each namespace or one for all.
-	Watches []trc.WatchHealth `json:"watches,omitempty"`
-	// Objects are how many the cache shows; Ahead those newer than its watches have delivered, which answers to own writes
-	// tell of; SetAside those that do not fit their Go type.
-	Objects  int `json:"objects"`
-	Ahead    int `json:"ahead,omitempty"`
-	SetAside int `json:"setAside,omitempty"`
-	// Incomparable says that the resourceVersions are no integers: own writes are not filtered.
-	Incomparable bool `json:"incomparable,omitempty"`
-
-	// External is what a source that the author brought tells of itself, nil if it tells nothing; see
-	// [eventsource.HealthReporter].
-	External *eventsource.Health `json:"external,omitempty"`
-}
 
 // Health returns how all sources do, sorted by controller and source. It makes no request; for how far caches are behind
 // the API server, see [Operator.Probe].
@@ -173,25 +141,6 @@ func (op *Operator) feeds(s *sharedStore) string {
 		}
 	}
 	return strings.Join(all, "; ")
-}
-
-// Lag is how far one watch of a cache is behind its API server.
-type Lag struct {
-	// Cache is what is watched, as in [CacheState], Namespace the watch's, empty for all.
-	Cache     string `json:"cache"`
-	Namespace string `json:"namespace"`
-	// Consistent is the version that the API server had when it was asked, Progress that up to which everything was in the cache
-	// right after that.
-	Consistent string `json:"consistent,omitempty"`
-	Progress   string `json:"progress,omitempty"`
-	// Current is a proof that nothing was missing: Progress had reached Consistent. Without it nothing is proven, as
-	// what lies between may be changes of other resources, of which a watch hears with its next bookmark only.
-	Current bool `json:"current"`
-	// Versions are how many lie between, changes of whatever resource: 0 if the versions are no integers.
-	Versions uint64 `json:"versions,omitempty"`
-	// Err is why the API server could not be asked; Error is its text.
-	Err   error  `json:"-"`
-	Error string `json:"error,omitempty"`
 }
 
 // Probe asks the API servers how far all watches are behind: one small request for each, a consistent list of a single

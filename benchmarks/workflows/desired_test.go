@@ -94,7 +94,7 @@ func chain() []framework.Dependent[*page] {
 	shared := &framework.Secondary[*appsv1.Deployment]{Name: "deployments"}
 	for _, tier := range tiers {
 		d := of(tier, deployment(tier), before)
-		d.From, d.Ready = shared, dependent.DeploymentAvailable
+		d.From, d.Ready = shared, framework.Rollout
 		nodes, before = append(nodes, d), tier
 	}
 	return append(nodes, of("service", service, before))

@@ -53,7 +53,7 @@ func Current[S framework.Object](o S) workflow.Verdict {
 func currentByKind(o framework.Object) (v workflow.Verdict, known bool) {
 	switch o := o.(type) {
 	case *appsv1.Deployment:
-		return DeploymentAvailable(o), true
+		return framework.Rollout(o), true
 	case *appsv1.StatefulSet:
 		return StatefulSetReady(o), true
 	case *appsv1.DaemonSet:

@@ -14,12 +14,12 @@ import (
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
-func ExampleDeploymentAvailable() {
+func ExampleRollout() {
 	d := &appsv1.Deployment{
 		Spec:   appsv1.DeploymentSpec{Replicas: ptr.To[int32](3)},
 		Status: appsv1.DeploymentStatus{Replicas: 3, UpdatedReplicas: 3, AvailableReplicas: 1},
 	}
-	verdict := dependent.DeploymentAvailable(d)
+	verdict := framework.Rollout(d)
 	fmt.Println(verdict.Met, verdict.Reason)
 	// Output: false 1 of 3 replicas are up to date and available
 }

@@ -53,13 +53,13 @@ func deleted(meta metav1.ObjectMeta) metav1.ObjectMeta {
 	return meta
 }
 
-func TestC102DeploymentAvailable(t *testing.T) {
-	checkRows(t, dependent.DeploymentAvailable, deployments)
-	t.Run("MarkRollout shows the same rule", func(t *testing.T) {
+func TestC102Deployment(t *testing.T) {
+	checkRows(t, framework.Rollout, deployments)
+	t.Run("MarkVerdict shows the same rule", func(t *testing.T) {
 		for _, row := range deployments {
 			var conditions []metav1.Condition
-			framework.MarkRollout(&conditions, 1, row.object)
-			v := dependent.DeploymentAvailable(row.object)
+			framework.MarkVerdict(&conditions, 1, framework.Rollout(row.object))
+			v := framework.Rollout(row.object)
 			for _, c := range conditions {
 				if want := map[string]bool{"Ready": v.Met, "Stalled": v.Stalled, "Reconciling": !v.Met && !v.Stalled}[c.Type]; want != (c.Status == "True") {
 					t.Errorf("%s: %s is %s", row.name, c.Type, c.Status)

@@ -6,15 +6,11 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
 // The conditions here are pure functions of the object as it is read: they serve as the Ready of a dependent, and anywhere else. All of them
 // say "not met" of nil and of what is being deleted.
-
-// DeploymentAvailable is met by a Deployment that is rolled out and available; it is [framework.Rollout].
-func DeploymentAvailable(d *appsv1.Deployment) workflow.Verdict { return framework.Rollout(d) }
 
 // StatefulSetReady is met by a StatefulSet that is rolled out and ready, by the rules of kubectl rollout status: its controller has seen the
 // present generation, all replicas are ready, for minReadySeconds if there are such, and up to date; with a partition, those from there on. Where Pods are

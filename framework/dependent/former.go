@@ -33,7 +33,7 @@ const (
 func (f Former) String() string { return nameOf(int(f), "DeleteFormer", "ReportFormer") }
 
 // ErrFormer is in the error that names an object of a former name, which [ReportFormer] leaves to somebody else.
-var ErrFormer error = stalling("an object of a former name is left, and Former says to report it")
+var ErrFormer error = framework.StallError("an object of a former name is left, and Former says to report it")
 
 // formers tells objects of a former name from others. The zero value recognises none.
 type formers struct {

@@ -15,15 +15,7 @@ import (
 
 // ErrForeign is in the error that says that the desired name is taken: by what is another primary's, or nobody's. It is
 // neither changed nor deleted. The run is retried, as the object may go; until then, framework.MarkFailure says that it stalls.
-var ErrForeign error = stalling("the object is not the primary's")
-
-// stalling is the text of an error that somebody has to do something about.
-type stalling string
-
-func (s stalling) Error() string { return string(s) }
-
-// Stalls is what framework.MarkFailure asks.
-func (stalling) Stalls() bool { return true }
+var ErrForeign error = framework.StallError("the object is not the primary's")
 
 // ErrGoing is in the error that says that an object of the desired name is being deleted, or will be with its former owner. It can be made
 // anew when it is gone, and another run comes then.

@@ -83,7 +83,7 @@ func (f UnknownFate) String() string {
 
 // ErrUnknownFate is in the error for a creation of which nobody can tell whether it has happened. No retry changes that: it
 // suits a condition Stalled.
-var ErrUnknownFate error = stalling("dependent: nobody can tell whether it was created")
+var ErrUnknownFate error = framework.StallError("dependent: nobody can tell whether it was created")
 
 // NotCreated marks an error of Create that says for sure that nothing was created and that nothing will be, as a refused request: then the record
 // is taken back. Without it the fate of the creation is unknown. It returns nil for nil.

@@ -70,7 +70,7 @@ var _ = Describe("C102 Conditions on a whole control plane", func() {
 		operate(ns, nil, []pageNode{{
 			Secondaries: framework.Secondaries(&deployments),
 			Node: workflow.Node[*pageContext]{
-				Name: "deployment", ReadyPostcondition: ready(&deployments, dependent.DeploymentAvailable),
+				Name: "deployment", ReadyPostcondition: ready(&deployments, framework.Rollout),
 				Reconcile: applying(func(p *page) *appsv1.Deployment {
 					return &appsv1.Deployment{ObjectMeta: meta(p), Spec: appsv1.DeploymentSpec{
 						Replicas: ptr.To[int32](2), Template: podTemplate(p.Name),

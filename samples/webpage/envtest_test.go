@@ -56,8 +56,8 @@ func onAnAPIServer(register func(*framework.Operator) error) {
 	It("creates what a page needs, owned by it, and says when it is ready", func() {
 		c.operator(ns)
 		p := create(page(ns, "hello"))
-		Eventually(c.condition(p, framework.ConditionReady)).Should(Equal("False RollingOut"))
-		Expect(c.condition(p, framework.ConditionReconciling)()).To(Equal("True RollingOut"))
+		Eventually(c.condition(p, framework.ConditionReady)).Should(Equal("False NotReady"))
+		Expect(c.condition(p, framework.ConditionReconciling)()).To(Equal("True NotReady"))
 		Expect(c.configMap(p).Data).To(Equal(map[string]string{"index.html": fullHTML}))
 		Expect(c.deployment(p).Spec.Template.Spec.Volumes[0].ConfigMap.Name).To(Equal("hello"))
 		Expect(c.service(p).Spec.Selector).To(Equal(c.deployment(p).Spec.Template.Labels))
@@ -86,7 +86,7 @@ func onAnAPIServer(register func(*framework.Operator) error) {
 		Eventually(func() string { return c.configMap(p).Data["index.html"] }).Should(ContainSubstring("bye"))
 		Eventually(func() map[string]string { return c.deployment(p).Spec.Template.Annotations }).
 			ShouldNot(Equal(before.Spec.Template.Annotations))
-		Eventually(c.condition(p, framework.ConditionReady)).Should(Equal("False RollingOut"))
+		Eventually(c.condition(p, framework.ConditionReady)).Should(Equal("False NotReady"))
 		ready(p)
 		Expect(c.deployment(p).UID).To(Equal(before.UID))
 	})
@@ -157,7 +157,7 @@ func onAnAPIServer(register func(*framework.Operator) error) {
 		one := create(page(ns, "one"))
 		two := create(page(ns, "two", func(p *v1.WebPage) { p.Spec.HTML = strings.Replace(fullHTML, "hello", "two", 1) }))
 		ready(one)
-		Expect(c.condition(two, framework.ConditionReady)()).To(Equal("False RollingOut"))
+		Expect(c.condition(two, framework.ConditionReady)()).To(Equal("False NotReady"))
 		ready(two)
 		Expect(c.configMap(one).Data["index.html"]).To(ContainSubstring("hello"))
 		Expect(c.configMap(two).Data["index.html"]).To(ContainSubstring("two"))

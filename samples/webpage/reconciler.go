@@ -76,7 +76,7 @@ func report(page *v1.WebPage, c *pageContext, deployment *appsv1.Deployment) upd
 	}
 	status.ObservedGeneration, status.URL = page.Generation, url(page)
 	status.SetDocument(page.Spec.IsDocument(), page.Generation)
-	framework.MarkRollout(&status.Conditions, page.Generation, deployment)
+	framework.MarkVerdict(&status.Conditions, page.Generation, framework.Rollout(deployment))
 	return framework.PatchStatus(page)
 }
 
