@@ -137,7 +137,9 @@ func (c *controller[P]) sendAside(ctx context.Context, w *writer, u *trc.Undecod
 		return err
 	}
 	var conditions []metav1.Condition
-	set(&conditions, ConditionStalled, metav1.ConditionTrue, u.GetGeneration(), ReasonSetAside, note)
+	meta.SetStatusCondition(&conditions, metav1.Condition{
+		Type: ConditionStalled, Status: metav1.ConditionTrue, ObservedGeneration: u.GetGeneration(), Reason: ReasonSetAside, Message: note,
+	})
 	apiVersion, kind := c.gvk.ToAPIVersionAndKind()
 	intent, err := json.Marshal(map[string]any{
 		"apiVersion": apiVersion, "kind": kind,

@@ -23,7 +23,7 @@ import (
 // a condition, use [ConditionTrue]. A Job that runs is current, as in kstatus; see [JobComplete]. Unlike there, a Pod that has failed stalls, and a
 // Service of type LoadBalancer waits for its address. An object of which only the metadata is read meets nothing.
 func Current[S framework.Object](o S) workflow.Verdict {
-	if isNil(o) {
+	if isAbsent(o) {
 		return nonexistent()
 	}
 	status, v, wrong := presentStatus(o)

@@ -17,7 +17,7 @@ import (
 // An object of which only the metadata is read meets nothing.
 func ConditionTrue[S framework.Object](kind string) func(S) workflow.Verdict {
 	return func(o S) workflow.Verdict {
-		if isNil(o) {
+		if isAbsent(o) {
 			return nonexistent()
 		}
 		status, v, wrong := presentStatus(o)

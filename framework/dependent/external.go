@@ -2,7 +2,6 @@ package dependent
 
 import (
 	"context"
-	"reflect"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -212,21 +211,15 @@ func asSet[V any](value V, found bool, err error) (map[string]V, error) {
 }
 
 func sourcesOf[V any](source Source[V]) []eventsource.Source {
-	if isNil(source) {
+	if isNilValue(source) {
 		return nil
 	}
 	return []eventsource.Source{source}
 }
 
 func secondariesOf[P framework.Object](state State[P]) []framework.SecondarySource {
-	if isNil(state) {
+	if isNilValue(state) {
 		return nil
 	}
 	return state.Secondaries()
-}
-
-// isNil tells whether a value is nil, of whatever type.
-func isNil(value any) bool {
-	v := reflect.ValueOf(value)
-	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()
 }

@@ -121,7 +121,7 @@ func (b *ExternalBulk[P, V]) describe() (*set[P, V], error) {
 		what: "external bulk", name: b.Name, source: b.Source, selects: b.Select, key: b.Key, matches: b.Matches,
 		desired: b.Desired, observe: b.Observe, create: b.Create, update: b.Update, remove: b.Remove, tag: b.Tag,
 	}
-	if s.key == nil && !isNil(b.Source) {
+	if s.key == nil && !isNilValue(b.Source) {
 		s.key = b.Source.ID
 	}
 	return s, s.complete(remembering[P, V]{

@@ -105,7 +105,7 @@ func (m *memory[P, V]) seeThatItStays(ctx context.Context, p *pass[P, V], intent
 			return err
 		}
 	}
-	if isNil(now) || now.GetUID() != given.GetUID() || now.GetDeletionTimestamp() != nil {
+	if isNilValue(now) || now.GetUID() != given.GetUID() || now.GetDeletionTimestamp() != nil {
 		return apierrors.NewConflict(schema.GroupResource{}, key.Name, fmt.Errorf("the primary with UID %s goes meanwhile", given.GetUID()))
 	}
 	return nil

@@ -33,7 +33,7 @@ type set[P framework.Object, V any] struct {
 
 // complete fills in defaults, and says what is wrong.
 func (s *set[P, V]) complete(m remembering[P, V], deletesInactive bool) error {
-	if isNil(s.source) {
+	if isNilValue(s.source) {
 		s.source = nil
 	}
 	hasMatches := s.matches != nil
@@ -53,7 +53,7 @@ func (s *set[P, V]) complete(m remembering[P, V], deletesInactive bool) error {
 	if s.desired == nil {
 		wrong("Desired", "is nil")
 	}
-	if isNil(m.state) {
+	if isNilValue(m.state) {
 		m.forbidden(wrong)
 		if s.observe == nil && s.source == nil {
 			wrong("Observe", "is nil, and there is neither Source nor State")

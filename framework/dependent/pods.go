@@ -105,7 +105,9 @@ func hasEnded(p *corev1.Pod) bool {
 
 // jobHasEnded reports whether a Job makes no Pods anymore.
 func jobHasEnded(j *batchv1.Job) bool {
-	return jobCondition(j, batchv1.JobComplete, batchv1.JobFailed) != nil
+	return slices.ContainsFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool {
+		return c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed)
+	})
 }
 
 // secondariesFor are what is read for workloads of a kind.
@@ -376,7 +378,10 @@ func remaining[P, S framework.Object](ctx context.Context, c *framework.Context[
 func described(o framework.Object) string {
 	text := kindName(o)
 	if o.GetDeletionTimestamp() != nil {
-		text += " in deletion" + heldUp(o)
+		text += " in deletion"
+		if finalizers := o.GetFinalizers(); len(finalizers) > 0 {
+			text += " (held by " + strings.Join(finalizers, ", ") + ")"
+		}
 	}
 	return text
 }

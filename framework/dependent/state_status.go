@@ -51,7 +51,7 @@ func (s InStatus[P]) Load(ctx context.Context, c *framework.Context[P], _ string
 	switch {
 	case err != nil:
 		return Snapshot{}, fmt.Errorf("dependent: read the status of %s: %w", key, err)
-	case isNil(primary) || primary.GetUID() != given.GetUID():
+	case isNilValue(primary) || primary.GetUID() != given.GetUID():
 		// The next run, if there is one, has the other incarnation.
 		return Snapshot{}, apierrors.NewConflict(schema.GroupResource{}, key.Name, fmt.Errorf("there is no object with UID %s", given.GetUID()))
 	}
@@ -59,7 +59,7 @@ func (s InStatus[P]) Load(ctx context.Context, c *framework.Context[P], _ string
 }
 
 func (s InStatus[P]) snapshot(primary P) Snapshot {
-	return Snapshot{Records: s.Get(primary), Base: primary, Where: fmt.Sprintf("the status of %s", keyOf(primary))}
+	return Snapshot{Records: s.Get(primary), Base: primary, Where: "the status of " + primary.GetNamespace() + "/" + primary.GetName()}
 }
 
 // Save implements [State].
