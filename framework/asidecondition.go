@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -25,7 +26,7 @@ import (
 // word from the author's. A key that is set aside has a run for that, which calls no author. Once the primary fits
 // again, its next run begins with taking the condition off, which works after a restart too.
 
-// ReasonSetAside is the reason of the event, and of [ConditionStalled], of an object that does not fit its Go type.
+// ReasonSetAside is the reason of the event, and of [conditions.Stalled], of an object that does not fit its Go type.
 const ReasonSetAside = "SetAside"
 
 // asideAgain is how long a run that found another version than it knew waits for the watch to bring it.
@@ -67,8 +68,8 @@ func (c *controller[P]) conditionsOf(primary Object) *[]metav1.Condition {
 
 // saysAside is the condition that says that the primary is set aside; nil if there is none.
 func (c *controller[P]) saysAside(primary Object) *metav1.Condition {
-	if conditions := c.conditionsOf(primary); conditions != nil {
-		stalled := meta.FindStatusCondition(*conditions, ConditionStalled)
+	if conds := c.conditionsOf(primary); conds != nil {
+		stalled := meta.FindStatusCondition(*conds, conditions.Stalled)
 		if stalled != nil && stalled.Reason == ReasonSetAside && stalled.Status == metav1.ConditionTrue {
 			return stalled
 		}
@@ -136,15 +137,15 @@ func (c *controller[P]) sendAside(ctx context.Context, w *writer, u *trc.Undecod
 	if err != nil {
 		return err
 	}
-	var conditions []metav1.Condition
-	meta.SetStatusCondition(&conditions, metav1.Condition{
-		Type: ConditionStalled, Status: metav1.ConditionTrue, ObservedGeneration: u.GetGeneration(), Reason: ReasonSetAside, Message: note,
+	var conds []metav1.Condition
+	meta.SetStatusCondition(&conds, metav1.Condition{
+		Type: conditions.Stalled, Status: metav1.ConditionTrue, ObservedGeneration: u.GetGeneration(), Reason: ReasonSetAside, Message: note,
 	})
 	apiVersion, kind := c.gvk.ToAPIVersionAndKind()
 	intent, err := json.Marshal(map[string]any{
 		"apiVersion": apiVersion, "kind": kind,
 		"metadata": map[string]any{"uid": u.GetUID(), "resourceVersion": u.GetResourceVersion()},
-		"status":   map[string]any{"conditions": conditions},
+		"status":   map[string]any{"conditions": conds},
 	})
 	if err != nil {
 		return err
@@ -166,8 +167,8 @@ func (c *controller[P]) fits(ctx context.Context, rc *Context[P], primary trc.Ob
 		return primary, nil
 	}
 	without := copyOf[P](primary)
-	conditions := c.conditionsOf(without)
-	meta.RemoveStatusCondition(conditions, ConditionStalled)
+	conds := c.conditionsOf(without)
+	meta.RemoveStatusCondition(conds, conditions.Stalled)
 	err := c.carryOutByPatch(ctx, rc, primary, UpdateControl[P]{object: without, status: true})
 	if !onlyConflicts(err) && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) {
 		rc.Logger().Info("that it was set aside cannot be taken off its status", "error", err.Error())

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/conditions"
 )
 
 var _ = Describe("G15 A primary that is set aside", func() {
@@ -40,7 +41,7 @@ var _ = Describe("G15 A primary that is set aside", func() {
 				_, r, _ := start()
 				w.create("g", bad)
 				Eventually(func() []metav1.Condition { return w.conditions("g") }).Should(ConsistOf(And(
-					HaveField("Type", framework.ConditionStalled), HaveField("Status", metav1.ConditionTrue),
+					HaveField("Type", conditions.Stalled), HaveField("Status", metav1.ConditionTrue),
 					HaveField("Reason", framework.ReasonSetAside), HaveField("Message", ContainSubstring("size")),
 					HaveField("ObservedGeneration", BeEquivalentTo(1)),
 				)))
@@ -75,9 +76,9 @@ var _ = Describe("G15 A primary that is set aside", func() {
 			It("keeps what others say in its status", func() {
 				g := w.create("g", bad)
 				Expect(unstructured.SetNestedSlice(g.Object, []any{map[string]any{
-					"type": framework.ConditionStalled, "status": "True", "reason": "Mine", "message": "by another", "lastTransitionTime": "2026-01-01T00:00:00Z",
+					"type": conditions.Stalled, "status": "True", "reason": "Mine", "message": "by another", "lastTransitionTime": "2026-01-01T00:00:00Z",
 				}, map[string]any{
-					"type": framework.ConditionReady, "status": "True", "reason": "Mine", "message": "by another", "lastTransitionTime": "2026-01-01T00:00:00Z",
+					"type": conditions.Ready, "status": "True", "reason": "Mine", "message": "by another", "lastTransitionTime": "2026-01-01T00:00:00Z",
 				}}, "status", "conditions")).To(Succeed())
 				Expect(admin.Status().Update(ctx, g, client.FieldOwner("other"))).To(Succeed())
 				op, r, _ := start()

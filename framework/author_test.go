@@ -21,6 +21,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -128,10 +129,10 @@ func TestG15AnErrorWhoseMethodsPanicIsAFailureOfItsPrimaryAlone(t *testing.T) {
 // TestG15AFailureMarkedByAnErrorThatPanicsIsMarked: an author marks it in ErrorStatus, or in a run.
 func TestG15AFailureMarkedByAnErrorThatPanicsIsMarked(t *testing.T) {
 	for _, in := range []string{"Error", "Is", "As", "Stalls"} {
-		var conditions []metav1.Condition
-		framework.MarkFailure(&conditions, 1, &spiral{in})
-		if len(conditions) != 2 || conditions[0].Status != metav1.ConditionFalse {
-			t.Errorf("%s: %+v", in, conditions)
+		var conds []metav1.Condition
+		conditions.MarkFailure(&conds, 1, &spiral{in})
+		if len(conds) != 2 || conds[0].Status != metav1.ConditionFalse {
+			t.Errorf("%s: %+v", in, conds)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
@@ -123,7 +124,7 @@ func asFieldConflict(object string, refusal error) error {
 
 // ErrTooLarge is what a write fails with that the API server cannot store: an object may have some
 // 1.5 MB. The run is not retried for it, as a retry would send the same.
-var ErrTooLarge error = StallError("framework: the object is too large for the API server to store; keep large data elsewhere and refer to it")
+var ErrTooLarge error = conditions.StallError("framework: the object is too large for the API server to store; keep large data elsewhere and refer to it")
 
 // isTooLarge knows the API server's refusal of a request, and etcd's of what it would store.
 func isTooLarge(refusal error) bool {

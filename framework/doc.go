@@ -40,7 +40,7 @@
 //
 // A controller whose kinds are not served yet waits for them, and so it does for whatever fails later:
 // [Operator.Ready] says for what, the others run. An object that does not fit its Go type is set aside until it
-// does: it has no runs, keeps its finalizers, and is told of as a Kubernetes event and as [ConditionStalled].
+// does: it has no runs, keeps its finalizers, and is told of as a Kubernetes event and as [conditions.Stalled].
 // [Operator.SetNamespaces] and [Operator.SetControllerNamespaces] change what is watched. Further secondaries and sources are
 // added by runs, with [Context.AddSecondary] and [Context.AddSource], and go when no primary holds them any more.
 //
@@ -48,7 +48,7 @@
 //
 // What primaries need may be declared as a [Workflow]: nodes that depend on each other, with conditions. A pass goes through it before
 // each Reconcile, and in deletion, the other way, before each Cleanup; the controller's finalizer stays on until everything is gone. See package
-// workflow for the rules, [Context.WorkflowResult] for what came of a pass, and [MarkWorkflow] to show it in conditions.
+// workflow for the rules, [Context.WorkflowResult] for what came of a pass, and [conditions.MarkWorkflow] to show it in conditions.
 //
 // # Several instances
 //

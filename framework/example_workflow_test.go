@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
@@ -54,7 +55,7 @@ func (r *StagedReconciler) approved(_ context.Context, c *framework.Context[*v1.
 
 // Reconcile shows how far the page is.
 func (r *StagedReconciler) Reconcile(_ context.Context, page *v1.WebPage, c *framework.Context[*v1.WebPage]) (framework.UpdateControl[*v1.WebPage], error) {
-	framework.MarkWorkflow(&page.Status.Conditions, page.Generation, c.WorkflowResult())
+	conditions.MarkWorkflow(&page.Status.Conditions, page.Generation, c.WorkflowResult())
 	return framework.PatchStatus(page), nil
 }
 

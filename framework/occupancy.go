@@ -3,18 +3,20 @@ package framework
 import (
 	"maps"
 	"slices"
+
+	"github.com/evenkeel/evenkeel/framework/health"
 )
 
 // Occupancy returns what the operator holds now. It suits metrics.
-func (op *Operator) Occupancy() Occupancy {
-	var o Occupancy
+func (op *Operator) Occupancy() health.Occupancy {
+	var o health.Occupancy
 	for _, c := range op.clusters() {
 		edges, forgotten := c.ledger.Len()
 		o.Edges, o.Forgotten = o.Edges+edges, o.Forgotten+forgotten
 		o.Confirmed, o.Applying, o.Echoes = o.Confirmed+c.memo.len(), o.Applying+c.lanes.len(), o.Echoes+c.expectedEchoes()
 	}
 	for _, s := range op.allStores() {
-		o.Caches = append(o.Caches, CacheState{Cache: s.describe(), Objects: s.Len(), Ahead: s.Ahead(), Whole: s.WholeKept(), SetAside: len(s.AllSetAside()), Comparable: s.Comparable(), Err: s.Err()})
+		o.Caches = append(o.Caches, health.Cache{Cache: s.describe(), Objects: s.Len(), Ahead: s.Ahead(), Whole: s.WholeKept(), SetAside: len(s.AllSetAside()), Comparable: s.Comparable(), Err: s.Err()})
 	}
 	for _, c := range op.runners() {
 		c.occupies(&o)
@@ -23,7 +25,7 @@ func (op *Operator) Occupancy() Occupancy {
 }
 
 // occupies adds what the controller holds.
-func (c *controller[P]) occupies(o *Occupancy) {
+func (c *controller[P]) occupies(o *health.Occupancy) {
 	o.Keys += c.queued()
 	o.Histories += c.histories.Len()
 	o.Departures += c.departures.len()

@@ -24,6 +24,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/health"
 	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -138,9 +139,9 @@ type runner interface {
 	history(primary types.NamespacedName) []timeline.Record
 	managing
 	queued() int
-	occupies(o *Occupancy)
-	cachesHealth() []SourceHealth
-	broughtHealth() []SourceHealth
+	occupies(o *health.Occupancy)
+	cachesHealth() []health.Source
+	broughtHealth() []health.Source
 	// awaitLate waits for the secondaries that it may run without.
 	awaitLate(ctx context.Context)
 }

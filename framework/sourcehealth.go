@@ -12,13 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/health"
 	"github.com/evenkeel/evenkeel/internal/author"
 )
 
 // Health returns how all sources do, sorted by controller and source. It makes no request; for how far caches are behind
 // the API server, see [Operator.Probe].
-func (op *Operator) Health() []SourceHealth {
-	all := []SourceHealth{}
+func (op *Operator) Health() []health.Source {
+	all := []health.Source{}
 	for _, c := range op.runners() {
 		op.mu.Lock()
 		waits := op.waiting[c.controllerName()]
@@ -33,15 +34,15 @@ func (op *Operator) Health() []SourceHealth {
 			all = append(all, h)
 		}
 	}
-	slices.SortStableFunc(all, func(a, b SourceHealth) int {
+	slices.SortStableFunc(all, func(a, b health.Source) int {
 		return cmp.Or(strings.Compare(a.Controller, b.Controller), strings.Compare(a.Source, b.Source))
 	})
 	return all
 }
 
 // cachesHealth is that of the controller's primaries and secondaries.
-func (c *controller[P]) cachesHealth() []SourceHealth {
-	all := []SourceHealth{c.cacheHealth(c.name, c.gvk.String(), c.operator.cluster, c.store)}
+func (c *controller[P]) cachesHealth() []health.Source {
+	all := []health.Source{c.cacheHealth(c.name, c.gvk.String(), c.operator.cluster, c.store)}
 	for _, d := range c.secondaries {
 		all = append(all, c.cacheHealth(d.name, d.gvk.String(), d.cluster, c.storeFor(d.source)))
 	}
@@ -54,8 +55,8 @@ func (c *controller[P]) cachesHealth() []SourceHealth {
 }
 
 // broughtHealth is that of the author's sources.
-func (c *controller[P]) broughtHealth() []SourceHealth {
-	var all []SourceHealth
+func (c *controller[P]) broughtHealth() []health.Source {
+	var all []health.Source
 	for _, g := range c.guests {
 		all = append(all, c.externalHealth(g))
 	}
@@ -68,8 +69,8 @@ func (c *controller[P]) broughtHealth() []SourceHealth {
 }
 
 // externalHealth is that of a source that the author brought.
-func (c *controller[P]) externalHealth(g *guest) SourceHealth {
-	h := SourceHealth{Controller: c.name, Source: g.name, Synced: isClosed(g.synced)}
+func (c *controller[P]) externalHealth(g *guest) health.Source {
+	h := health.Source{Controller: c.name, Source: g.name, Synced: isClosed(g.synced)}
 	if err := g.err(); err != nil {
 		h.Problem = author.Text(err)
 	}
@@ -85,7 +86,7 @@ func (c *controller[P]) externalHealth(g *guest) SourceHealth {
 }
 
 // withProblem adds to the health of a source that was added what keeps it from being read.
-func (c *controller[P]) withProblem(a *addition, h SourceHealth) SourceHealth {
+func (c *controller[P]) withProblem(a *addition, h health.Source) health.Source {
 	if err := c.added.problem(a); err != nil && h.Problem == "" {
 		h.Problem = err.Error()
 	}
@@ -93,8 +94,8 @@ func (c *controller[P]) withProblem(a *addition, h SourceHealth) SourceHealth {
 }
 
 // cacheHealth is that of a source over a cache, nil before it is set up.
-func (c *controller[P]) cacheHealth(source, kind string, in *cluster, s *sharedStore) SourceHealth {
-	h := SourceHealth{Controller: c.name, Source: source, Kind: kind, Cluster: in.at}
+func (c *controller[P]) cacheHealth(source, kind string, in *cluster, s *sharedStore) health.Source {
+	h := health.Source{Controller: c.name, Source: source, Kind: kind, Cluster: in.at}
 	if s == nil {
 		return h
 	}
@@ -146,8 +147,8 @@ func (op *Operator) feeds(s *sharedStore) string {
 // Probe asks the API servers how far all watches are behind: one small request for each, a consistent list of a single
 // object's metadata. It is for pages that people look at and for tests, not for readiness probes. Each request has at most
 // 30 s, and they are sent one after the other.
-func (op *Operator) Probe(ctx context.Context) []Lag {
-	var all []Lag
+func (op *Operator) Probe(ctx context.Context) []health.Lag {
+	var all []health.Lag
 	for _, s := range op.allStores() {
 		for _, w := range s.Watches() {
 			all = append(all, s.probe(ctx, w.Namespace))
@@ -156,8 +157,8 @@ func (op *Operator) Probe(ctx context.Context) []Lag {
 	return all
 }
 
-func (s *sharedStore) probe(ctx context.Context, namespace string) Lag {
-	lag := Lag{Cache: s.describe(), Namespace: namespace}
+func (s *sharedStore) probe(ctx context.Context, namespace string) health.Lag {
+	lag := health.Lag{Cache: s.describe(), Namespace: namespace}
 	lag.Consistent, lag.Err = s.consistent(ctx, namespace)
 	if lag.Err != nil {
 		lag.Error = lag.Err.Error()

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
@@ -118,7 +119,7 @@ func (r *marks) Reconcile(_ context.Context, page *Page, c *pageContext) (pageUp
 	}
 	r.ran[page.Name]++
 	r.mu.Unlock()
-	framework.MarkWorkflow(&page.Status.Conditions, page.Generation, c.WorkflowResult())
+	conditions.MarkWorkflow(&page.Status.Conditions, page.Generation, c.WorkflowResult())
 	return framework.PatchStatus(page), nil
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
@@ -174,10 +175,10 @@ func TestMarkWorkflowSaysWhatDecides(t *testing.T) {
 		{"something is refused", &workflow.Result{Nodes: []workflow.NodeResult{node("b", workflow.Failed, errors.New("broken")), node("a", workflow.Failed, refused)}}, []string{"Ready=False AFailed", "Stalled=True AFailed"}},
 		{"everything is gone", &workflow.Result{Pass: workflow.CleaningUp, Nodes: []workflow.NodeResult{node("a", workflow.Deleted, nil)}}, []string{"Ready=False Gone", "Reconciling=True Gone"}},
 	} {
-		var conditions []metav1.Condition
-		framework.MarkWorkflow(&conditions, 7, c.result)
+		var conds []metav1.Condition
+		conditions.MarkWorkflow(&conds, 7, c.result)
 		var got []string
-		for _, condition := range conditions {
+		for _, condition := range conds {
 			got = append(got, condition.Type+"="+string(condition.Status)+" "+condition.Reason)
 			if condition.ObservedGeneration != 7 || condition.Message == "" {
 				t.Errorf("%s: %+v", c.name, condition)
@@ -187,9 +188,9 @@ func TestMarkWorkflowSaysWhatDecides(t *testing.T) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
-	conditions := []metav1.Condition{{Type: framework.ConditionStalled, Status: metav1.ConditionTrue}}
-	framework.MarkWorkflow(&conditions, 1, &workflow.Result{})
-	if meta.IsStatusConditionTrue(conditions, framework.ConditionStalled) {
+	conds := []metav1.Condition{{Type: conditions.Stalled, Status: metav1.ConditionTrue}}
+	conditions.MarkWorkflow(&conds, 1, &workflow.Result{})
+	if meta.IsStatusConditionTrue(conds, conditions.Stalled) {
 		t.Error("it is still stalled")
 	}
 }

@@ -9,7 +9,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/framework/dependent"
+	"github.com/evenkeel/evenkeel/framework/ready"
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
@@ -94,7 +96,7 @@ func chain() []framework.Dependent[*page] {
 	shared := &framework.Secondary[*appsv1.Deployment]{Name: "deployments"}
 	for _, tier := range tiers {
 		d := of(tier, deployment(tier), before)
-		d.From, d.Ready = shared, framework.Rollout
+		d.From, d.Ready = shared, ready.Deployment
 		nodes, before = append(nodes, d), tier
 	}
 	return append(nodes, of("service", service, before))
@@ -102,7 +104,7 @@ func chain() []framework.Dependent[*page] {
 
 func isReady(p *page) bool {
 	for _, c := range p.Status.Conditions {
-		if c.Type == framework.ConditionReady && c.Status == metav1.ConditionTrue {
+		if c.Type == conditions.Ready && c.Status == metav1.ConditionTrue {
 			return c.ObservedGeneration == p.Generation
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/evenkeel/evenkeel/benchmarks/work"
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/conditions"
 )
 
 // reconciler shows how far the workflow is, which is all that is left to do.
@@ -18,7 +19,7 @@ type reconciler struct{ runs atomic.Int64 }
 
 func (r *reconciler) Reconcile(_ context.Context, p *page, c *pageContext) (pageUpdate, error) {
 	defer r.runs.Add(1)
-	framework.MarkWorkflow(&p.Status.Conditions, p.Generation, c.WorkflowResult())
+	conditions.MarkWorkflow(&p.Status.Conditions, p.Generation, c.WorkflowResult())
 	return framework.PatchStatus(p), nil
 }
 

@@ -58,7 +58,7 @@ type Bulk[P, S framework.Object] struct {
 	ReconcilePrecondition workflow.Condition[*framework.Context[P]]
 	DeletePostcondition   workflow.Condition[*framework.Context[P]]
 	DeleteInactive        bool
-	// Ready tells whether the set is ready, which is given sorted by name: [Every] asks about each object. It is asked once all that is desired is
+	// Ready tells whether the set is ready, which is given sorted by name: [ready.Every] asks about each object. It is asked once all that is desired is
 	// there, and nothing is left that is not desired any more. Default: that is enough.
 	Ready func(all []S) workflow.Verdict
 

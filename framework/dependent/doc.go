@@ -3,7 +3,7 @@
 //
 //	config := &dependent.Kubernetes[*v1.Page, *corev1.ConfigMap]{Desired: configMapOf}
 //	deployment := &dependent.Kubernetes[*v1.Page, *appsv1.Deployment]{
-//		DependsOn: []string{"configmap"}, Desired: deploymentOf, Ready: framework.Rollout,
+//		DependsOn: []string{"configmap"}, Desired: deploymentOf, Ready: ready.Deployment,
 //	}
 //	framework.ControllerOptions[*v1.Page]{
 //		Workflow: framework.Workflow[*v1.Page]{Dependents: []framework.Dependent[*v1.Page]{config, deployment}},

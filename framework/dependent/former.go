@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/conditions"
 )
 
 // DependentKey is the label by which a [Kubernetes] that has a Secondary of its own recognises its objects when their
@@ -33,7 +34,7 @@ const (
 func (f Former) String() string { return nameOf(int(f), "DeleteFormer", "ReportFormer") }
 
 // ErrFormer is in the error that names an object of a former name, which [ReportFormer] leaves to somebody else.
-var ErrFormer error = framework.StallError("an object of a former name is left, and Former says to report it")
+var ErrFormer error = conditions.StallError("an object of a former name is left, and Former says to report it")
 
 // formers tells objects of a former name from others. The zero value recognises none.
 type formers struct {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
@@ -141,7 +142,7 @@ func (o *objects[P, S]) tieAgain(ctx context.Context, c *framework.Context[P], o
 }
 
 // errUntied is in the error about what may be an implementation of the primary, and does not say whose it is: it keeps the claims.
-var errUntied error = framework.StallError("the controller wrote it, it does not say whose it is, and it may be using what the primary was granted: delete it, or give it its owner again")
+var errUntied error = conditions.StallError("the controller wrote it, it does not say whose it is, and it may be using what the primary was granted: delete it, or give it its owner again")
 
 // claimedByOthers is an error if the object of a name is one that the controller wrote, and that somebody has given to another than a
 // primary of the kind, or to one of this name that is not there. It may still be the primary's implementation.

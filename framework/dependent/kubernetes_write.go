@@ -11,11 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/conditions"
 )
 
 // ErrForeign is in the error that says that the desired name is taken: by what is another primary's, or nobody's. It is
-// neither changed nor deleted. The run is retried, as the object may go; until then, framework.MarkFailure says that it stalls.
-var ErrForeign error = framework.StallError("the object is not the primary's")
+// neither changed nor deleted. The run is retried, as the object may go; until then, conditions.MarkFailure says that it stalls.
+var ErrForeign error = conditions.StallError("the object is not the primary's")
 
 // ErrGoing is in the error that says that an object of the desired name is being deleted, or will be with its former owner. It can be made
 // anew when it is gone, and another run comes then.

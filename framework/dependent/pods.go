@@ -37,7 +37,7 @@ const PodsVersionKey = "evenkeel.dev/pods-version"
 // Pods still terminate, and with --cascade=orphan they stay for good. Name them in [Kubernetes.Pods] or [Bulk.Pods]:
 //
 //	pods := &dependent.Pods[*v1.App]{Version: func(app *v1.App) string { return app.Spec.Database }}
-//	web := &dependent.Kubernetes[*v1.App, *appsv1.Deployment]{Desired: webOf, Ready: framework.Rollout, Pods: pods}
+//	web := &dependent.Kubernetes[*v1.App, *appsv1.Deployment]{Desired: webOf, Ready: ready.Deployment, Pods: pods}
 //
 // Then the node is ready only when no Pod of another version is left, and gone only when no Pod is left. The dependent puts a
 // label and annotations on the Pod template for that, so the first time that adds Pods to a workload that exists rolls it out.

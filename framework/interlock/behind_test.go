@@ -19,8 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/conditions"
 	dependents "github.com/evenkeel/evenkeel/framework/dependent"
 	"github.com/evenkeel/evenkeel/framework/interlock"
+	"github.com/evenkeel/evenkeel/framework/ready"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 )
@@ -35,7 +37,7 @@ type behind struct {
 }
 
 func (r *behind) Reconcile(_ context.Context, app *App, c *appContext) (framework.UpdateControl[*App], error) {
-	framework.MarkWorkflow(&app.Status.Conditions, app.Generation, c.WorkflowResult())
+	conditions.MarkWorkflow(&app.Status.Conditions, app.Generation, c.WorkflowResult())
 	return framework.PatchStatus(app), nil
 }
 
@@ -410,7 +412,7 @@ func TestJobsOfACronJobKeepWhatTheyUse(t *testing.T) {
 			Schedule: "@daily", JobTemplate: batchv1.JobTemplateSpec{Spec: batchv1.JobSpec{Template: templateOf(app)}},
 		}}
 	}, func(k *dependents.Kubernetes[*App, *batchv1.CronJob]) {
-		k.Ready = dependents.Current[*batchv1.CronJob]
+		k.Ready = ready.Current[*batchv1.CronJob]
 		k.Pods = &dependents.Pods[*App]{Version: versionOf}
 	})
 	openShopBehind(t, only(cronJob), []string{"web"}, func(s *shop) {

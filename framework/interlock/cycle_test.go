@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/framework/interlock"
 )
 
@@ -37,7 +38,7 @@ type using struct {
 func (r *using) Reconcile(ctx context.Context, app *App, c *framework.Context[*App]) (framework.UpdateControl[*App], error) {
 	grant, err := r.gate.Acquire(ctx, c)
 	if grant.Granted() {
-		framework.MarkReady(&app.Status.Conditions, app.Generation, "Implemented", "")
+		conditions.MarkReady(&app.Status.Conditions, app.Generation, "Implemented", "")
 	}
 	grant.Mark(&app.Status.Conditions, app.Generation)
 	return framework.PatchStatus(app), err

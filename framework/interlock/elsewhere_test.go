@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/framework/interlock"
 )
 
@@ -39,7 +40,7 @@ func TestAProviderThatTheOperatorDoesNotWatchIsNotGranted(t *testing.T) {
 		d := s.app("d", "elsewhere/p")
 		s.pass(time.Second)
 		s.expect([]client.Object{p, d}, nil)
-		reconciling := meta.FindStatusCondition(s.live(d).Status.Conditions, framework.ConditionReconciling)
+		reconciling := meta.FindStatusCondition(s.live(d).Status.Conditions, conditions.Reconciling)
 		if reconciling == nil || reconciling.Reason != "ProviderUnwatched" || reconciling.Message != "elsewhere/p: ProviderUnwatched" {
 			t.Errorf("it waits, as %v says", reconciling)
 		}

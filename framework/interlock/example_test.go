@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/framework/interlock"
 )
 
@@ -29,7 +30,7 @@ func (r *appReconciler) Reconcile(ctx context.Context, app *App, c *framework.Co
 	if err := r.implement(ctx, app); err != nil {
 		return framework.NoUpdate[*App](), err
 	}
-	framework.MarkReady(&app.Status.Conditions, app.Generation, "Implemented", "")
+	conditions.MarkReady(&app.Status.Conditions, app.Generation, "Implemented", "")
 	return framework.PatchStatus(app), r.gate.Release(ctx, c) // what it does not refer to any more
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
@@ -223,12 +224,12 @@ func (g Grant) broken() Reason {
 
 // Mark writes what was denied into conditions as package framework has them: Stalled with the reason ProviderInDeletion for what can never be implemented, so that
 // clients can find and remove it, or DependentContested where another instance implements the dependent, and Reconciling with the first denial's reason for what waits. generation is the primary's. It changes nothing if all is granted.
-func (g Grant) Mark(conditions *[]metav1.Condition, generation int64) {
+func (g Grant) Mark(conds *[]metav1.Condition, generation int64) {
 	switch {
 	case g.Granted():
 	case g.broken() != 0:
-		framework.MarkStalled(conditions, generation, g.broken().String(), g.String())
+		conditions.MarkStalled(conds, generation, g.broken().String(), g.String())
 	default:
-		framework.MarkReconciling(conditions, generation, g.Denials[0].Reason.String(), g.String())
+		conditions.MarkReconciling(conds, generation, g.Denials[0].Reason.String(), g.String())
 	}
 }

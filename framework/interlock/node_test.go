@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/framework/interlock"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
@@ -44,7 +45,7 @@ func (r *planned) workflow() framework.Workflow[*App] {
 }
 
 func (r *planned) Reconcile(_ context.Context, app *App, c *framework.Context[*App]) (framework.UpdateControl[*App], error) {
-	framework.MarkWorkflow(&app.Status.Conditions, app.Generation, c.WorkflowResult())
+	conditions.MarkWorkflow(&app.Status.Conditions, app.Generation, c.WorkflowResult())
 	if grant, known := r.gate.Grant(c); known {
 		grant.Mark(&app.Status.Conditions, app.Generation)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 	dependents "github.com/evenkeel/evenkeel/framework/dependent"
 	"github.com/evenkeel/evenkeel/framework/interlock"
+	"github.com/evenkeel/evenkeel/framework/ready"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
@@ -59,7 +60,7 @@ func TestAWorkflowMustHaveTheGateWhereItHolds(t *testing.T) {
 	served := func(n *framework.Node[*App]) { inactive(n); n.ActivationCondition = workflow.Served(always) }
 	installed := func(n *framework.Node[*App]) {
 		inactive(n)
-		n.ActivationCondition = dependents.CRDPresent[*App]("certificates.cert-manager.io", "")
+		n.ActivationCondition = ready.CRDPresent[*App]("certificates.cert-manager.io", "")
 	}
 	collected := func(n *framework.Node[*App]) { deletes(n); n.GarbageCollected = true }
 	awaited := func(n *framework.Node[*App]) { collected(n); n.Gone = always }
@@ -119,13 +120,13 @@ func TestAWorkflowMustHaveTheGateWhereItHolds(t *testing.T) {
 			return []dependent{gate.Node("gate"), config(nil, nil), gate.Settled("settled", "config")}
 		}, `node "settled" depends on ["config"], which say nothing about when they are ready`},
 		"an object with Ready": {func(gate *interlock.Gate[*Database, *App], _ *interlock.Gate[*Region, *App]) []dependent {
-			return []dependent{gate.Node("gate"), config(dependents.Current[*corev1.ConfigMap], nil), gate.Settled("settled", "config")}
+			return []dependent{gate.Node("gate"), config(ready.Current[*corev1.ConfigMap], nil), gate.Settled("settled", "config")}
 		}, ""},
 		"a set without Ready": {func(gate *interlock.Gate[*Database, *App], _ *interlock.Gate[*Region, *App]) []dependent {
 			return []dependent{gate.Node("gate"), configs(nil), gate.Settled("settled", "configs")}
 		}, `node "settled" depends on ["configs"], which say nothing about when they are ready`},
 		"a set with Ready": {func(gate *interlock.Gate[*Database, *App], _ *interlock.Gate[*Region, *App]) []dependent {
-			return []dependent{gate.Node("gate"), configs(dependents.Every(dependents.Current[*corev1.ConfigMap])), gate.Settled("settled", "configs")}
+			return []dependent{gate.Node("gate"), configs(ready.Every(ready.Current[*corev1.ConfigMap])), gate.Settled("settled", "configs")}
 		}, ""},
 		"a node that may be inactive": {func(gate *interlock.Gate[*Database, *App], _ *interlock.Gate[*Region, *App]) []dependent {
 			return []dependent{gate.Node("gate"), node("a", "gate"), changed(inactive, "b", "a")}
@@ -140,7 +141,7 @@ func TestAWorkflowMustHaveTheGateWhereItHolds(t *testing.T) {
 			return []dependent{gate.Node("gate"), changed(served, "a", "gate"), changed(installed, "b", "gate")}
 		}, ""},
 		"an object of a kind that may not be served": {func(gate *interlock.Gate[*Database, *App], _ *interlock.Gate[*Region, *App]) []dependent {
-			return []dependent{gate.Node("gate"), config(nil, dependents.CRDPresent[*App]("certificates.cert-manager.io", "v1"))}
+			return []dependent{gate.Node("gate"), config(nil, ready.CRDPresent[*App]("certificates.cert-manager.io", "v1"))}
 		}, ""},
 		"a node before the gate may be inactive": {func(gate *interlock.Gate[*Database, *App], _ *interlock.Gate[*Region, *App]) []dependent {
 			return []dependent{changed(inactive, "before"), gate.Node("gate", "before"), node("a", "gate"), changed(inactive, "beside")}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/framework/interlock"
 )
 
@@ -23,7 +24,7 @@ type granting[P framework.Object] struct {
 
 func (r *granting[P]) Reconcile(ctx context.Context, app *App, c *framework.Context[*App]) (framework.UpdateControl[*App], error) {
 	grant, err := r.gate.Acquire(ctx, c)
-	framework.MarkReady(&app.Status.Conditions, app.Generation, "Implemented", "")
+	conditions.MarkReady(&app.Status.Conditions, app.Generation, "Implemented", "")
 	grant.Mark(&app.Status.Conditions, app.Generation)
 	return framework.PatchStatus(app), err
 }

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/framework/interlock"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 )
@@ -55,7 +56,7 @@ func (r *implementing) Reconcile(ctx context.Context, app *App, c *framework.Con
 		return framework.PatchStatus(app), nil
 	}
 	r.shop.implement(app)
-	framework.MarkReady(&app.Status.Conditions, app.Generation, "Implemented", "")
+	conditions.MarkReady(&app.Status.Conditions, app.Generation, "Implemented", "")
 	return framework.PatchStatus(app), r.gate.Release(ctx, c)
 }
 

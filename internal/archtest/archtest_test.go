@@ -47,12 +47,42 @@ var rules = []rule{
 	},
 	{
 		"framework/dependent",
-		[]string{"std", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...", module + "/framework", module + "/framework/workflow", module + "/eventsource"},
-		"dependents stand on the framework, never beside it",
+		[]string{
+			"std", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...",
+			module + "/framework", module + "/framework/workflow", module + "/framework/conditions", module + "/eventsource",
+		},
+		"dependents stand on the framework, never beside it, and not on each other",
 	},
-	{"framework/interlock", []string{"std", "k8s.io/apimachinery/...", "k8s.io/api/...", module + "/framework", module + "/framework/workflow", module + "/eventsource"}, "the interlock is one bundled workflow over the public API"},
-	{"framework/prometheus", []string{"std", "github.com/prometheus/client_golang/...", module + "/framework", module + "/timeline"}, "the only importer of client_golang"},
-	{"framework/debughttp", []string{"std", module + "/framework", module + "/timeline"}, "pages and JSON over the record, nothing else"},
+	{
+		"framework/external",
+		[]string{
+			"std", "k8s.io/apimachinery/...", "k8s.io/api/...",
+			module + "/framework", module + "/framework/workflow", module + "/framework/conditions", module + "/eventsource",
+		},
+		"dependents stand on the framework, never beside it, and not on each other",
+	},
+	{
+		"framework/ready",
+		[]string{
+			"std", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...",
+			module + "/framework", module + "/framework/workflow", module + "/framework/conditions",
+		},
+		"verdicts about objects stand on the framework, never beside it, and not on dependents",
+	},
+	{
+		"framework/conditions",
+		[]string{"std", "k8s.io/apimachinery/...", module + "/framework/workflow", module + "/internal/author"},
+		"conditions are a leaf that everything above the workflow may import",
+	},
+	{"framework/health", []string{"std", module + "/trc", module + "/eventsource"}, "health is a leaf: pages and metrics import it without the framework"},
+	{
+		"framework/interlock",
+		[]string{
+			"std", "k8s.io/apimachinery/...", "k8s.io/api/...",
+			module + "/framework", module + "/framework/workflow", module + "/framework/conditions", module + "/eventsource",
+		},
+		"the interlock is one bundled workflow over the public API",
+	},
 	{
 		"framework/config",
 		[]string{"std", "k8s.io/apimachinery/...", "sigs.k8s.io/yaml", module + "/framework"},
@@ -73,7 +103,7 @@ var rules = []rule{
 			"std", "golang.org/x/sync/...", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...",
 			"github.com/go-logr/logr", "sigs.k8s.io/json", "gopkg.in/evanphx/json-patch.v4",
 			module + "/retry", module + "/timeline", module + "/trc", module + "/scheduler", module + "/eventsource",
-			module + "/framework/workflow", module + "/internal/author",
+			module + "/framework/workflow", module + "/framework/conditions", module + "/framework/health", module + "/internal/author",
 		},
 		"users embed the framework: no Prometheus, no controller-runtime, no samples",
 	},
@@ -206,6 +236,16 @@ func TestTheRulesCanFail(t *testing.T) {
 		{"framework", module + "/samples/webpage", false},
 		{"framework/workflow", "k8s.io/client-go/rest", false},
 		{"framework/dependent", module + "/framework", true},
+		{"framework/dependent", module + "/framework/external", false},
+		{"framework/external", module + "/framework/dependent", false},
+		{"framework/external", module + "/framework/conditions", true},
+		{"framework/ready", module + "/framework/dependent", false},
+		{"framework/ready", module + "/framework/workflow", true},
+		{"framework/conditions", module + "/framework", false},
+		{"framework/conditions", module + "/framework/workflow", true},
+		{"framework/health", module + "/framework", false},
+		{"framework/health", module + "/trc", true},
+		{"framework/interlock", module + "/framework/dependent", false},
 		{"samples/webpage", module + "/internal/testenv", false},
 		{"samples/webpage/cmd/demo", module + "/framework", true},
 	} {

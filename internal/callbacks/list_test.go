@@ -13,7 +13,7 @@ import (
 // folders are the packages that authors use.
 var folders = []string{
 	"retry", "timeline", "scheduler", "trc", "eventsource", "framework", "framework/config", "framework/workflow",
-	"framework/dependent", "framework/interlock",
+	"framework/conditions", "framework/dependent", "framework/external", "framework/health", "framework/interlock", "framework/ready",
 }
 
 // found are the callbacks in the source.
@@ -186,7 +186,7 @@ func (f *found) isFunction(in string, e ast.Expr) bool {
 // the rows of these tell what becomes of it.
 func TestNoGoroutines(t *testing.T) {
 	harmless := map[string]bool{"framework/interlock AfterFunc": true} // it makes a dependent due, and calls no author
-	for _, folder := range []string{"framework/dependent", "framework/interlock"} {
+	for _, folder := range []string{"framework/dependent", "framework/external", "framework/interlock", "framework/ready"} {
 		for _, file := range sourceOf(t, folder).Files {
 			ast.Inspect(file, func(n ast.Node) bool {
 				if _, is := n.(*ast.GoStmt); is {

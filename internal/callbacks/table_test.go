@@ -359,9 +359,9 @@ var table = map[string]row{
 	"trc.Subscription.Later(f)":   {because: byOthers},
 
 	"config.Load(sources)":            {because: "it is called before there is an operator, by who loads"},
-	"dependent.Every(ready)":          {because: ofRun},
-	"dependent.OneInStatus(get)":      {because: ofRun},
-	"dependent.OneInStatus(set)":      {because: ofRun},
+	"ready.Every(ready)":              {because: ofRun},
+	"external.OneInStatus(get)":       {because: ofRun},
+	"external.OneInStatus(set)":       {because: ofRun},
 	"dependent.Pure(desired)":         {because: ofRun},
 	"workflow.Result.Summary(stalls)": {because: "it is called in the goroutine of who asks for the summary"},
 
@@ -380,14 +380,14 @@ var table = map[string]row{
 
 // Of whole types, all of which are called so.
 var tableOfTypes = map[string]string{
-	"dependent.Bulk.":         ofRun,
-	"dependent.External.":     ofRun,
-	"dependent.ExternalBulk.": ofRun,
-	"dependent.InStatus.":     ofRun,
-	"dependent.Kubernetes.":   ofRun,
-	"dependent.Reading.":      "it is called at registration, within Describe",
-	"dependent.Source.":       ofRun,
-	"dependent.State.":        ofRun,
+	"dependent.Bulk.":       ofRun,
+	"external.Value.":       ofRun,
+	"external.Values.":      ofRun,
+	"external.InStatus.":    ofRun,
+	"dependent.Kubernetes.": ofRun,
+	"dependent.Reading.":    "it is called at registration, within Describe",
+	"external.Source.":      ofRun,
+	"external.State.":       ofRun,
 }
 
 // writeOptions are functions that only this library can make.

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
-	"github.com/evenkeel/evenkeel/framework/dependent"
+	"github.com/evenkeel/evenkeel/framework/ready"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
@@ -70,7 +70,7 @@ var _ = Describe("C102 Conditions on a whole control plane", func() {
 		operate(ns, nil, []pageNode{{
 			Secondaries: framework.Secondaries(&deployments),
 			Node: workflow.Node[*pageContext]{
-				Name: "deployment", ReadyPostcondition: ready(&deployments, framework.Rollout),
+				Name: "deployment", ReadyPostcondition: met(&deployments, ready.Deployment),
 				Reconcile: applying(func(p *page) *appsv1.Deployment {
 					return &appsv1.Deployment{ObjectMeta: meta(p), Spec: appsv1.DeploymentSpec{
 						Replicas: ptr.To[int32](2), Template: podTemplate(p.Name),
@@ -99,7 +99,7 @@ var _ = Describe("C102 Conditions on a whole control plane", func() {
 		operate(ns, nil, []pageNode{{
 			Secondaries: framework.Secondaries(&jobs),
 			Node: workflow.Node[*pageContext]{
-				Name: "job", ReadyPostcondition: ready(&jobs, dependent.JobComplete),
+				Name: "job", ReadyPostcondition: met(&jobs, ready.Job),
 				Reconcile: applying(func(p *page) *batchv1.Job {
 					j := &batchv1.Job{ObjectMeta: meta(p), Spec: batchv1.JobSpec{Template: podTemplate(p.Name)}}
 					j.Spec.Template.Spec.RestartPolicy = corev1.RestartPolicyNever
@@ -129,7 +129,7 @@ var _ = Describe("C102 Conditions on a whole control plane", func() {
 		operate(ns, nil, []pageNode{{
 			Secondaries: framework.Secondaries(&configMaps),
 			Node: workflow.Node[*pageContext]{
-				Name: "config", Delete: deleting(&configMaps), DeletePostcondition: dependent.Gone[*page](&configMaps),
+				Name: "config", Delete: deleting(&configMaps), DeletePostcondition: ready.Gone[*page](&configMaps),
 				Reconcile: applying(func(p *page) *corev1.ConfigMap {
 					o := &corev1.ConfigMap{ObjectMeta: meta(p)}
 					o.Finalizers = []string{"example.com/held"}

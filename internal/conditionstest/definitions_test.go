@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
-	"github.com/evenkeel/evenkeel/framework/dependent"
+	"github.com/evenkeel/evenkeel/framework/ready"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
@@ -88,7 +88,7 @@ func (k kind) gadgets(ns string) func() []string {
 func (k kind) node(name string) pageNode {
 	gadgets := &framework.Secondary[*unstructured.Unstructured]{Name: "gadgets-of-" + name, GroupVersionKind: k.version()}
 	return pageNode{Secondaries: framework.Secondaries(gadgets), Node: workflow.Node[*pageContext]{
-		Name: name, ActivationCondition: dependent.CRDPresent[*page](k.name(), "v1"),
+		Name: name, ActivationCondition: ready.CRDPresent[*page](k.name(), "v1"),
 		Reconcile: func(ctx context.Context, c *pageContext) error {
 			o := &unstructured.Unstructured{}
 			o.SetGroupVersionKind(k.version())
@@ -169,7 +169,7 @@ var _ = Describe("C102 CRDPresent", func() {
 	It("is known before the first run where the controller declares it", func() {
 		k.install(true)
 		newPage(ns, "p")
-		op, _ := operate(ns, framework.Secondaries(dependent.CRD[*page](k.name())), []pageNode{k.node("one")}, requests.wrap)
+		op, _ := operate(ns, framework.Secondaries(ready.CRD[*page](k.name())), []pageNode{k.node("one")}, requests.wrap)
 		Eventually(k.gadgets(ns)).Should(Equal([]string{"p-one"}))
 		for _, record := range op.Records("webpage") {
 			Expect(record.Err).NotTo(ContainSubstring("whether"))
@@ -190,7 +190,7 @@ var _ = Describe("C102 CRDPresent", func() {
 	})
 
 	It("refuses a name that is none of a definition", func() {
-		_, err := dependent.CRDPresent[*page]("Gadget", "v1")(ctx, nil)
+		_, err := ready.CRDPresent[*page]("Gadget", "v1")(ctx, nil)
 		Expect(err).To(MatchError(ContainSubstring(`CRDPresent "Gadget": must be PLURAL.GROUP`)))
 	})
 })

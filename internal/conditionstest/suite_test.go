@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 	"github.com/evenkeel/evenkeel/internal/testenv"
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
@@ -72,7 +73,7 @@ type watching struct{ passes atomic.Int32 }
 
 func (w *watching) Reconcile(_ context.Context, p *page, c *pageContext) (pageUpdate, error) {
 	w.passes.Add(1)
-	framework.MarkWorkflow(&p.Status.Conditions, p.Generation, c.WorkflowResult())
+	conditions.MarkWorkflow(&p.Status.Conditions, p.Generation, c.WorkflowResult())
 	return framework.PatchStatus(p), nil
 }
 
@@ -133,7 +134,7 @@ func condition(p *page, kind string) func() string {
 }
 
 // ready is a typed condition as that of a node.
-func ready[S framework.Object](of *framework.Secondary[S], says func(S) workflow.Verdict) workflow.Condition[*pageContext] {
+func met[S framework.Object](of *framework.Secondary[S], says func(S) workflow.Verdict) workflow.Condition[*pageContext] {
 	return func(_ context.Context, c *pageContext) (workflow.Verdict, error) {
 		live, err := of.Get(c)
 		return says(live), err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/dependent"
+	"github.com/evenkeel/evenkeel/framework/ready"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 )
@@ -209,7 +210,7 @@ func TestReadOnlyBulkDependentITWhatOthersMakeIsObserved(t *testing.T) {
 }
 
 func TestBulkDependentWithConditionITEveryAsksAboutEachObject(t *testing.T) {
-	ready := dependent.Every(func(o *corev1.ConfigMap) workflow.Verdict {
+	ready := ready.Every(func(o *corev1.ConfigMap) workflow.Verdict {
 		if o.Data["data"] == "1" {
 			return workflow.Met()
 		}

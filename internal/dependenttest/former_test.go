@@ -21,6 +21,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/dependent"
 	"github.com/evenkeel/evenkeel/framework/interlock"
+	"github.com/evenkeel/evenkeel/framework/ready"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 	"github.com/evenkeel/evenkeel/internal/testenv"
@@ -314,13 +315,13 @@ func TestFormerObjectsAreDeletedWithTheNode(t *testing.T) {
 
 // TestG10WhatAFormerObjectMayBeUsingIsNotLetGoOf: the claim on the former provider stays until the former object, or the surplus one of a set, is gone.
 func TestG10WhatAFormerObjectMayBeUsingIsNotLetGoOf(t *testing.T) {
-	ready := func(*corev1.ConfigMap) workflow.Verdict { return workflow.Met() }
+	isReady := func(*corev1.ConfigMap) workflow.Verdict { return workflow.Met() }
 	single := func(former dependent.Former) framework.Dependent[*Page] {
-		return &configMap{Name: "app", DependsOn: []string{"gate"}, Former: former, Ready: ready, Desired: func(_ context.Context, page *Page, _ *pageContext) (*corev1.ConfigMap, error) {
+		return &configMap{Name: "app", DependsOn: []string{"gate"}, Former: former, Ready: isReady, Desired: func(_ context.Context, page *Page, _ *pageContext) (*corev1.ConfigMap, error) {
 			return dataOf(page.Namespace, "app-"+page.Spec.HTML, page.Spec.HTML), nil
 		}}
 	}
-	set := &configMaps{Name: "app", DependsOn: []string{"gate"}, Ready: dependent.Every(ready), Desired: func(_ context.Context, page *Page, _ *pageContext) ([]*corev1.ConfigMap, error) {
+	set := &configMaps{Name: "app", DependsOn: []string{"gate"}, Ready: ready.Every(isReady), Desired: func(_ context.Context, page *Page, _ *pageContext) ([]*corev1.ConfigMap, error) {
 		return []*corev1.ConfigMap{dataOf(page.Namespace, "app-"+page.Spec.HTML, page.Spec.HTML)}, nil
 	}}
 	for name, app := range map[string]framework.Dependent[*Page]{

@@ -16,6 +16,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/dependent"
+	"github.com/evenkeel/evenkeel/framework/ready"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
@@ -149,7 +150,7 @@ func TestCleanerForManagedDependentResourcesOnlyITTheFinalizerIsThere(t *testing
 }
 
 func TestManagedBulkDependentITTheDifferenceIsMadeAndAllGoWithThePrimary(t *testing.T) {
-	b := &configMaps{Name: "words", Tie: dependent.OwnedAndDeleted, Desired: words, Ready: dependent.Every(func(o *corev1.ConfigMap) workflow.Verdict {
+	b := &configMaps{Name: "words", Tie: dependent.OwnedAndDeleted, Desired: words, Ready: ready.Every(func(o *corev1.ConfigMap) workflow.Verdict {
 		if o.Data["data"] != "0" {
 			return workflow.Met()
 		}

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/evenkeel/evenkeel/framework"
-	"github.com/evenkeel/evenkeel/framework/dependent"
+	"github.com/evenkeel/evenkeel/framework/external"
 	"github.com/evenkeel/evenkeel/internal/testenv"
 	"github.com/evenkeel/evenkeel/retry"
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
@@ -37,7 +37,7 @@ func (m *monitoring) counts() string {
 	return fmt.Sprintf("%d created, %d removed, %d left", m.created, m.removed, len(m.all))
 }
 
-func (m *monitoring) create(_ context.Context, _ *framework.Context[*v1.WebPage], desired monitor, _ dependent.Creation) (monitor, error) {
+func (m *monitoring) create(_ context.Context, _ *framework.Context[*v1.WebPage], desired monitor, _ external.Creation) (monitor, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.created++
@@ -95,14 +95,14 @@ var _ = Describe("G13 ExternalStateIT What is remembered, on a whole control pla
 
 	operate := func() (stop func()) {
 		GinkgoHelper()
-		watched := &dependent.External[*v1.WebPage, monitor]{
+		watched := &external.Value[*v1.WebPage, monitor]{
 			Name: "monitor",
 			Desired: func(_ context.Context, page *v1.WebPage, _ *framework.Context[*v1.WebPage]) (monitor, error) {
 				return monitor{Page: page.Name, HTML: page.Spec.HTML}, nil
 			},
 			Matches: func(actual, desired monitor) bool { return actual.HTML == desired.HTML },
 			Create:  system.create, Remove: system.remove,
-			State: &dependent.InConfigMap[*v1.WebPage]{}, ID: func(m monitor) string { return m.ID }, ByID: system.byID,
+			State: &external.InConfigMap[*v1.WebPage]{}, ID: func(m monitor) string { return m.ID }, ByID: system.byID,
 		}
 		op, err := framework.NewOperator(plane.Config, framework.OperatorOptions{Logger: quiet, Scheme: scheme, Namespaces: []string{ns.Name}})
 		Expect(err).NotTo(HaveOccurred())
@@ -128,7 +128,7 @@ var _ = Describe("G13 ExternalStateIT What is remembered, on a whole control pla
 		Expect(c.Create(ctx, page)).To(Succeed())
 		var states corev1.ConfigMapList
 		Eventually(func(g Gomega) {
-			g.Expect(c.List(ctx, &states, runtimeclient.InNamespace(ns.Name), runtimeclient.HasLabels{dependent.StateKey})).To(Succeed())
+			g.Expect(c.List(ctx, &states, runtimeclient.InNamespace(ns.Name), runtimeclient.HasLabels{external.StateKey})).To(Succeed())
 			g.Expect(states.Items).To(HaveLen(1))
 			g.Expect(states.Items[0].Data["records.json"]).To(ContainSubstring("monitor-1"))
 		}).Should(Succeed())

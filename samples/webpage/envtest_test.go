@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/internal/testenv"
 	"github.com/evenkeel/evenkeel/samples/webpage"
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
@@ -50,14 +51,14 @@ func onAnAPIServer(register func(*framework.Operator) error) {
 	ready := func(p *v1.WebPage) {
 		GinkgoHelper()
 		c.rollOut(p)
-		Eventually(c.condition(p, framework.ConditionReady)).Should(Equal("True Available"))
+		Eventually(c.condition(p, conditions.Ready)).Should(Equal("True Ready"))
 	}
 
 	It("creates what a page needs, owned by it, and says when it is ready", func() {
 		c.operator(ns)
 		p := create(page(ns, "hello"))
-		Eventually(c.condition(p, framework.ConditionReady)).Should(Equal("False NotReady"))
-		Expect(c.condition(p, framework.ConditionReconciling)()).To(Equal("True NotReady"))
+		Eventually(c.condition(p, conditions.Ready)).Should(Equal("False NotReady"))
+		Expect(c.condition(p, conditions.Reconciling)()).To(Equal("True NotReady"))
 		Expect(c.configMap(p).Data).To(Equal(map[string]string{"index.html": fullHTML}))
 		Expect(c.deployment(p).Spec.Template.Spec.Volumes[0].ConfigMap.Name).To(Equal("hello"))
 		Expect(c.service(p).Spec.Selector).To(Equal(c.deployment(p).Spec.Template.Labels))
@@ -70,8 +71,8 @@ func onAnAPIServer(register func(*framework.Operator) error) {
 		now := c.page(p)
 		Expect(now.Status.URL).To(Equal("http://hello." + ns + ".svc/"))
 		Expect(now.Status.ObservedGeneration).To(Equal(now.Generation))
-		Expect(c.condition(p, framework.ConditionReconciling)()).To(Equal("none"))
-		Expect(c.condition(p, framework.ConditionStalled)()).To(Equal("none"))
+		Expect(c.condition(p, conditions.Reconciling)()).To(Equal("none"))
+		Expect(c.condition(p, conditions.Stalled)()).To(Equal("none"))
 		Expect(c.condition(p, v1.ConditionDocument)()).To(Equal("True FullDocument"))
 		Expect(now.Finalizers).To(BeEmpty())
 		Eventually(c.events(p)).Should(ConsistOf("Normal Created"))
@@ -86,7 +87,7 @@ func onAnAPIServer(register func(*framework.Operator) error) {
 		Eventually(func() string { return c.configMap(p).Data["index.html"] }).Should(ContainSubstring("bye"))
 		Eventually(func() map[string]string { return c.deployment(p).Spec.Template.Annotations }).
 			ShouldNot(Equal(before.Spec.Template.Annotations))
-		Eventually(c.condition(p, framework.ConditionReady)).Should(Equal("False NotReady"))
+		Eventually(c.condition(p, conditions.Ready)).Should(Equal("False NotReady"))
 		ready(p)
 		Expect(c.deployment(p).UID).To(Equal(before.UID))
 	})
@@ -157,7 +158,7 @@ func onAnAPIServer(register func(*framework.Operator) error) {
 		one := create(page(ns, "one"))
 		two := create(page(ns, "two", func(p *v1.WebPage) { p.Spec.HTML = strings.Replace(fullHTML, "hello", "two", 1) }))
 		ready(one)
-		Expect(c.condition(two, framework.ConditionReady)()).To(Equal("False NotReady"))
+		Expect(c.condition(two, conditions.Ready)()).To(Equal("False NotReady"))
 		ready(two)
 		Expect(c.configMap(one).Data["index.html"]).To(ContainSubstring("hello"))
 		Expect(c.configMap(two).Data["index.html"]).To(ContainSubstring("two"))
@@ -218,15 +219,15 @@ func onAnAPIServer(register func(*framework.Operator) error) {
 		c.operator(ns)
 		p := create(page(ns, "taken"))
 		fine := create(page(ns, "fine"))
-		Eventually(c.condition(p, framework.ConditionStalled)).Should(Equal("True Refused"))
-		Expect(c.condition(p, framework.ConditionReady)()).To(Equal("False Refused"))
+		Eventually(c.condition(p, conditions.Stalled)).Should(Equal("True Refused"))
+		Expect(c.condition(p, conditions.Ready)()).To(Equal("False Refused"))
 		Eventually(c.events(p)).Should(ContainElement("Warning Failed"))
 		ready(fine)
 		Expect(c.configMap(p).Data["index.html"]).To(Equal("foreign"))
 		Expect(c.deployment(p)).To(BeNil())
 		Expect(c.Delete(ctx, foreign)).To(Succeed())
 		ready(p)
-		Expect(c.condition(p, framework.ConditionStalled)()).To(Equal("none"))
+		Expect(c.condition(p, conditions.Stalled)()).To(Equal("none"))
 	})
 
 	It("does nothing for a page deleted while it was down", func() {

@@ -8,7 +8,9 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/framework/dependent"
+	"github.com/evenkeel/evenkeel/framework/ready"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
@@ -38,7 +40,7 @@ type (
 func Register(op *framework.Operator) error {
 	r := &Reconciler{}
 	r.deployment.Desired, r.deployment.DependsOn = dependent.Pure(deployment), []string{"configmap"}
-	r.deployment.Ready = framework.Rollout
+	r.deployment.Ready = ready.Deployment
 	return framework.Register(op, r, framework.ControllerOptions[*v1.WebPage]{
 		KeepRecords: 1000,
 		Workflow: framework.Workflow[*v1.WebPage]{Dependents: []framework.Dependent[*v1.WebPage]{
@@ -76,7 +78,7 @@ func report(page *v1.WebPage, c *pageContext, deployment *appsv1.Deployment) upd
 	}
 	status.ObservedGeneration, status.URL = page.Generation, url(page)
 	status.SetDocument(page.Spec.IsDocument(), page.Generation)
-	framework.MarkVerdict(&status.Conditions, page.Generation, framework.Rollout(deployment))
+	conditions.MarkVerdict(&status.Conditions, page.Generation, ready.Deployment(deployment))
 	return framework.PatchStatus(page)
 }
 
@@ -84,6 +86,6 @@ func report(page *v1.WebPage, c *pageContext, deployment *appsv1.Deployment) upd
 func (r *Reconciler) ErrorStatus(_ context.Context, page *v1.WebPage, c *pageContext, failure error) errorStatus {
 	c.Event(framework.Warning, "Reconcile", "Failed", "%v", failure)
 	page.Status.ObservedGeneration = page.Generation
-	framework.MarkFailure(&page.Status.Conditions, page.Generation, failure)
+	conditions.MarkFailure(&page.Status.Conditions, page.Generation, failure)
 	return framework.PatchErrorStatus(page)
 }

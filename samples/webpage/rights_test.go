@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/internal/testenv"
 	"github.com/evenkeel/evenkeel/samples/webpage"
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
@@ -109,11 +110,11 @@ var _ = Describe("The rights of the WebPage operator", Ordered, func() {
 			Expect(c.Create(ctx, p)).To(Succeed())
 			ready := func() string {
 				c.rollOut(p) // whatever the Deployment is now
-				return c.condition(p, framework.ConditionReady)()
+				return c.condition(p, conditions.Ready)()
 			}
-			Eventually(ready).Should(Equal("True Available"))
+			Eventually(ready).Should(Equal("True Ready"))
 			update(c, c.page, p, func(p *v1.WebPage) { p.Spec.HTML += "<!-- changed -->" })
-			Eventually(ready).Should(Equal("True Available"))
+			Eventually(ready).Should(Equal("True Ready"))
 			update(c, c.page, p, func(p *v1.WebPage) { p.Spec.Exposed = false })
 			Eventually(func() any { return c.ingress(p) }).Should(BeNil())
 			// Somebody changes what belongs to the page.

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/internal/testenv"
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
@@ -57,13 +57,13 @@ var _ = Describe("The WebPage operator on a whole control plane", Ordered, Conti
 		c.operator(ns)
 		p := page(ns, "real", func(p *v1.WebPage) { p.Spec.Exposed = true })
 		Expect(c.Create(ctx, p)).To(Succeed())
-		Eventually(c.condition(p, framework.ConditionReady)).Should(Equal("True Available"))
+		Eventually(c.condition(p, conditions.Ready)).Should(Equal("True Ready"))
 		Expect(pods(p)).To(HaveLen(1))
 		first := pods(p)[0].UID
 
 		update(c, c.page, p, func(p *v1.WebPage) { p.Spec.HTML += "<!-- changed -->" })
 		Eventually(func(g Gomega) {
-			g.Expect(c.condition(p, framework.ConditionReady)()).To(Equal("True Available"))
+			g.Expect(c.condition(p, conditions.Ready)()).To(Equal("True Ready"))
 			g.Expect(pods(p)).To(HaveLen(1))
 			g.Expect(pods(p)[0].UID).NotTo(Equal(first))
 		}).Should(Succeed())
@@ -76,7 +76,7 @@ var _ = Describe("The WebPage operator on a whole control plane", Ordered, Conti
 		_, stop := c.operator(ns)
 		p := page(ns, "while-down")
 		Expect(c.Create(ctx, p)).To(Succeed())
-		Eventually(c.condition(p, framework.ConditionReady)).Should(Equal("True Available"))
+		Eventually(c.condition(p, conditions.Ready)).Should(Equal("True Ready"))
 		stop()
 		Expect(c.Delete(ctx, p)).To(Succeed())
 		c.operator(ns)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
@@ -107,7 +108,7 @@ func table(v view, withAge bool) string {
 	for i := range v.pages {
 		p := &v.pages[i]
 		ready, reason := "", ""
-		if c := apimeta.FindStatusCondition(p.Status.Conditions, framework.ConditionReady); c != nil {
+		if c := apimeta.FindStatusCondition(p.Status.Conditions, conditions.Ready); c != nil {
 			ready, reason = string(c.Status), c.Reason
 		}
 		n := v.counts[p.Namespace+"/"+p.Name]

@@ -1,6 +1,0 @@
-package dependent_test
-
-import "github.com/go-logr/logr"
-
-// quiet is for operators of which nobody reads the log.
-var quiet = logr.Discard()
