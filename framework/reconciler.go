@@ -3,16 +3,12 @@ package framework
 import (
 	"context"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"github.com/evenkeel/evenkeel/trc"
 )
 
 // Object is an API object: a pointer to a typed one that the operator's scheme knows, or
 // *unstructured.Unstructured.
-type Object interface {
-	metav1.Object
-	runtime.Object
-}
+type Object = trc.Object
 
 // Reconciler brings the world in line with a primary of type P.
 type Reconciler[P Object] interface {

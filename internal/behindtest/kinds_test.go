@@ -14,6 +14,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/dependent"
 	"github.com/evenkeel/evenkeel/framework/interlock"
+	"github.com/evenkeel/evenkeel/framework/ready"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
@@ -68,27 +69,27 @@ type workload struct {
 // workloads are the kinds of the specs.
 var workloads = []workload{
 	{appsv1.SchemeGroupVersion.WithKind("Deployment"), surging, func() appNode {
-		return behind(deploymentOf, dependent.DeploymentAvailable)
+		return behind(deploymentOf, ready.Deployment)
 	}},
 	{appsv1.SchemeGroupVersion.WithKind("StatefulSet"), byItself, func() appNode {
-		return behind(statefulSetOf, dependent.StatefulSetReady)
+		return behind(statefulSetOf, ready.StatefulSet)
 	}},
 	{appsv1.SchemeGroupVersion.WithKind("DaemonSet"), byItself, func() appNode {
-		return behind(daemonSetOf, dependent.DaemonSetReady)
+		return behind(daemonSetOf, ready.DaemonSet)
 	}},
 	{appsv1.SchemeGroupVersion.WithKind("ReplicaSet"), byOthers, func() appNode {
-		return behind(replicaSetOf, dependent.Current[*appsv1.ReplicaSet])
+		return behind(replicaSetOf, ready.Current[*appsv1.ReplicaSet])
 	}},
 	{corev1.SchemeGroupVersion.WithKind("ReplicationController"), byOthers, func() appNode {
-		return behind(replicationControllerOf, dependent.Current[*corev1.ReplicationController])
+		return behind(replicationControllerOf, ready.Current[*corev1.ReplicationController])
 	}},
 	{batchv1.SchemeGroupVersion.WithKind("Job"), byItself, func() appNode {
-		job := behind(jobOf, dependent.Current[*batchv1.Job])
+		job := behind(jobOf, ready.Current[*batchv1.Job])
 		job.Replace = true
 		return job
 	}},
 	{batchv1.SchemeGroupVersion.WithKind("CronJob"), byEnding, func() appNode {
-		return behind(cronJobOf, dependent.Current[*batchv1.CronJob])
+		return behind(cronJobOf, ready.Current[*batchv1.CronJob])
 	}},
 }
 
