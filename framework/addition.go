@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -55,7 +56,7 @@ func (a *addition) is(other *addition) bool {
 	if one.source == two.source {
 		return true
 	}
-	return one.isPlain() && two.isPlain() && one.gvk == two.gvk && formOf(one.object) == formOf(two.object) && one.config == two.config &&
+	return one.isPlain() && two.isPlain() && one.gvk == two.gvk && object.FormOf(one.object) == object.FormOf(two.object) && one.config == two.config &&
 		slices.Equal(one.namespaces, two.namespaces) && one.labels == two.labels && one.fields == two.fields && one.keeping == two.keeping
 }
 

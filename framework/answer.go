@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -38,10 +39,10 @@ var errUnread = errors.New("framework: it was changed, and could not be read sin
 
 // as returns a private copy of an answer in a form, for a cache of that form: [trc.Undecoded] if its Go type cannot
 // hold the object. The error is errPoorer if there is nothing to make that form from.
-func (c *cluster) as(form form, gvk schema.GroupVersionKind, got answer) (Object, error) {
-	from := formOf(got.Object)
+func (c *cluster) as(form object.Form, gvk schema.GroupVersionKind, got answer) (Object, error) {
+	from := object.FormOf(got.Object)
 	switch {
-	case form == metadataForm:
+	case form == object.Metadata:
 		return metadataOf(got.Object, gvk), nil
 	case from == form && got.undecodable == nil:
 		return got.DeepCopyObject().(Object), nil
@@ -49,7 +50,7 @@ func (c *cluster) as(form form, gvk schema.GroupVersionKind, got answer) (Object
 		return &trc.Undecoded{Object: got.DeepCopyObject().(Object), Err: got.undecodable}, nil
 	case got.text != nil:
 		return c.decodeAs(form, gvk, got.text, got.Object)
-	case from != unstructuredForm || got.undecodable != nil:
+	case from != object.Unstructured || got.undecodable != nil:
 		return nil, errPoorer
 	}
 	text, err := json.Marshal(got.Object)
@@ -60,7 +61,7 @@ func (c *cluster) as(form form, gvk schema.GroupVersionKind, got answer) (Object
 }
 
 // decodeAs decodes an object in a form. metadata is its metadata, in any form.
-func (c *cluster) decodeAs(form form, gvk schema.GroupVersionKind, text []byte, metadata Object) (Object, error) {
+func (c *cluster) decodeAs(form object.Form, gvk schema.GroupVersionKind, text []byte, metadata Object) (Object, error) {
 	o, err := c.newObject(form, gvk)
 	if err != nil {
 		return nil, err
@@ -69,7 +70,7 @@ func (c *cluster) decodeAs(form form, gvk schema.GroupVersionKind, text []byte, 
 		return o, nil
 	}
 	err = undecodedError(gvk, err)
-	if u := guardedUndecoded(text, o, err); u != nil && form == typedForm {
+	if u := guardedUndecoded(text, o, err); u != nil && form == object.Typed {
 		return u, nil // as a watch makes it
 	}
 	return c.undecodedAs(form, gvk, metadata, err)
@@ -97,12 +98,12 @@ func decodeInto(text []byte, into Object) error {
 }
 
 // undecodedAs returns what stands for an object in a cache of a form that has no more than its metadata, and why.
-func (c *cluster) undecodedAs(form form, gvk schema.GroupVersionKind, metadata Object, why error) (Object, error) {
+func (c *cluster) undecodedAs(form object.Form, gvk schema.GroupVersionKind, metadata Object, why error) (Object, error) {
 	o, err := c.newObject(form, gvk)
 	if err != nil {
 		return nil, err
 	}
-	if form == unstructuredForm {
+	if form == object.Unstructured {
 		o.GetObjectKind().SetGroupVersionKind(gvk)
 	}
 	setMetadata(o, metadataOf(metadata, gvk))
@@ -128,11 +129,11 @@ func setMetadata(o, from Object) {
 }
 
 // newObject returns an empty object of a form.
-func (c *cluster) newObject(form form, gvk schema.GroupVersionKind) (Object, error) {
+func (c *cluster) newObject(form object.Form, gvk schema.GroupVersionKind) (Object, error) {
 	switch form {
-	case unstructuredForm:
+	case object.Unstructured:
 		return &unstructured.Unstructured{}, nil
-	case metadataForm:
+	case object.Metadata:
 		return &metav1.PartialObjectMetadata{}, nil
 	}
 	o, err := c.scheme.New(gvk)

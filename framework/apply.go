@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -37,7 +38,7 @@ func (w *writer) apply(ctx context.Context, desired Object, options writeOptions
 		return w.applyByPatch(ctx, r, key, desired, options)
 	}
 	if options.owned || len(options.marks) > 0 {
-		if desired, err = privateCopy(desired); err != nil {
+		if desired, err = object.Copy(desired); err != nil {
 			return nil, err
 		}
 		if err := w.relate(r, desired, options); err != nil {
@@ -60,14 +61,14 @@ func (w *writer) apply(ctx context.Context, desired Object, options writeOptions
 			}
 		}
 	}
-	options.isTyped = formOf(desired) == typedForm
+	options.isTyped = object.FormOf(desired) == object.Typed
 	return w.sendApply(ctx, r, key, intent, options)
 }
 
 // compared returns what a matcher is asked about, which may be shared: what caches show, or, where they keep a poorer form of all
 // of it, what the server has. It is nil if there is none, or if caches keep a part of it only.
 func (w *writer) compared(ctx context.Context, r *resource, key trc.Key) (Object, error) {
-	if o := w.cluster.shown(r, key); o != nil || w.cluster.shownIn(typedForm, r, key) == nil {
+	if o := w.cluster.shown(r, key); o != nil || w.cluster.shownIn(object.Typed, r, key) == nil {
 		return o, nil
 	}
 	live, _, err := w.read(ctx, r, key)
@@ -82,7 +83,7 @@ func (w *writer) compared(ctx context.Context, r *resource, key trc.Key) (Object
 
 // matched asks the author's matcher about a copy, in the form of what is desired.
 func (w *writer) matched(r *resource, live, desired Object, options writeOptions) (bool, error) {
-	asked, err := w.cluster.convert(live, formOf(desired), r.gvk)
+	asked, err := w.cluster.convert(live, object.FormOf(desired), r.gvk)
 	return err == nil && options.matches(asked, desired), err
 }
 
@@ -99,16 +100,16 @@ func (w *writer) applyStatus(ctx context.Context, desired Object, options writeO
 		return nil, err
 	}
 	options.authorVersion, options.subresource = desired.GetResourceVersion(), []string{"status"}
-	options.isTyped = formOf(desired) == typedForm
-	return w.sendApply(ctx, r, key, statusOf(key, intent), options)
+	options.isTyped = object.FormOf(desired) == object.Typed
+	return w.sendApply(ctx, r, key, object.Status(key, intent), options)
 }
 
 // applyConfiguration sends what a generated apply configuration sets, and nothing else.
 func (w *writer) applyConfiguration(ctx context.Context, sample Object, configuration runtime.ApplyConfiguration, options writeOptions) (Object, error) {
-	if isNil(configuration) {
+	if object.IsNil(configuration) {
 		return nil, fmt.Errorf("framework: apply: the apply configuration is nil")
 	}
-	content, err := jsonForm(configuration)
+	content, err := object.JSON(configuration)
 	if err != nil {
 		return nil, fmt.Errorf("framework: apply %T: %w", configuration, err)
 	}
@@ -143,7 +144,7 @@ func (w *writer) applyConfiguration(ctx context.Context, sample Object, configur
 	}
 	options.authorVersion = named.GetResourceVersion()
 	if options.isStatus() {
-		intent = statusOf(key, intent)
+		intent = object.Status(key, intent)
 	}
 	return w.sendApply(ctx, r, key, intent, options)
 }
@@ -161,7 +162,7 @@ func (w *writer) sendApply(ctx context.Context, r *resource, key trc.Key, intent
 	defer leave()
 	if len(options.subresource) == 0 && options.fieldManager == w.fieldManager {
 		// What a field manager applied before and leaves out now is taken off.
-		keepFinalizer(intent, w.finalizerToKeep(r, key))
+		object.KeepFinalizer(intent, w.finalizerToKeep(r, key))
 	}
 	body, err := json.Marshal(intent)
 	if err != nil {
@@ -213,7 +214,7 @@ func (w *writer) confirmed(r *resource, said memoKey, body []byte, intent map[st
 	if !is {
 		return nil
 	}
-	if formOf(live) != r.form { // cheaper than to convert it
+	if object.FormOf(live) != r.form { // cheaper than to convert it
 		if o := w.cluster.shownIn(r.form, r, said.key); o != nil && o.GetUID() == held.GetUID() && o.GetResourceVersion() == held.GetResourceVersion() {
 			live = o
 		}
@@ -232,14 +233,14 @@ func (w *writer) confirmed(r *resource, said memoKey, body []byte, intent map[st
 // that shows all of what the apply could change. See memo.
 func (w *writer) isConfirmed(r *resource, said memoKey, body []byte, intent map[string]any, held Object, options writeOptions) (live Object, is bool) {
 	known, ok := w.cluster.memo.recall(said)
-	if !ok || !known.isOf(held, body) || !serves(formOf(known.live), r.form) {
+	if !ok || !known.isOf(held, body) || !serves(object.FormOf(known.live), r.form) {
 		return nil, false
 	}
 	if known.live.GetResourceVersion() == held.GetResourceVersion() {
 		return known.live, true
 	}
 	now := held
-	if in := formOf(known.live); formOf(held) != in || w.primary(r, said.key) == nil {
+	if in := object.FormOf(known.live); object.FormOf(held) != in || w.primary(r, said.key) == nil {
 		now = w.cluster.shownIn(in, r, said.key)
 	}
 	if now == nil || now.GetUID() != held.GetUID() || now.GetResourceVersion() != held.GetResourceVersion() {
@@ -249,7 +250,7 @@ func (w *writer) isConfirmed(r *resource, said memoKey, body []byte, intent map[
 }
 
 // serves reports whether all of an object in one form can be made from another.
-func serves(from, to form) bool { return from == to || from == unstructuredForm }
+func serves(from, to object.Form) bool { return from == to || from == object.Unstructured }
 
 // remember keeps what the server stored in answer to an intent, for as long as a cache shows the object: as one of the
 // caches keeps it, if that is no poorer than the answer.
@@ -258,9 +259,9 @@ func (w *writer) remember(r *resource, said memoKey, intent []byte, stored Objec
 		w.cluster.memo.drop(r.gvk, said.key) // nobody will tell when it goes
 		return
 	}
-	live := w.cluster.shownIn(unstructuredForm, r, said.key)
-	if live == nil && formOf(stored) == typedForm {
-		live = w.cluster.shownIn(typedForm, r, said.key)
+	live := w.cluster.shownIn(object.Unstructured, r, said.key)
+	if live == nil && object.FormOf(stored) == object.Typed {
+		live = w.cluster.shownIn(object.Typed, r, said.key)
 	}
 	if live == nil || live.GetResourceVersion() != stored.GetResourceVersion() {
 		live = stored.DeepCopyObject().(Object) // that one is the author's
@@ -288,7 +289,7 @@ func (w *writer) optimistically(ctx context.Context, q write, intent map[string]
 	}
 	delete(metadata, "resourceVersion")
 	q.base, q.optimistic = nil, false
-	if stored, err = w.sendIntent(ctx, q, intent); err != nil && !is[*conflict](err) {
+	if stored, err = w.sendIntent(ctx, q, intent); err != nil && !object.Is[*conflict](err) {
 		w.leave(q) // the caches are behind what the first was refused for, and no answer has told by how much
 	}
 	return stored, err

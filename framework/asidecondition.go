@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/framework/conditions"
+	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -34,7 +35,7 @@ const asideAgain = time.Second
 
 // conditionsIn is where the conditions are in a typed primary; nil if it has none.
 func conditionsIn(primary Object) []int {
-	if formOf(primary) != typedForm {
+	if object.FormOf(primary) != object.Typed {
 		return nil
 	}
 	status, ok := jsonField(reflect.TypeOf(primary).Elem(), "status")
@@ -133,7 +134,7 @@ func (c *controller[P]) sendAside(ctx context.Context, w *writer, u *trc.Undecod
 		return err
 	}
 	defer done()
-	r, err := w.cluster.resourceIn(ctx, unstructuredForm, c.gvk)
+	r, err := w.cluster.resourceIn(ctx, object.Unstructured, c.gvk)
 	if err != nil {
 		return err
 	}

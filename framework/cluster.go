@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -59,7 +60,7 @@ type cluster struct {
 
 type resourceKey struct {
 	gvk  schema.GroupVersionKind
-	form form
+	form object.Form
 }
 
 // storeKey is what two stores must have in common to be one.
@@ -109,10 +110,10 @@ func newCluster(config *rest.Config, scheme *runtime.Scheme, logger logr.Logger)
 // resourceOf returns the resource that serves the kind of sample. It asks the API server's discovery
 // the first time.
 func (c *cluster) resourceOf(ctx context.Context, sample runtime.Object, gvk schema.GroupVersionKind) (*resource, error) {
-	return c.resourceIn(ctx, formOf(sample), gvk)
+	return c.resourceIn(ctx, object.FormOf(sample), gvk)
 }
 
-func (c *cluster) resourceIn(ctx context.Context, form form, gvk schema.GroupVersionKind) (*resource, error) {
+func (c *cluster) resourceIn(ctx context.Context, form object.Form, gvk schema.GroupVersionKind) (*resource, error) {
 	key := resourceKey{gvk: gvk, form: form}
 	c.mu.Lock()
 	known := c.resources[key]
@@ -139,8 +140,8 @@ func (c *cluster) resourceIn(ctx context.Context, form form, gvk schema.GroupVer
 	if r.client, err = c.clientFor(r); err != nil {
 		return nil, err
 	}
-	if r.writes = r; form == metadataForm {
-		if r.writes, err = c.resourceIn(ctx, unstructuredForm, gvk); err != nil {
+	if r.writes = r; form == object.Metadata {
+		if r.writes, err = c.resourceIn(ctx, object.Unstructured, gvk); err != nil {
 			return nil, err
 		}
 	}
@@ -173,11 +174,11 @@ func (c *cluster) served(ctx context.Context, gvk schema.GroupVersionKind) (serv
 
 func (c *cluster) constructors(r *resource) error {
 	switch r.form {
-	case unstructuredForm:
+	case object.Unstructured:
 		r.newItem = func() Object { return &unstructured.Unstructured{} }
 		r.newList = func() runtime.Object { return &unstructured.UnstructuredList{} }
 		return nil
-	case metadataForm:
+	case object.Metadata:
 		r.newItem = func() Object { return &metav1.PartialObjectMetadata{} }
 		r.newList = func() runtime.Object { return &metav1.PartialObjectMetadataList{} }
 		return nil
@@ -199,9 +200,9 @@ func (c *cluster) clientFor(r *resource) (rest.Interface, error) {
 	}
 	r.root, r.agent = config.APIPath+"/"+gv.String(), config.UserAgent
 	switch r.form {
-	case unstructuredForm:
+	case object.Unstructured:
 		config.NegotiatedSerializer = newUnstructuredly()
-	case metadataForm:
+	case object.Metadata:
 		config = metadata.ConfigFor(config)
 	default:
 		config.NegotiatedSerializer = newDirectly(c.codecs.WithoutConversion(), r.gvk, r.newItem, r.echoes)
@@ -214,7 +215,7 @@ func (c *cluster) clientFor(r *resource) (rest.Interface, error) {
 	if isSecret(r.gvk) {
 		config.NegotiatedSerializer = discreetly{config.NegotiatedSerializer, r.gvk}
 	}
-	if config.ContentType == runtime.ContentTypeProtobuf && r.form == typedForm {
+	if config.ContentType == runtime.ContentTypeProtobuf && r.form == object.Typed {
 		r.forUnstructured = func() bool { return c.keepsUnstructured(r.gvk) }
 		r.echoes.inProtobuf = true
 	}

@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/framework/conditions"
-	"github.com/evenkeel/evenkeel/framework/workflow"
+	"github.com/evenkeel/evenkeel/framework/internal/object"
 )
 
 // conflict is the refusal of a write that was computed from a view which is not the present one. The
@@ -27,32 +27,7 @@ func (c *conflict) Unwrap() error { return c.error }
 // onlyConflicts tells whether err is a conflict, or several, and nothing else but sources that are not filled, which have no need to
 // be waited for then.
 func onlyConflicts(err error) bool {
-	return !onlyNotSynced(err) && isOnly(err, func(err error) bool { return is[*conflict](err) || is[*notSynced](err) })
-}
-
-// isOnly tells whether err is what is asked for and nothing else: beside another failure, joined with it, it counts as that
-// failure.
-func isOnly(err error, asked func(error) bool) bool {
-	if asked(err) {
-		return true
-	}
-	if is[*workflow.PanicError](err) { // whatever was passed to panic
-		return false
-	}
-	switch err := err.(type) {
-	case interface{ Unwrap() error }:
-		return isOnly(err.Unwrap(), asked)
-	case interface{ Unwrap() []error }:
-		all := err.Unwrap()
-		return len(all) > 0 && !slices.ContainsFunc(all, func(err error) bool { return !isOnly(err, asked) })
-	}
-	return false
-}
-
-// is tells whether an error is an E itself, wraps or not.
-func is[E error](err error) bool {
-	_, is := err.(E)
-	return is
+	return !onlyNotSynced(err) && object.IsOnly(err, func(err error) bool { return object.Is[*conflict](err) || object.Is[*notSynced](err) })
 }
 
 // isStale tells the refusals that say that the version or the UID is not the object's any more. Another

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -69,7 +70,7 @@ type controller[P Object] struct {
 }
 
 func newController[P Object](op *Operator, reconciler Reconciler[P], options ControllerOptions[P]) (*controller[P], error) {
-	if op == nil || isNil(reconciler) {
+	if op == nil || object.IsNil(reconciler) {
 		return nil, errors.New("framework: Register: neither the operator nor the reconciler may be nil")
 	}
 	gvk, err := declaredKind(op, newObject[P](), options.GroupVersionKind)
@@ -113,7 +114,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 		if op.logger.GetSink() == nil {
 			schedule.Record = nil // nobody would read it
 		}
-		schedule.RecordFailures = isNil(op.options.Logger) // the default logs no others
+		schedule.RecordFailures = object.IsNil(op.options.Logger) // the default logs no others
 	}
 	c.scheduler, err = scheduler.New(c.reconcile, schedule)
 	if err != nil {
@@ -127,7 +128,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 
 // declaredKind is the kind of a type parameter: from the scheme, or as declared if it is unstructured.
 func declaredKind(op *Operator, sample Object, declared schema.GroupVersionKind) (schema.GroupVersionKind, error) {
-	if formOf(sample) != typedForm {
+	if object.FormOf(sample) != object.Typed {
 		sample.GetObjectKind().SetGroupVersionKind(declared)
 	} else if !declared.Empty() {
 		return declared, fmt.Errorf("framework: GroupVersionKind %q: must be empty for %T, the scheme knows it", declared, sample)
@@ -219,7 +220,7 @@ func (c *controller[P]) describeSecondary(as string, secondary SecondarySource) 
 	if function := d.authors(); function != "" {
 		d.mapping = &mapping{callback: c.callback(function, d.name)}
 	}
-	if err := d.keeping.check(formOf(d.object)); err != nil {
+	if err := d.keeping.check(object.FormOf(d.object)); err != nil {
 		errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err))
 	}
 	return d, errors.Join(errs...)

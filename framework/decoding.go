@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/json"
+
+	"github.com/evenkeel/evenkeel/framework/internal/safely"
 )
 
 // directly is a serializer that decodes objects of one kind, answered as JSON, straight into their Go type.
@@ -88,7 +90,7 @@ func (d itemDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into
 
 // generally decodes what may be an object of an author's type all the same.
 func (d itemDecoder) generally(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (o runtime.Object, gvk *schema.GroupVersionKind, err error) {
-	err = tried(func() (err error) {
+	err = safely.Try(func() (err error) {
 		o, gvk, err = d.Decoder.Decode(data, defaults, into)
 		return err
 	})
@@ -125,7 +127,7 @@ func (d itemDecoder) event(data []byte) (Object, error) {
 
 // decode decodes an object of an author's type: what panics there is an error.
 func decode(data []byte, into Object) error {
-	return tried(func() error {
+	return safely.Try(func() error {
 		err := json.UnmarshalCaseSensitivePreserveInts(data, into)
 		into.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as typed objects have it
 		return err
@@ -134,7 +136,7 @@ func decode(data []byte, into Object) error {
 
 // decodedInto is result.Into where that may call the author's code.
 func decodedInto(result rest.Result, into runtime.Object) error {
-	return tried(func() error { return result.Into(into) })
+	return safely.Try(func() error { return result.Into(into) })
 }
 
 func (d itemDecoder) isItem(data []byte, into runtime.Object) bool {

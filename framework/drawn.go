@@ -10,6 +10,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/framework/internal/object"
 )
 
 // A create with a generateName gets a name that is drawn at random here. If its answer is lost, the name
@@ -51,11 +53,11 @@ func (q *write) made(live Object) bool {
 			return m.Manager == by && m.Operation == metav1.ManagedFieldsOperationUpdate && m.Subresource == ""
 		})
 	}
-	sent, err := contentOf(q.drawn)
+	sent, err := object.Content(q.drawn)
 	if err != nil {
 		return false
 	}
-	stored, err := contentOf(live)
+	stored, err := object.Content(live)
 	if err != nil {
 		return false
 	}
@@ -63,8 +65,8 @@ func (q *write) made(live Object) bool {
 	for _, content := range []map[string]any{sent, stored} {
 		delete(content, "apiVersion")
 		delete(content, "kind")
-		dropNulls(content)
-		dropServerFields(content)
+		object.DropNulls(content)
+		object.DropServerFields(content)
 	}
 	return isPartOf(sent, stored)
 }
@@ -183,7 +185,7 @@ func (q *write) isFor(other write, in *cluster) bool {
 }
 
 func namelessContentOf(o Object) (map[string]any, error) {
-	content, err := contentOf(o)
+	content, err := object.Content(o)
 	if err != nil {
 		return nil, err
 	}

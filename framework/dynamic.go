@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/object"
 )
 
 // Sources that are not among a controller's options can be added while it runs, and removed again: from its runs, or
@@ -22,7 +23,7 @@ type notSynced struct{ error }
 
 func (n *notSynced) Unwrap() error { return n.error }
 
-func onlyNotSynced(err error) bool { return isOnly(err, is[*notSynced]) }
+func onlyNotSynced(err error) bool { return object.IsOnly(err, object.Is[*notSynced]) }
 
 // AddSecondary has the controller read further secondaries, as if they were among [ControllerOptions.Secondaries]: their
 // changes make their primaries due, and runs of all primaries may read them. It returns at once. Until they are
@@ -122,7 +123,7 @@ func (c *controller[P]) addSecondary(secondary SecondarySource, by visitor) erro
 }
 
 func (c *controller[P]) addSource(source eventsource.Source, by visitor) error {
-	if isNil(source) {
+	if object.IsNil(source) {
 		return fmt.Errorf("framework: controller %q: AddSource: the source is nil", c.name)
 	}
 	g, err := newGuest(source, c.name, c.operator)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash/maphash"
-	"reflect"
 	"testing"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -57,7 +57,7 @@ func ShownObject(op *Operator, gvk schema.GroupVersionKind, key trc.Key) Object 
 func AnswerAs(answered Object, gvk schema.GroupVersionKind, sample Object) Object {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypeWithName(gvk, sample)
-	own, err := (&cluster{scheme: scheme}).as(typedForm, gvk, answer{Object: answered})
+	own, err := (&cluster{scheme: scheme}).as(object.Typed, gvk, answer{Object: answered})
 	if err != nil {
 		panic(err)
 	}
@@ -148,15 +148,6 @@ func RunAllocations(op *Operator, primary types.NamespacedName, cause timeline.C
 	})
 	run := scheduler.Run{Causes: []timeline.Cause{cause}}
 	return testing.AllocsPerRun(100, func() { c.reconcile(context.Background(), primary, run) })
-}
-
-// HasHidden tells whether an object's type holds unexported fields that are no JSON of its own.
-func HasHidden(o Object) bool { return hasHidden(reflect.TypeOf(o)) }
-
-// Holds tells whether a merge patch would change nothing of an object.
-func Holds(o Object, patch any) (bool, error) {
-	content, err := contentOf(o)
-	return holds(content, patch), err
 }
 
 // Echoes is what is known of answers whose echo has not come.
@@ -343,8 +334,3 @@ func SetAsleep(op *Operator, asleep func() time.Duration) { op.election.asleep =
 
 // Asleep is for how long the machine was suspended since it was started, as far as that can be told.
 func Asleep() time.Duration { return asleep() }
-
-// Additions is the merge patch of an apply by patch of an untyped object.
-func Additions(scheme *runtime.Scheme, gvk schema.GroupVersionKind, there Object, intent map[string]any) (map[string]any, error) {
-	return additions(there, intent, listKeysOf(scheme, gvk, there))
-}

@@ -1,8 +1,7 @@
 package framework
 
 import (
-	"slices"
-
+	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -17,39 +16,5 @@ func (w *writer) finalizerToKeep(r *resource, key trc.Key) string {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return finalizerOn(w.held, w.finalizer, w.formerFinalizer)
-}
-
-// finalizerOn returns the first of some finalizers that o carries, empty if it carries none.
-func finalizerOn(o Object, finalizers ...string) string {
-	for _, finalizer := range finalizers {
-		if o != nil && finalizer != "" && slices.Contains(o.GetFinalizers(), finalizer) {
-			return finalizer
-		}
-	}
-	return ""
-}
-
-// keepFinalizer puts a finalizer, if there is one to keep, into the content of an object.
-func keepFinalizer(content map[string]any, finalizer string) {
-	if finalizer == "" {
-		return
-	}
-	metadata, ok := content["metadata"].(map[string]any)
-	if !ok {
-		metadata = map[string]any{}
-		content["metadata"] = metadata
-	}
-	list, _ := metadata["finalizers"].([]any)
-	if !slices.Contains(list, any(finalizer)) {
-		metadata["finalizers"] = append(list, finalizer)
-	}
-}
-
-// keepFinalizerIfListed is for content that leaves alone what it does not say.
-func keepFinalizerIfListed(content map[string]any, finalizer string) {
-	metadata, _ := content["metadata"].(map[string]any)
-	if _, listed := metadata["finalizers"]; listed {
-		keepFinalizer(content, finalizer)
-	}
+	return object.FinalizerOn(w.held, w.finalizer, w.formerFinalizer)
 }

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/safely"
 	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/trc"
@@ -17,18 +18,6 @@ import (
 // callback is a function of the author's of one of the controller's sources.
 func (c *controller[P]) callback(function, source string) *author.Callback {
 	return c.operator.calls.New(fmt.Sprintf("%s of source %q of controller %q", function, source, c.name))
-}
-
-// aboutObject names what a call is about.
-func aboutObject(all ...trc.Object) func() string {
-	return func() string {
-		for _, o := range all {
-			if o != nil {
-				return trc.KeyOf(o).String()
-			}
-		}
-		return ""
-	}
 }
 
 // mapping is a function of the author's whose answers are kept in an index, as a mapper. One that panics, or ends its
@@ -52,7 +41,7 @@ func (m *mapping) err() error {
 // asked calls the function.
 func asked[R any](m *mapping, o trc.Object, f func() R) R {
 	var answer, none R
-	switch failure := m.callback.Do(aboutObject(o), func() { answer = f() }); {
+	switch failure := m.callback.Do(safely.About(o), func() { answer = f() }); {
 	case failure == nil:
 		return answer
 	case failure.Kind == author.Hangs:
@@ -100,7 +89,7 @@ func (c *controller[P]) guardedFilter(function, source string, filter func(old, 
 	callback := c.callback(function, source)
 	return func(old, new trc.Object) bool {
 		var matters bool
-		if callback.Do(aboutObject(new, old), func() { matters = filter(old, new) }) != nil {
+		if callback.Do(safely.About(new, old), func() { matters = filter(old, new) }) != nil {
 			return true
 		}
 		return matters

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/framework/internal/safely"
 	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
@@ -83,7 +85,7 @@ func newGuest(source eventsource.Source, of string, op *Operator) (g *guest, err
 // nameOf asks a source for its name.
 func nameOf(source eventsource.Source) (string, error) {
 	var name string
-	err := askedOnce("Name", func() error {
+	err := safely.AskOnce("Name", func() error {
 		if name = source.Name(); name == "" {
 			return errors.New("its name is empty")
 		}
@@ -99,17 +101,9 @@ func nameOf(source eventsource.Source) (string, error) {
 // error.
 func guarded(method string, call func()) error {
 	if failure := author.Apart(math.MaxInt64, call); failure != nil {
-		return fmt.Errorf("%s: %w", method, failed(failure))
+		return fmt.Errorf("%s: %w", method, safely.Error(failure))
 	}
 	return nil
-}
-
-// failed is what code of the author's did instead of returning, as an error.
-func failed(failure *author.Failure) error {
-	if failure.Kind == author.Panicked {
-		return &scheduler.PanicError{Value: failure.Value, Stack: failure.Stack}
-	}
-	return failure
 }
 
 // err is what is wrong with the source, be it what it says itself.
@@ -126,8 +120,8 @@ func (g *guest) err() error {
 		return failure
 	}
 	var says error
-	if failure := g.asksErr.DoWithin(askTime, aboutObject(), func() { says = g.source.Err() }); failure != nil {
-		return fmt.Errorf("Err: %w", failed(failure))
+	if failure := g.asksErr.DoWithin(askTime, safely.About(), func() { says = g.source.Err() }); failure != nil {
+		return fmt.Errorf("Err: %w", safely.Error(failure))
 	}
 	return author.Sound(says)
 }
@@ -138,7 +132,7 @@ func (g *guest) tell(old, new trc.Object) {
 	if g.watcher == nil || g.postpones(old, new) {
 		return
 	}
-	failure := g.changed.Do(aboutObject(new, old), func() { g.watcher.PrimaryChanged(old, new) })
+	failure := g.changed.Do(safely.About(new, old), func() { g.watcher.PrimaryChanged(old, new) })
 	if failure != nil && failure.Kind == author.Hangs {
 		g.fallsBehind(failure, old, new)
 		return
@@ -150,7 +144,7 @@ func (g *guest) wasTold(failure *author.Failure, old, new trc.Object) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if failure != nil && new != nil {
-		g.untold[trc.KeyOf(new)] = fmt.Errorf("PrimaryChanged: %w", failed(failure))
+		g.untold[trc.KeyOf(new)] = fmt.Errorf("PrimaryChanged: %w", safely.Error(failure))
 	} else {
 		delete(g.untold, keyOfEither(old, new)) // nothing is kept of what is gone
 	}
@@ -226,7 +220,7 @@ func (g *guest) catchUp() {
 		}
 		delete(g.missed, key)
 		g.mu.Unlock()
-		failure := g.changed.Do(aboutObject(next.new, next.old), func() { g.watcher.PrimaryChanged(next.old, next.new) })
+		failure := g.changed.Do(safely.About(next.new, next.old), func() { g.watcher.PrimaryChanged(next.old, next.new) })
 		if failure != nil && failure.Kind == author.Hangs {
 			if g.changed.WhenBack(g.catchUp) {
 				return
@@ -388,7 +382,7 @@ func (d *door) Offer(primary trc.Key, offer eventsource.Offer) {
 	if d.closed.Load() {
 		return
 	}
-	if isNil(offer.Cause) {
+	if object.IsNil(offer.Cause) {
 		offer.Cause = timeline.External{Source: d.name}
 	}
 	d.sink.Offer(primary, offer)

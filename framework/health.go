@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/evenkeel/evenkeel/framework/internal/safely"
 )
 
 // Ready returns nil while the operator works or could at once: it is running, every controller has started, no
@@ -39,7 +41,7 @@ func (op *Operator) Ready() error {
 			}
 		}
 	}
-	errs = append(errs, hung(0, op.calls, op.probes))
+	errs = append(errs, safely.Hung(0, op.calls, op.probes))
 	if op.election != nil {
 		if err := op.election.lastErr(); err != nil {
 			errs = append(errs, fmt.Errorf("framework: leader election: %s: %w", op.election.describe(), err))
@@ -78,6 +80,6 @@ func (op *Operator) Alive() error {
 				c.controllerName(), strings.Join(keys, ", ")))
 		}
 	}
-	errs = append(errs, hung(hungTooLong, op.calls))
+	errs = append(errs, safely.Hung(safely.TooLong, op.calls))
 	return errors.Join(errs...)
 }

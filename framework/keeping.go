@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/framework/internal/safely"
 	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -90,7 +92,7 @@ func (s *Secondary[S]) keeping() keeping {
 }
 
 // check reports what makes no sense.
-func (k keeping) check(form form) error {
+func (k keeping) check(form object.Form) error {
 	var errs []error
 	if k.prune != nil {
 		errs = append(errs, k.prune.check())
@@ -98,7 +100,7 @@ func (k keeping) check(form form) error {
 	if k.whole < 0 {
 		errs = append(errs, fmt.Errorf("KeepWhole %d: must not be negative", k.whole))
 	}
-	if k.whole > 0 && form == metadataForm {
+	if k.whole > 0 && form == object.Metadata {
 		errs = append(errs, fmt.Errorf("KeepWhole %d: metadata-only objects are never whole; use a typed or unstructured Secondary", k.whole))
 	}
 	if k.page < 0 {
@@ -128,7 +130,7 @@ func (k keeping) describe() string {
 }
 
 // isPartial tells stores that do not keep the whole of every object: writes are not computed from these.
-func (s *sharedStore) isPartial() bool { return s.key.prune != nil || s.key.form == metadataForm }
+func (s *sharedStore) isPartial() bool { return s.key.prune != nil || s.key.form == object.Metadata }
 
 // guardedPrune is a transform for a store, or nil. One that panics or ends its goroutine leaves the object as far as it
 // got. One that hangs has the object, which is set aside; it is not called while it hangs, and objects are kept whole.
@@ -138,7 +140,7 @@ func (c *cluster) guardedPrune(p pruner) func(trc.Object) {
 	}
 	callback := c.calls.New(fmt.Sprintf("Transform %q", p.label()))
 	return func(o trc.Object) {
-		about := aboutObject(o)
+		about := safely.About(o)
 		name := about()
 		failure := callback.Do(func() string { return name }, func() { p.prune(o) })
 		if failure != nil && failure.Kind == author.Hangs && !failure.Skipped {

@@ -5,11 +5,12 @@ import (
 	"fmt"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/framework/internal/safely"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -34,7 +35,7 @@ func (c *cluster) catchUp(ctx context.Context, patience, pause time.Duration) {
 		caches.Go(func() error {
 			var last error
 			err := wait.PollUntilContextCancel(ctx, pause, true, func(ctx context.Context) (bool, error) {
-				last = tried(func() error { return c.catchUpWith(ctx, s) }) // the objects' types are the author's
+				last = safely.Try(func() error { return c.catchUpWith(ctx, s) }) // the objects' types are the author's
 				return last == nil, nil
 			})
 			if err != nil {
@@ -69,7 +70,7 @@ func (c *cluster) catchUpWith(ctx context.Context, s *sharedStore) error {
 	reader := &writer{manner: &manner{cluster: c}}
 	for _, key := range behind {
 		reads.Go(func() error {
-			return tried(func() error { // in a goroutine of its own
+			return safely.Try(func() error { // in a goroutine of its own
 				_, err := reader.readBack(ctx, write{resource: s.resource.writes, key: key})
 				return err
 			})
@@ -81,7 +82,7 @@ func (c *cluster) catchUpWith(ctx context.Context, s *sharedStore) error {
 // behind are the keys of which a cache shows less than a consistent list of one of its watches, or what that does
 // not have.
 func (c *cluster) behind(ctx context.Context, s *sharedStore, from listWatch) ([]trc.Key, error) {
-	only, err := c.resourceIn(ctx, metadataForm, s.key.gvk)
+	only, err := c.resourceIn(ctx, object.Metadata, s.key.gvk)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -90,9 +91,9 @@ func (s *Secondary[S]) LiveList(ctx context.Context, c Lookup, selection Selecti
 // listLive lists objects, lays each over the caches and then hands it over, until take refuses one.
 func (c *cluster) listLive(ctx context.Context, r *resource, selection Selection, take func(Object) bool) error {
 	in := r
-	if r.form == typedForm && c.keepsUnstructured(r.gvk) { // of unstructured objects the other forms can be made
+	if r.form == object.Typed && c.keepsUnstructured(r.gvk) { // of unstructured objects the other forms can be made
 		var err error
-		if in, err = c.resourceIn(ctx, unstructuredForm, r.gvk); err != nil {
+		if in, err = c.resourceIn(ctx, object.Unstructured, r.gvk); err != nil {
 			return err
 		}
 	}
@@ -189,7 +190,7 @@ func (s *Secondary[S]) liveResource(ctx context.Context, c Lookup) (*resource, *
 	if w.wrong != nil {
 		return nil, nil, w.wrong
 	}
-	if formOf(sample) != typedForm {
+	if object.FormOf(sample) != object.Typed {
 		sample.GetObjectKind().SetGroupVersionKind(s.GroupVersionKind)
 	}
 	gvk, err := gvkOf(w.cluster.scheme, sample)

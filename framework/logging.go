@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
+
+	"github.com/evenkeel/evenkeel/framework/internal/object"
 )
 
 // Logger is what [OperatorOptions.Logger] takes: a [logr.Logger], and nothing else is meant. It is an
@@ -24,7 +26,7 @@ const MaxVerbosity = 6
 
 // loggerOr returns the author's logger, or the default: slog's text lines on standard error.
 func loggerOr(given Logger) logr.Logger {
-	if isNil(given) {
+	if object.IsNil(given) {
 		return logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, nil))
 	}
 	return given.V(0)

@@ -7,6 +7,8 @@ import (
 	"sync"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/framework/internal/safely"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -66,7 +68,7 @@ func (c *controller[P]) checkNodes(nodes []Node[P]) (errs []error) {
 		if node.Check == nil {
 			continue
 		}
-		if err := askedOnce("Check", func() error { return node.Check(nodes) }); err != nil {
+		if err := safely.AskOnce("Check", func() error { return node.Check(nodes) }); err != nil {
 			errs = append(errs, fmt.Errorf("framework: controller %q: Workflow: node %q: %w", c.name, node.Name, err))
 		}
 	}
@@ -79,12 +81,12 @@ func (c *controller[P]) describeNodes(dependents []Dependent[P]) (nodes []Node[P
 		fail := func(err error) {
 			errs = append(errs, fmt.Errorf("framework: controller %q: Workflow.Dependents[%d]: %w", c.name, i, err))
 		}
-		if isNil(dependent) {
+		if object.IsNil(dependent) {
 			fail(errors.New("is nil"))
 			continue
 		}
 		var node Node[P]
-		err := askedOnce("Describe", func() (err error) {
+		err := safely.AskOnce("Describe", func() (err error) {
 			node, err = dependent.Describe()
 			return err
 		})
@@ -125,12 +127,12 @@ func (c *controller[P]) readBy(nodes []Node[P]) error {
 func (n *Node[P]) comesAndGoes() bool { return n.ActivationCondition != nil && !n.DeleteInactive }
 
 func (c *controller[P]) readSecondary(node int, secondary SecondarySource, conditional bool) error {
-	if isNil(secondary) {
+	if object.IsNil(secondary) {
 		return errors.New("is nil")
 	}
 	// The options may have it as one of those that primaries refer to.
 	same := func(other SecondarySource) bool {
-		return other == secondary || !isNil(other) && other.describe().source == secondary
+		return other == secondary || !object.IsNil(other) && other.describe().source == secondary
 	}
 	switch {
 	case slices.ContainsFunc(c.options.Secondaries, same):
@@ -143,10 +145,10 @@ func (c *controller[P]) readSecondary(node int, secondary SecondarySource, condi
 }
 
 func (c *controller[P]) readSource(node int, source eventsource.Source, conditional bool) error {
-	if isNil(source) {
+	if object.IsNil(source) {
 		return errors.New("is nil")
 	}
-	same := func(other eventsource.Source) bool { return !isNil(other) && identical(other, source) }
+	same := func(other eventsource.Source) bool { return !object.IsNil(other) && identical(other, source) }
 	switch {
 	case slices.ContainsFunc(c.options.Sources, same):
 	case conditional:

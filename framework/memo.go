@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -67,7 +68,7 @@ func (m *memo) stillConfirms(said memoKey, known memory, intent map[string]any, 
 	if !reflect.DeepEqual(could.bare(known.live), could.bare(live)) {
 		return false
 	}
-	if formOf(live) == typedForm && (hides(known.live, live, could.status, statusApart) || !isTyped && !has(live, intent)) {
+	if object.FormOf(live) == object.Typed && (hides(known.live, live, could.status, statusApart) || !isTyped && !has(live, intent)) {
 		return false
 	}
 	m.renew(said, known, live)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,10 +22,9 @@ import (
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/flowcontrol"
 
-	corev1 "k8s.io/api/core/v1"
-
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/health"
+	"github.com/evenkeel/evenkeel/framework/internal/safely"
 	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -171,7 +171,7 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 		options.StaleAfter = DefaultStaleAfter
 	}
 	stopping := &stopSign{}
-	logger := limitedLogger(guardedLogger(loggerOr(options.Logger)), stopping)
+	logger := limitedLogger(safely.Logger(loggerOr(options.Logger)), stopping)
 	cluster, err := newCluster(ownConfig(config, options.Name), options.Scheme, logger)
 	if err != nil {
 		return nil, err
@@ -181,7 +181,7 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 		options: options, cluster: cluster, logger: logger, stopping: stopping,
 		failures: flowcontrol.NewTokenBucketPassiveRateLimiter(failureEventsPerSecond, failureEventsAtOnce),
 		scope:    &scope{namespaces: slices.Clone(options.Namespaces)},
-		calls:    &author.Callbacks{Reporter: callReporter{logger}}, probes: &author.Callbacks{Reporter: callReporter{logger}},
+		calls:    &author.Callbacks{Reporter: safely.NewReporter(logger)}, probes: &author.Callbacks{Reporter: safely.NewReporter(logger)},
 	}
 	cluster.calls, cluster.flying.calls = op.calls, op.calls
 	cluster.event, cluster.others = op.event, op.severalClusters

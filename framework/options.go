@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/scheduler"
 )
@@ -137,7 +138,7 @@ func (o *ControllerOptions[P]) validate(cleans, deletes bool) error {
 	if _, err := fields.ParseSelector(o.FieldSelector); err != nil {
 		bad("FieldSelector", o.FieldSelector, err.Error())
 	}
-	if err := (keeping{page: o.ListLimit, shard: o.ShardSelector}).check(typedForm); err != nil {
+	if err := (keeping{page: o.ListLimit, shard: o.ShardSelector}).check(object.Typed); err != nil {
 		errs = append(errs, fmt.Errorf("framework: controller %q: %w", o.Name, err))
 	}
 	if err := checkNamespaces(o.Namespaces); err != nil {

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -43,13 +44,13 @@ func (w *writer) patch(ctx context.Context, object Object, kind types.PatchType,
 }
 
 // patchFor makes an author's patch hold only for the version that object carries, or else that reads show.
-func (w *writer) patchFor(r *resource, key trc.Key, object Object, kind types.PatchType, patch []byte, options writeOptions) (write, []byte, error) {
+func (w *writer) patchFor(r *resource, key trc.Key, o Object, kind types.PatchType, patch []byte, options writeOptions) (write, []byte, error) {
 	var from Object
 	var err error
 	switch {
 	case options.unconditional:
-	case object.GetResourceVersion() != "":
-		from = object
+	case o.GetResourceVersion() != "":
+		from = o
 	default:
 		if from = w.primary(r, key); from == nil {
 			from = w.cluster.sighted(r, key)
@@ -58,7 +59,7 @@ func (w *writer) patchFor(r *resource, key trc.Key, object Object, kind types.Pa
 	if from == nil {
 		return write{verb: "patch", resource: r, key: key, options: options}, patch, nil
 	}
-	if from, err = privateCopy(from); err != nil {
+	if from, err = object.Copy(from); err != nil {
 		return write{}, nil, err
 	}
 	q := write{verb: "patch", resource: r, key: key, options: options, base: from}
@@ -187,11 +188,11 @@ func (w *writer) sendPatch(ctx context.Context, q write, kind types.PatchType, b
 // applyByPatch is Apply for those who cannot or do not want to use server-side apply: create, or
 // patch what differs from what is there, unless that very intent made it what it is.
 func (w *writer) applyByPatch(ctx context.Context, r *resource, key trc.Key, desired Object, options writeOptions) (Object, error) {
-	desired, err := privateCopy(desired)
+	desired, err := object.Copy(desired)
 	if err != nil {
 		return nil, err
 	}
-	options.isTyped = formOf(desired) == typedForm
+	options.isTyped = object.FormOf(desired) == object.Typed
 	if err := w.relate(r, desired, options); err != nil {
 		return nil, err
 	}
@@ -221,11 +222,11 @@ func (w *writer) applyByPatch(ctx context.Context, r *resource, key trc.Key, des
 	if w.isPatched(r, said, body, intent, current, options) {
 		return current, nil
 	}
-	var keys listKeys
+	var keys object.ListKeys
 	if desired.GetUID() == "" { // the lists of a changed copy are what they are to be
-		keys = listKeysOf(w.cluster.scheme, r.gvk, desired)
+		keys = object.ListKeysOf(w.cluster.scheme, r.gvk, desired)
 	}
-	patch, err := additions(current, intent, keys)
+	patch, err := object.Additions(current, intent, keys)
 	if err != nil || patch == nil {
 		return current, err
 	}
@@ -255,11 +256,11 @@ func (w *writer) createByPatch(ctx context.Context, r *resource, said memoKey, d
 
 // patchIntent is what an apply by patch sends of what is desired, before it is compared, and its JSON form.
 func (w *writer) patchIntent(r *resource, key trc.Key, desired Object) (intent map[string]any, body []byte, err error) {
-	if intent, err = intentOf(r.gvk, desired); err != nil {
+	if intent, err = object.Intent(r.gvk, desired); err != nil {
 		return nil, nil, err
 	}
 	delete(intent, "status")
-	keepFinalizerIfListed(intent, w.finalizerToKeep(r, key))
+	object.KeepFinalizerIfListed(intent, w.finalizerToKeep(r, key))
 	if body, err = json.Marshal(intent); err != nil {
 		return nil, nil, fmt.Errorf("framework: apply %s: %w", r.describe(key), err)
 	}
@@ -305,7 +306,7 @@ func (w *writer) currentFor(ctx context.Context, r *resource, key trc.Key, desir
 				return nil, err
 			}
 		}
-		return privateCopy(base)
+		return object.Copy(base)
 	}
 	current, err := w.cluster.current(ctx, r, key)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -27,7 +28,7 @@ func (c *controller[P]) addFinalizer(ctx context.Context, w *writer, from trc.Ob
 		patch := finalizers(append(others, c.options.Finalizer))
 		stored, err := w.sendMergePatch(ctx, c.resource.writes, trc.KeyOf(current), current, patch, options)
 		var met *conflict
-		if err == nil && formOf(stored) == c.resource.form {
+		if err == nil && object.FormOf(stored) == c.resource.form {
 			return stored, nil
 		}
 		if err == nil {
@@ -105,7 +106,7 @@ func (c *controller[P]) checkReturned(key trc.Key, read trc.Object, returned P) 
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("framework: UpdateControl of %s: "+format, append([]any{c.resource.describe(key)}, args...)...)
 	}
-	if isNil(returned) {
+	if object.IsNil(returned) {
 		return fail("the object is nil")
 	}
 	if other := trc.KeyOf(returned); other != key {
@@ -152,7 +153,7 @@ func (c *controller[P]) carryOutByPatch(ctx context.Context, rc *Context[P], rea
 func (c *controller[P]) patchOf(read trc.Object, returned Object, control UpdateControl[P], kept *reserved) (map[string]any, error) {
 	isCopy, finalizer := returned.GetUID() != "", ""
 	if control.resource && c.cleans() {
-		finalizer = finalizerOn(read, c.options.Finalizer, c.former)
+		finalizer = object.FinalizerOn(read, c.options.Finalizer, c.former)
 	}
 	if isCopy && !control.resource {
 		if patch, ok, err := statusDifference(read, returned); ok {
@@ -160,29 +161,29 @@ func (c *controller[P]) patchOf(read trc.Object, returned Object, control Update
 		}
 	}
 	if !isCopy {
-		intent, err := intentOf(c.gvk, returned)
+		intent, err := object.Intent(c.gvk, returned)
 		if err != nil {
 			return nil, err
 		}
-		keepFinalizerIfListed(intent, finalizer)
-		return additions(read, intent, listKeys{})
+		object.KeepFinalizerIfListed(intent, finalizer)
+		return object.Additions(read, intent, object.ListKeys{})
 	}
-	before, err := contentOf(read)
+	before, err := object.Content(read)
 	if err != nil {
 		return nil, err
 	}
-	after, err := foldedContentOf(returned)
+	after, err := object.FoldedContent(returned)
 	if err != nil {
 		return nil, err
 	}
-	keepFinalizer(after, finalizer)
+	object.KeepFinalizer(after, finalizer)
 	kept.restore(before, after)
 	for _, content := range []map[string]any{before, after} {
 		delete(content, "apiVersion")
 		delete(content, "kind")
-		dropServerFields(content)
+		object.DropServerFields(content)
 	}
-	return difference(before, after), nil
+	return object.MergePatch(before, after), nil
 }
 
 // statusDifference is the merge patch of the status alone: what is not written need not be compared. It is not
@@ -193,19 +194,19 @@ func statusDifference(read, returned Object) (patch map[string]any, ok bool, err
 	if !hadStatus || !hasStatus {
 		return nil, false, nil
 	}
-	from, err := plainForm(before)
+	from, err := object.Plain(before)
 	if err != nil {
 		return nil, true, err
 	}
-	to, err := plainForm(after)
+	to, err := object.Plain(after)
 	if err != nil {
 		return nil, true, err
 	}
-	return difference(map[string]any{"status": from}, map[string]any{"status": to}), true, nil
+	return object.MergePatch(map[string]any{"status": from}, map[string]any{"status": to}), true, nil
 }
 
 func statusField(o Object) (status any, ok bool) {
-	if formOf(o) != typedForm {
+	if object.FormOf(o) != object.Typed {
 		return nil, false
 	}
 	object := reflect.ValueOf(o).Elem()
@@ -221,18 +222,18 @@ func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], con
 	if !created.IsZero() {
 		return fmt.Errorf("framework: UpdateControl of %s: apply takes a fresh object that holds only the controller's own intent, not a changed copy of the primary (metadata.creationTimestamp is set): it would take over every field", c.resource.describe(rc.key))
 	}
-	intent, err := intentOf(c.gvk, control.object)
+	intent, err := object.Intent(c.gvk, control.object)
 	if err != nil {
 		return err
 	}
 	options := rc.write.options(nil)
-	options.isTyped = c.resource.form == typedForm
+	options.isTyped = c.resource.form == object.Typed
 	apart := c.resource.writes.statusApart.Load()
 	if control.status && !apart && !control.resource {
 		return fmt.Errorf("framework: UpdateControl of %s: %s has no status sub-resource: an apply of the status alone would give up all other fields; apply both, or use PrimaryWrites ByPatch",
 			c.resource.describe(rc.key), c.gvk.Kind)
 	}
-	status := statusOf(rc.key, intent)
+	status := object.Status(rc.key, intent)
 	if apart || !control.status {
 		delete(intent, "status")
 	}
@@ -247,9 +248,4 @@ func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], con
 	options.subresource = []string{"status"}
 	_, err = rc.write.sendApply(ctx, c.resource.writes, rc.key, status, options)
 	return c.statusError(ctx, rc.key, err)
-}
-
-func isNil(o any) bool {
-	v := reflect.ValueOf(o)
-	return !v.IsValid() || (v.Kind() == reflect.Pointer && v.IsNil())
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -31,7 +32,7 @@ func (c *cluster) pruned(r *resource) []storeKey {
 }
 
 // outcome is what a write makes of the content of an object in some form.
-type outcome func(content map[string]any, form form) (map[string]any, error)
+type outcome func(content map[string]any, form object.Form) (map[string]any, error)
 
 // rewrite is a write that was computed from an object that was read.
 type rewrite struct {
@@ -81,14 +82,14 @@ func (w *writer) sparesPruned(ctx context.Context, r *resource, q rewrite) error
 // lost returns the path of the first field that a rewrite of an object, in the form of a cache, would change and that the
 // cache does not keep as it is.
 func (w *writer) lost(r *resource, whole Object, cache storeKey, q rewrite) (string, error) {
-	before, err := contentOf(whole)
+	before, err := object.Content(whole)
 	if err != nil {
 		return "", err
 	}
 	if abandoned := trc.Prune(whole, w.cluster.guardedPrune(cache.prune)); abandoned != nil {
 		return "", abandoned.Err
 	}
-	known, err := contentOf(whole)
+	known, err := object.Content(whole)
 	if err != nil {
 		return "", err
 	}
@@ -104,7 +105,7 @@ func (w *writer) lost(r *resource, whole Object, cache storeKey, q rewrite) (str
 
 // reduce leaves of content what a write can change.
 func (o *writeOptions) reduce(r *resource, content map[string]any) {
-	dropServerFields(content)
+	object.DropServerFields(content)
 	delete(content, "apiVersion")
 	delete(content, "kind")
 	switch {
@@ -141,19 +142,19 @@ func lostAt(path string, whole, known, after map[string]any, spelledOut bool) st
 }
 
 // replacedBy is the outcome of a PUT.
-func (w *writer) replacedBy(r *resource, object Object) outcome {
-	return func(_ map[string]any, form form) (map[string]any, error) {
-		converted, err := w.cluster.convert(object, form, r.gvk)
+func (w *writer) replacedBy(r *resource, o Object) outcome {
+	return func(_ map[string]any, form object.Form) (map[string]any, error) {
+		converted, err := w.cluster.convert(o, form, r.gvk)
 		if err != nil {
 			return nil, err
 		}
-		return contentOf(converted)
+		return object.Content(converted)
 	}
 }
 
 // patchedBy is the outcome of a patch. One that does not fit changes nothing: the server refuses it.
 func patchedBy(kind types.PatchType, patch []byte) outcome {
-	return func(content map[string]any, _ form) (map[string]any, error) {
+	return func(content map[string]any, _ object.Form) (map[string]any, error) {
 		before, err := json.Marshal(content)
 		if err != nil {
 			return nil, err

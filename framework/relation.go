@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/safely"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -68,7 +69,7 @@ func (c *controller[P]) mapperOf(d secondaryDescription) (eventsource.Mapper, er
 // mapperFor asks a relation, which may be the author's, for its mapper.
 func (c *controller[P]) mapperFor(by eventsource.Relation, clusterScoped bool) (eventsource.Mapper, error) {
 	var found eventsource.Mapper
-	err := askedOnce("MapperFor", func() (err error) {
+	err := safely.AskOnce("MapperFor", func() (err error) {
 		found, err = by.MapperFor(c.gvk.GroupKind(), clusterScoped)
 		return err
 	})

@@ -20,13 +20,14 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
 
+	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
 // resource is one resource of one cluster, as a client: plain requests, no cache.
 type resource struct {
 	gvk        schema.GroupVersionKind
-	form       form
+	form       object.Form
 	name       string // plural, as in the URL
 	place      string // that descriptions add, of another cluster
 	namespaced bool
@@ -53,26 +54,7 @@ type resource struct {
 // hasProtobuf tells built-in kinds, of which the server answers nothing that does not fit.
 func (r *resource) hasProtobuf() bool {
 	_, has := r.newItem().(runtime.ProtobufMarshaller)
-	return has && r.form == typedForm
-}
-
-// form is how objects are represented.
-type form int
-
-const (
-	typedForm form = iota
-	unstructuredForm
-	metadataForm
-)
-
-func formOf(o runtime.Object) form {
-	switch o.(type) {
-	case *unstructured.Unstructured:
-		return unstructuredForm
-	case *metav1.PartialObjectMetadata:
-		return metadataForm
-	}
-	return typedForm
+	return has && r.form == object.Typed
 }
 
 // parameters encodes ListOptions and the like, which have the same form for every resource.
@@ -117,7 +99,7 @@ func (l listWatch) list(ctx context.Context, options metav1.ListOptions) (runtim
 	if err == nil {
 		l.echoes.passed(list.(metav1.ListInterface).GetResourceVersion())
 	}
-	if raw, failed := result.Raw(); err != nil && failed == nil && l.form == typedForm {
+	if raw, failed := result.Raw(); err != nil && failed == nil && l.form == object.Typed {
 		if found, notJSON := l.listOneByOne(raw); notJSON == nil {
 			return found, nil
 		}
@@ -143,7 +125,7 @@ func (l listWatch) Watch(ctx context.Context, options metav1.ListOptions) (watch
 	ctx = l.discreet(ctx)
 	events, err := l.inForm(l.client.Get(), "").MaxRetries(0).NamespaceIfScoped(l.namespace, l.namespace != "").Resource(l.name).
 		SetHeader("Accept-Encoding", "identity").SpecificallyVersionedParams(&options, parameters, parametersVersion).Watch(ctx)
-	if err != nil || l.form != metadataForm {
+	if err != nil || l.form != object.Metadata {
 		return events, discreetError(l.gvk, err)
 	}
 	return newMetadataWatch(events, l.gvk), nil
@@ -151,7 +133,7 @@ func (l listWatch) Watch(ctx context.Context, options metav1.ListOptions) (watch
 
 // inForm asks for metadata only where that is the form.
 func (r *resource) inForm(request *rest.Request, suffix string) *rest.Request {
-	if r.form != metadataForm {
+	if r.form != object.Metadata {
 		return request
 	}
 	as := ";as=PartialObjectMetadata" + suffix + ";g=meta.k8s.io;v=v1"
@@ -195,7 +177,7 @@ func (r *resource) patch(ctx context.Context, key trc.Key, kind types.PatchType,
 
 // formed returns what get found in the form of the resource.
 func (r *resource) formed(found answer) Object {
-	if r.form == metadataForm {
+	if r.form == object.Metadata {
 		return metadataOf(found.Object, r.gvk)
 	}
 	return found.Object
@@ -305,14 +287,14 @@ func (r *resource) do(ctx context.Context, request *rest.Request) (answer, error
 	if err := decodedInto(result, o); err != nil {
 		return r.undecodable(raw, undecodedError(r.gvk, err))
 	}
-	if r.form == typedForm && o.GetName() == "" && raw != nil { // client-go leaves it empty if the answer is of another kind
+	if r.form == object.Typed && o.GetName() == "" && raw != nil { // client-go leaves it empty if the answer is of another kind
 		var kind metav1.TypeMeta
 		if json.Unmarshal(raw, &kind) == nil && kind.GroupVersionKind() != r.gvk {
 			return answer{}, fmt.Errorf("%w: it is a %s, not a %s", errUndecodable, kind.Kind, r.gvk.Kind)
 		}
 	}
 	// Unstructured objects take in anything, a Scale for instance.
-	if kind := o.GetObjectKind().GroupVersionKind(); r.form == unstructuredForm && kind != r.gvk {
+	if kind := o.GetObjectKind().GroupVersionKind(); r.form == object.Unstructured && kind != r.gvk {
 		return answer{}, fmt.Errorf("%w: it is a %s, not a %s", errUndecodable, kind.Kind, r.gvk.Kind)
 	}
 	return answer{Object: o, text: raw, created: code == http.StatusCreated}, nil

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/evenkeel/evenkeel/framework/internal/object"
 )
 
 // Errors about Secrets may quote them: the API server repeats a patch that it cannot carry out, and a
@@ -39,7 +41,7 @@ func discreetError(gvk schema.GroupVersionKind, err error) error {
 	if err == nil || !isSecret(gvk) {
 		return err
 	}
-	if is[*withheld](err) {
+	if object.Is[*withheld](err) {
 		return err
 	}
 	var status apierrors.APIStatus
@@ -89,7 +91,7 @@ func quotesNothing(said metav1.Status) bool {
 
 // undecodedError withholds the text of a decoder about a Secret.
 func undecodedError(gvk schema.GroupVersionKind, err error) error {
-	if err == nil || !isSecret(gvk) || is[*withheld](err) {
+	if err == nil || !isSecret(gvk) || object.Is[*withheld](err) {
 		return err
 	}
 	return &withheld{err, "it cannot be decoded; " + withheldText}

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 
+	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -27,7 +28,7 @@ func selects(label labels.Selector, field fields.Selector) func(trc.Object) bool
 // built-in kinds, a few labels are no paths. An object that carries such a one is hidden until its watch
 // delivers it.
 func fieldsMatch(selector fields.Selector, o trc.Object) bool {
-	content, err := contentOf(o)
+	content, err := object.Content(o)
 	if err != nil {
 		return false
 	}

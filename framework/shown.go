@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -27,7 +28,7 @@ import (
 func (c *cluster) acknowledge(ctx context.Context, gvk schema.GroupVersionKind, got answer, proof trc.Proof) {
 	var behind []*sharedStore
 	for _, s := range c.storesOfKind(gvk.GroupKind()) {
-		if s.key.gvk != gvk && s.key.form != metadataForm { // only the server can convert versions
+		if s.key.gvk != gvk && s.key.form != object.Metadata { // only the server can convert versions
 			behind = append(behind, s)
 			continue
 		}
@@ -59,7 +60,7 @@ func (c *cluster) bring(ctx context.Context, got answer, proof trc.Proof, caches
 	for len(caches) > 0 {
 		r := caches[0].resource.writes
 		for _, s := range caches {
-			if s.key.gvk == r.gvk && s.key.form == unstructuredForm {
+			if s.key.gvk == r.gvk && s.key.form == object.Unstructured {
 				r = s.resource.writes // of that every other form can be made
 			}
 		}
@@ -206,7 +207,7 @@ func (c *cluster) keepsUnstructured(gvk schema.GroupVersionKind) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for key := range c.stores {
-		if key.gvk == gvk && key.form == unstructuredForm {
+		if key.gvk == gvk && key.form == object.Unstructured {
 			return true
 		}
 	}
@@ -222,7 +223,7 @@ func (c *cluster) comparable(gvk schema.GroupVersionKind) bool {
 // unstructured object serves typed ones, but not the other way round. It may be shared. Caches that keep no more than a
 // part of the objects do not count, unless it is for metadata only.
 func (c *cluster) shown(r *resource, key trc.Key) Object {
-	newest, in := c.newest(r, key, func(f form) bool { return f == r.form || f == unstructuredForm || r.form == metadataForm })
+	newest, in := c.newest(r, key, func(f object.Form) bool { return f == r.form || f == object.Unstructured || r.form == object.Metadata })
 	if newest == nil || in == r.form {
 		return newest
 	}
@@ -234,22 +235,22 @@ func (c *cluster) shown(r *resource, key trc.Key) Object {
 }
 
 // shownIn returns the newest of what the caches of a form show of an object as a whole, or nil. It is shared.
-func (c *cluster) shownIn(f form, r *resource, key trc.Key) Object {
-	o, _ := c.newest(r, key, func(other form) bool { return other == f })
+func (c *cluster) shownIn(f object.Form, r *resource, key trc.Key) Object {
+	o, _ := c.newest(r, key, func(other object.Form) bool { return other == f })
 	return o
 }
 
 // whole returns the newest of what the caches show of an object as a whole, in any form, or nil. It is shared.
 func (c *cluster) whole(r *resource, key trc.Key) Object {
-	o, _ := c.newest(r, key, func(f form) bool { return f != metadataForm })
+	o, _ := c.newest(r, key, func(f object.Form) bool { return f != object.Metadata })
 	return o
 }
 
 // newest returns the newest of what caches of some forms show, as one of them keeps it, and in which form.
-func (c *cluster) newest(r *resource, key trc.Key, counts func(form) bool) (newest Object, in form) {
+func (c *cluster) newest(r *resource, key trc.Key, counts func(object.Form) bool) (newest Object, in object.Form) {
 	for _, s := range c.storesOf(r.gvk) {
 		o := s.Get(key)
-		if o == nil || !counts(s.key.form) || (s.isPartial() && r.form != metadataForm) {
+		if o == nil || !counts(s.key.form) || (s.isPartial() && r.form != object.Metadata) {
 			continue
 		}
 		if newest == nil || newer(o, newest) || (in != r.form && s.key.form == r.form && !newer(newest, o)) {
@@ -266,7 +267,7 @@ func (c *cluster) sighted(r *resource, key trc.Key) Object {
 		return o
 	}
 	only := *r
-	only.form = metadataForm
+	only.form = object.Metadata
 	if o := c.shown(&only, key); o != nil {
 		return o
 	}
@@ -331,18 +332,18 @@ func (s *sharedStore) covers(key trc.Key) bool {
 
 // convert returns a private copy in another form of an object of an author's, who knows no more of it. For what the
 // server answered, see as.
-func (c *cluster) convert(o Object, form form, gvk schema.GroupVersionKind) (Object, error) {
-	if formOf(o) == form {
+func (c *cluster) convert(o Object, form object.Form, gvk schema.GroupVersionKind) (Object, error) {
+	if object.FormOf(o) == form {
 		return o.DeepCopyObject().(Object), nil
 	}
-	if form == metadataForm {
+	if form == object.Metadata {
 		return metadataOf(o, gvk), nil
 	}
-	content, err := plainForm(o)
+	content, err := object.Plain(o)
 	if err != nil {
 		return nil, fmt.Errorf("framework: %s %s: %w", gvk.Kind, trc.KeyOf(o), err)
 	}
-	if form == unstructuredForm {
+	if form == object.Unstructured {
 		u := &unstructured.Unstructured{Object: content}
 		u.SetGroupVersionKind(gvk)
 		return u, nil

@@ -13,6 +13,8 @@ import (
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/health"
+	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/framework/internal/safely"
 	"github.com/evenkeel/evenkeel/internal/author"
 )
 
@@ -76,8 +78,8 @@ func (c *controller[P]) externalHealth(g *guest) health.Source {
 	}
 	if tells, ok := g.source.(eventsource.HealthReporter); ok {
 		var external eventsource.Health
-		if failure := g.asksHealth.DoWithin(askTime, aboutObject(), func() { external = tells.Health() }); failure != nil {
-			h.Problem = fmt.Sprintf("Health: %v", failed(failure))
+		if failure := g.asksHealth.DoWithin(askTime, safely.About(), func() { external = tells.Health() }); failure != nil {
+			h.Problem = fmt.Sprintf("Health: %v", safely.Error(failure))
 			return h
 		}
 		h.External = &external
@@ -180,7 +182,7 @@ func (s *sharedStore) probe(ctx context.Context, namespace string) health.Lag {
 
 // consistent asks for the version that the API server has.
 func (s *sharedStore) consistent(ctx context.Context, namespace string) (string, error) {
-	only, err := s.cluster.resourceIn(ctx, metadataForm, s.key.gvk)
+	only, err := s.cluster.resourceIn(ctx, object.Metadata, s.key.gvk)
 	if err != nil {
 		return "", err
 	}

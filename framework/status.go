@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -25,8 +26,8 @@ func (c *controller[P]) sendWithStatus(ctx context.Context, rc *Context[P], patc
 	if err != nil {
 		return err
 	}
-	content, err := contentOf(stored)
-	if err != nil || holds(content["status"], status) {
+	content, err := object.Content(stored)
+	if err != nil || object.IsNoop(content["status"], status) {
 		return err
 	}
 	return c.statusError(ctx, rc.key, errStatusDropped)

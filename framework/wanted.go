@@ -3,7 +3,6 @@ package framework
 import (
 	"maps"
 	"reflect"
-	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -43,29 +42,4 @@ func wantedOf(content map[string]any) map[string]any {
 	delete(wanted, "metadata")
 	delete(wanted, "status")
 	return wanted
-}
-
-// holds tells whether a merge patch would change nothing of content. Both are JSON: no Go types of an author's get
-// here. A list is replaced whole, but the server may fill defaults into its elements.
-func holds(content, patch any) bool {
-	switch change := patch.(type) {
-	case map[string]any:
-		now, isMap := content.(map[string]any)
-		if !isMap && len(change) > 0 && content != nil {
-			return false
-		}
-		for field, wanted := range change {
-			if wanted == nil && now[field] == nil {
-				continue
-			}
-			if !holds(now[field], wanted) {
-				return false
-			}
-		}
-		return true
-	case []any:
-		now, isList := content.([]any)
-		return (isList || len(change) == 0 && content == nil) && slices.EqualFunc(now, change, holds)
-	}
-	return reflect.DeepEqual(content, patch)
 }

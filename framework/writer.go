@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -181,7 +182,7 @@ func Do[T Object](ctx context.Context, c Writes, about T, request func(ctx conte
 	w := c.writer()
 	return typed[T](w.do(ctx, about, func(ctx context.Context) (Object, error) {
 		answer, err := request(ctx)
-		if err != nil || isNil(answer) {
+		if err != nil || object.IsNil(answer) {
 			return nil, err
 		}
 		return answer, nil
@@ -196,7 +197,7 @@ func typed[T Object](o Object, err error) (T, error) {
 	if o, ok := o.(T); ok {
 		return o, nil
 	}
-	content, err := contentOf(o)
+	content, err := object.Content(o)
 	if err != nil {
 		return none, err
 	}
@@ -227,7 +228,7 @@ func (w *writer) resourceOf(ctx context.Context, o Object) (*resource, error) {
 	if w.wrong != nil {
 		return nil, w.wrong
 	}
-	if isNil(o) {
+	if object.IsNil(o) {
 		return nil, errors.New("framework: the object is nil")
 	}
 	gvk, err := gvkOf(w.cluster.scheme, o)
@@ -240,40 +241,40 @@ func (w *writer) resourceOf(ctx context.Context, o Object) (*resource, error) {
 // wholeTarget is target for writes that send the whole object.
 func (w *writer) wholeTarget(ctx context.Context, o Object) (*resource, trc.Key, error) {
 	r, key, err := w.target(ctx, o)
-	if err == nil && formOf(o) == metadataForm {
+	if err == nil && object.FormOf(o) == object.Metadata {
 		err = fmt.Errorf("framework: %s: a metadata-only object can be applied, patched and deleted, but not created or replaced: its content would be missing", r.describe(key))
 	}
 	return r, key, err
 }
 
-func (w *writer) create(ctx context.Context, object Object, options writeOptions) (Object, error) {
-	object, err := privateCopy(object)
+func (w *writer) create(ctx context.Context, o Object, options writeOptions) (Object, error) {
+	o, err := object.Copy(o)
 	if err != nil {
 		return nil, err
 	}
-	if r, err := w.resourceOf(ctx, object); err == nil && r.onlyCreated && r.form != metadataForm {
-		return w.createOnly(ctx, r, object, options)
+	if r, err := w.resourceOf(ctx, o); err == nil && r.onlyCreated && r.form != object.Metadata {
+		return w.createOnly(ctx, r, o, options)
 	}
-	draws := object.GetName() == "" && object.GetGenerateName() != ""
+	draws := o.GetName() == "" && o.GetGenerateName() != ""
 	if draws {
-		object.SetName(generateName(object.GetGenerateName()))
+		o.SetName(generateName(o.GetGenerateName()))
 	}
-	r, key, err := w.wholeTarget(ctx, object)
+	r, key, err := w.wholeTarget(ctx, o)
 	if err == nil {
 		err = options.check("create "+r.describe(key), canOwn)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := errors.Join(w.relate(r, object, options), foldStringDataOf(object)); err != nil {
+	if err := errors.Join(w.relate(r, o, options), object.FoldStringDataOf(o)); err != nil {
 		return nil, err
 	}
-	object.SetResourceVersion("")
+	o.SetResourceVersion("")
 	q := write{verb: "create", resource: r, key: key, options: options, creates: true, send: func(ctx context.Context) (answer, error) {
-		return r.create(ctx, object, options)
+		return r.create(ctx, o, options)
 	}}
 	if draws && !options.dryRun {
-		q.drawn = object
+		q.drawn = o
 		if made, err := w.madeBefore(ctx, q); made != nil || err != nil {
 			return made, err
 		}
@@ -289,8 +290,8 @@ func (w *writer) create(ctx context.Context, object Object, options writeOptions
 	return created, err
 }
 
-func (w *writer) update(ctx context.Context, object Object, options writeOptions) (Object, error) {
-	r, key, err := w.wholeTarget(ctx, object)
+func (w *writer) update(ctx context.Context, o Object, options writeOptions) (Object, error) {
+	r, key, err := w.wholeTarget(ctx, o)
 	if err == nil {
 		err = options.check("update "+r.describe(key), canAddress)
 	}
@@ -300,12 +301,12 @@ func (w *writer) update(ctx context.Context, object Object, options writeOptions
 	if err != nil {
 		return nil, err
 	}
-	if object.GetResourceVersion() == "" {
+	if o.GetResourceVersion() == "" {
 		return nil, fmt.Errorf("framework: update %s: no resourceVersion: it would overwrite changes that were never read", r.describe(key))
 	}
-	base, err := privateCopy(object) // the author's may change while the request is under way
+	base, err := object.Copy(o) // the author's may change while the request is under way
 	if err == nil {
-		err = foldStringDataOf(base)
+		err = object.FoldStringDataOf(base)
 	}
 	if err != nil {
 		return nil, err
@@ -348,7 +349,7 @@ func (w *writer) delete(ctx context.Context, object Object, options writeOptions
 
 // isWhole reports whether what a request of the author's returned is an object of the kind, and more than its metadata.
 func isWhole(scheme *runtime.Scheme, gvk schema.GroupVersionKind, o Object) bool {
-	if o == nil || formOf(o) == metadataForm {
+	if o == nil || object.FormOf(o) == object.Metadata {
 		return false
 	}
 	kind, err := gvkOf(scheme, o)

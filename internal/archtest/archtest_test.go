@@ -98,12 +98,26 @@ var rules = []rule{
 		"authors use it in their tests: no samples, no test runner of its own",
 	},
 	{
+		"framework/internal/object",
+		[]string{
+			"std", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...", "sigs.k8s.io/json", "gopkg.in/evanphx/json-patch.v4",
+			module + "/trc", module + "/framework/workflow", module + "/framework/internal/safely",
+		},
+		"it knows what objects look like, not where they are",
+	},
+	{
+		"framework/internal/safely",
+		[]string{"std", "github.com/go-logr/logr", module + "/trc", module + "/scheduler", module + "/internal/author"},
+		"it calls what authors wrote: every room may use it",
+	},
+	{
 		"framework",
 		[]string{
 			"std", "golang.org/x/sync/...", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...",
 			"github.com/go-logr/logr", "sigs.k8s.io/json", "gopkg.in/evanphx/json-patch.v4",
 			module + "/retry", module + "/timeline", module + "/trc", module + "/scheduler", module + "/eventsource",
-			module + "/framework/workflow", module + "/framework/conditions", module + "/framework/health", module + "/internal/author",
+			module + "/framework/workflow", module + "/framework/conditions", module + "/framework/health",
+			module + "/framework/internal/...", module + "/internal/author",
 		},
 		"users embed the framework: no Prometheus, no controller-runtime, no samples",
 	},
@@ -246,6 +260,11 @@ func TestTheRulesCanFail(t *testing.T) {
 		{"framework/health", module + "/framework", false},
 		{"framework/health", module + "/trc", true},
 		{"framework/interlock", module + "/framework/dependent", false},
+		{"framework/internal/object", module + "/trc", true},
+		{"framework/internal/object", module + "/framework", false},
+		{"framework/internal/safely", module + "/framework/internal/object", false},
+		{"framework/internal/safely", module + "/internal/author", true},
+		{"framework/dependent", module + "/framework/internal/object", false},
 		{"samples/webpage", module + "/internal/testenv", false},
 		{"samples/webpage/cmd/demo", module + "/framework", true},
 	} {

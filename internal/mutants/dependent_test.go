@@ -127,9 +127,9 @@ var ofDependents = []mutant{
 	{
 		name:   "stringData of a Secret is sent as it is",
 		breaks: "G12: eventually zero writes; what is not desired any more goes",
-		file:   "framework/intent.go",
-		old:    "	if err := foldStringData(gvk, content); err != nil {",
-		new:    "	if err := foldStringData(schema.GroupVersionKind{}, content); err != nil {",
+		file:   "framework/internal/object/intent.go",
+		old:    "	if err := FoldStringData(gvk, content); err != nil {",
+		new:    "	if err := FoldStringData(schema.GroupVersionKind{}, content); err != nil {",
 		kills:  append(dependents("TestUnmodifiableDependentPartITAGeneratedPasswordStays"), suite{folder: "framework", run: "TestStringDataOfASecretIsSentAsData"}),
 	},
 	{
@@ -223,15 +223,15 @@ var ofDependents = []mutant{
 	{
 		name:   "a patch replaces lists that merge by a key",
 		breaks: "C99: what others set stays",
-		file:   "framework/merging.go",
-		old:    "return listMerge{listKeys{meta}, slices.Contains(strategies, \"merge\"),",
-		new:    "return listMerge{listKeys{meta}, slices.Contains(strategies, \"none\"),",
+		file:   "framework/internal/object/listkeys.go",
+		old:    "return listMerge{ListKeys{meta}, slices.Contains(strategies, \"merge\"),",
+		new:    "return listMerge{ListKeys{meta}, slices.Contains(strategies, \"none\"),",
 		kills:  []suite{{folder: "framework", run: "TestListsOfAPatch"}},
 	},
 	{
 		name:   "of a union that changes, a patch leaves the former member",
 		breaks: "C99: an object is brought about as desired",
-		file:   "framework/merging.go",
+		file:   "framework/internal/object/listkeys.go",
 		old:    "	if retains && changes {",
 		new:    "	if retains && !changes {",
 		kills:  []suite{{folder: "framework", run: "TestListsOfAPatch"}},

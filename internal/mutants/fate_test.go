@@ -105,8 +105,8 @@ var ofFates = []mutant{
 		name:   "a repeated create draws a new name",
 		breaks: "G13: a create is carried out once",
 		file:   "framework/writer.go",
-		old:    "\t\treturn r.create(ctx, object, options)\n\t}}\n\tif draws",
-		new:    "\t\tif draws {\n\t\t\tobject = object.DeepCopyObject().(Object)\n\t\t\tobject.SetName(generateName(object.GetGenerateName()))\n\t\t}\n\t\treturn r.create(ctx, object, options)\n\t}}\n\tif draws",
+		old:    "\t\treturn r.create(ctx, o, options)\n\t}}\n\tif draws",
+		new:    "\t\tif draws {\n\t\t\to = o.DeepCopyObject().(Object)\n\t\t\to.SetName(generateName(o.GetGenerateName()))\n\t\t}\n\t\treturn r.create(ctx, o, options)\n\t}}\n\tif draws",
 		kills:  []suite{{folder: "framework", run: "TestG13ASocket"}},
 	},
 	{

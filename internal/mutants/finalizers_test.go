@@ -39,8 +39,8 @@ var ofFinalizers = []mutant{
 		name:   "an apply puts on a finalizer that was taken off",
 		breaks: "G09: a finalizer is never added once deletion was requested",
 		file:   "framework/finalizer.go",
-		old:    "	return finalizerOn(w.held, w.finalizer, w.formerFinalizer)",
-		new:    "	return w.finalizer",
+		old:    "	return object.FinalizerOn(w.held, w.finalizer, w.formerFinalizer)",
+		new:    "	_ = object.FinalizerOn\n	return w.finalizer",
 		kills:  inVirtualTime("TestG09AFinalizerThatTheAuthorTookOff"),
 	},
 	{

@@ -53,8 +53,8 @@ var ofFootguns = []mutant{
 		name:   "a logger that discards counts as none",
 		breaks: "G18: logr.Discard() switches the log off",
 		file:   "framework/logging.go",
-		old:    "	if isNil(given) {\n",
-		new:    "	if isNil(given) || given.V(0).GetSink() == nil {\n",
+		old:    "	if object.IsNil(given) {\n",
+		new:    "	if object.IsNil(given) || given.V(0).GetSink() == nil {\n",
 		kills:  far("TestAnOperatorWithoutALoggerTellsFailuresOnStandardError"),
 	},
 	{

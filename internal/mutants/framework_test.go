@@ -184,7 +184,7 @@ var ofFramework = []mutant{
 		breaks: "O11: a create whose fate is unknown is repeated as it was",
 		file:   "framework/writer.go",
 		old:    "send: func(ctx context.Context) (answer, error) {\n		return r.create(",
-		new:    "send: func(ctx context.Context) (answer, error) {\n		if object.GetGenerateName() != \"\" {\n			object.SetName(generateName(object.GetGenerateName()))\n		}\n		return r.create(",
+		new:    "send: func(ctx context.Context) (answer, error) {\n		if o.GetGenerateName() != \"\" {\n			o.SetName(generateName(o.GetGenerateName()))\n		}\n		return r.create(",
 		kills:  specs("proven of a write O11"),
 	},
 	{
@@ -295,7 +295,7 @@ var ofFramework = []mutant{
 		name:   "an apply gives the finalizer up",
 		breaks: "G09: the finalizer is there until cleanup succeeded",
 		file:   "framework/apply.go",
-		old:    "\t\tkeepFinalizer(intent, w.finalizerToKeep(r, key))\n",
+		old:    "		object.KeepFinalizer(intent, w.finalizerToKeep(r, key))\n",
 		new:    "",
 		kills:  []suite{{folder: "framework", run: "TestG09AFinal"}},
 	},

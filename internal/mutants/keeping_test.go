@@ -37,8 +37,8 @@ var ofKeeping = []mutant{
 		name:   "writes are computed from what a cache keeps a part of",
 		breaks: "C50: applies repair what the cache does not keep",
 		file:   "framework/keeping.go",
-		old:    "return s.key.prune != nil || s.key.form == metadataForm }",
-		new:    "return s.key.form == metadataForm }",
+		old:    "return s.key.prune != nil || s.key.form == object.Metadata }",
+		new:    "return s.key.form == object.Metadata }",
 		kills:  []suite{{folder: "framework", run: "TestC50AnApplyRepairs.*/^apply$"}},
 	},
 	{

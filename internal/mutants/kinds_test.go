@@ -30,8 +30,8 @@ var ofKinds = []mutant{
 		name:   "an object that does not decode fails its list",
 		breaks: "G15: it does not stop the others",
 		file:   "framework/resource.go",
-		old:    "err != nil && failed == nil && l.form == typedForm {",
-		new:    "err != nil && failed == nil && l.form != typedForm {",
+		old:    "err != nil && failed == nil && l.form == object.Typed {",
+		new:    "err != nil && failed == nil && l.form != object.Typed {",
 		kills:  specs("set aside when it is listed"),
 	},
 	{

@@ -88,8 +88,8 @@ var ofManaged = []mutant{
 		name:   "a conflict beside a source that is not filled is a failure",
 		breaks: "G08: conflicts of the framework's writes are no failures",
 		file:   "framework/conflict.go",
-		old:    "is[*conflict](err) || is[*notSynced](err)",
-		new:    "is[*conflict](err)",
+		old:    "object.Is[*conflict](err) || object.Is[*notSynced](err)",
+		new:    "object.Is[*conflict](err)",
 		kills:  managed("TestC102WhatIsNoFailure"),
 	},
 	{
@@ -103,9 +103,9 @@ var ofManaged = []mutant{
 	{
 		name:   "a node that panics with a conflict meets a conflict",
 		breaks: "C102: a panic of a node fails it and the run",
-		file:   "framework/conflict.go",
-		old:    "	if is[*workflow.PanicError](err) {",
-		new:    "	if false && is[*workflow.PanicError](err) {",
+		file:   "framework/internal/object/errors.go",
+		old:    "	if Is[*workflow.PanicError](err) {",
+		new:    "	if false && Is[*workflow.PanicError](err) {",
 		kills:  managed("TestC102APanicWithAConflict"),
 	},
 	{

@@ -1,4 +1,4 @@
-package framework
+package object
 
 import (
 	"encoding/json"
@@ -8,13 +8,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// plainForm returns a Go struct as the JSON that it is sent as, in which whole numbers are int64.
+// Plain returns a Go struct as the JSON that it is sent as, in which whole numbers are int64.
 //
 // Kubernetes' converter is quick, but takes unexported fields for part of the object, or panics at them: types
 // that have some go through JSON.
-func plainForm(value any) (map[string]any, error) {
-	if hasHidden(reflect.TypeOf(value)) {
-		return jsonForm(value)
+func Plain(value any) (map[string]any, error) {
+	if HasHidden(reflect.TypeOf(value)) {
+		return JSON(value)
 	}
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(value)
 }
@@ -24,8 +24,8 @@ var hidden sync.Map
 
 var marshaler = reflect.TypeFor[json.Marshaler]()
 
-// hasHidden tells whether a type holds structs with unexported fields, other than such as marshal themselves.
-func hasHidden(t reflect.Type) bool {
+// HasHidden tells whether a type holds structs with unexported fields, other than such as marshal themselves.
+func HasHidden(t reflect.Type) bool {
 	if known, ok := hidden.Load(t); ok {
 		return known.(bool)
 	}

@@ -1,4 +1,4 @@
-package framework
+package object
 
 import (
 	"fmt"
@@ -8,52 +8,54 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/evenkeel/evenkeel/trc"
 )
 
 // A JSON merge patch replaces lists as a whole. So what is sent for a list is computed here: an item of the intent is
 // merged into the one that has the same key, as a strategic merge patch does it on the server for built-in kinds, and
 // items of others stay. Keys are what Go types say by the tags patchStrategy and patchMergeKey; other lists are one value.
 
-// listKeys finds the keys of lists by the fields of Go types. A nil one knows none.
-type listKeys struct{ strategicpatch.LookupPatchMeta }
+// ListKeys finds the keys of lists by the fields of Go types. A nil one knows none.
+type ListKeys struct{ strategicpatch.LookupPatchMeta }
 
-// listKeysOf are those of a kind: as the object's Go type says, or else the scheme's.
-func listKeysOf(scheme *runtime.Scheme, gvk schema.GroupVersionKind, o Object) listKeys {
+// ListKeysOf are those of a kind: as the object's Go type says, or else the scheme's.
+func ListKeysOf(scheme *runtime.Scheme, gvk schema.GroupVersionKind, o trc.Object) ListKeys {
 	var sample runtime.Object = o
-	if formOf(o) != typedForm {
+	if FormOf(o) != Typed {
 		var err error
 		if sample, err = scheme.New(gvk); err != nil {
-			return listKeys{}
+			return ListKeys{}
 		}
 	}
 	meta, err := strategicpatch.NewPatchMetaFromStruct(sample)
 	if err != nil {
-		return listKeys{}
+		return ListKeys{}
 	}
-	return listKeys{meta}
+	return ListKeys{meta}
 }
 
 // fields are the keys below a field that is an object, and whether it keeps only fields that an intent names.
-func (k listKeys) fields(field string) (below listKeys, retains bool) {
+func (k ListKeys) fields(field string) (below ListKeys, retains bool) {
 	if k.LookupPatchMeta == nil {
-		return listKeys{}, false
+		return ListKeys{}, false
 	}
 	meta, how, err := k.LookupPatchMetadataForStruct(field)
 	if err != nil {
-		return listKeys{}, false
+		return ListKeys{}, false
 	}
-	return listKeys{meta}, slices.Contains(how.GetPatchStrategies(), "retainKeys")
+	return ListKeys{meta}, slices.Contains(how.GetPatchStrategies(), "retainKeys")
 }
 
 // listMerge is how a field that is a list merges.
 type listMerge struct {
-	items   listKeys
+	items   ListKeys
 	merges  bool
 	key     string // empty if the items are plain values
 	retains bool   // items keep only fields that an intent names
 }
 
-func (k listKeys) list(field string) listMerge {
+func (k ListKeys) list(field string) listMerge {
 	if k.LookupPatchMeta == nil {
 		return listMerge{}
 	}
@@ -62,11 +64,11 @@ func (k listKeys) list(field string) listMerge {
 		return listMerge{}
 	}
 	strategies := how.GetPatchStrategies()
-	return listMerge{listKeys{meta}, slices.Contains(strategies, "merge"), how.GetPatchMergeKey(), slices.Contains(strategies, "retainKeys")}
+	return listMerge{ListKeys{meta}, slices.Contains(strategies, "merge"), how.GetPatchMergeKey(), slices.Contains(strategies, "retainKeys")}
 }
 
 // merge sets in target what intent sets, field by field, and item by item in lists that merge by a key.
-func (k listKeys) merge(target, intent map[string]any) {
+func (k ListKeys) merge(target, intent map[string]any) {
 	for field, value := range intent {
 		switch value := value.(type) {
 		case map[string]any:
@@ -87,8 +89,8 @@ func (k listKeys) merge(target, intent map[string]any) {
 
 // mergeInto is merge for an object that may be a union: then what the intent does not name is dropped, unless the
 // intent holds already.
-func (k listKeys) mergeInto(target, intent map[string]any, retains bool) {
-	changes := !holds(target, intent)
+func (k ListKeys) mergeInto(target, intent map[string]any, retains bool) {
+	changes := !IsNoop(target, intent)
 	for field := range intent {
 		_, known := target[field]
 		changes = changes || !known // an empty object may be what says which one it is

@@ -1,4 +1,4 @@
-package framework
+package object
 
 import (
 	"encoding/base64"
@@ -17,8 +17,8 @@ import (
 
 var secretKind = corev1.SchemeGroupVersion.WithKind("Secret")
 
-// isSecretObject reports whether the object is a core/v1 Secret, as far as it says so itself.
-func isSecretObject(o Object) bool {
+// IsSecret reports whether the object is a core/v1 Secret, as far as it says so itself.
+func IsSecret(o trc.Object) bool {
 	switch o := o.(type) {
 	case *corev1.Secret:
 		return true
@@ -28,9 +28,9 @@ func isSecretObject(o Object) bool {
 	return false
 }
 
-// foldStringData moves the stringData of the JSON form of a Secret into its data, which it wins over.
+// FoldStringData moves the stringData of the JSON form of a Secret into its data, which it wins over.
 // Content of other kinds stays as it is.
-func foldStringData(gvk schema.GroupVersionKind, content map[string]any) error {
+func FoldStringData(gvk schema.GroupVersionKind, content map[string]any) error {
 	given, has := content["stringData"]
 	if gvk != secretKind || !has {
 		return nil
@@ -62,8 +62,8 @@ func foldStringData(gvk schema.GroupVersionKind, content map[string]any) error {
 	return nil
 }
 
-// foldStringDataOf does so with an object, which is the caller's own.
-func foldStringDataOf(o Object) error {
+// FoldStringDataOf does so with an object, which is the caller's own.
+func FoldStringDataOf(o trc.Object) error {
 	switch o := o.(type) {
 	case *corev1.Secret:
 		for key, value := range o.StringData {
@@ -74,7 +74,7 @@ func foldStringDataOf(o Object) error {
 		}
 		o.StringData = nil
 	case *unstructured.Unstructured:
-		if err := foldStringData(o.GroupVersionKind(), o.Object); err != nil {
+		if err := FoldStringData(o.GroupVersionKind(), o.Object); err != nil {
 			return fmt.Errorf("framework: Secret %s: %w", trc.KeyOf(o), err)
 		}
 	}

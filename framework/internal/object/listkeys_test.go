@@ -1,4 +1,4 @@
-package framework_test
+package object_test
 
 import (
 	"encoding/json"
@@ -8,10 +8,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
-	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/internal/object"
 )
 
 // TestListsOfAPatchMergeByTheirKeys as they do on the server in a strategic merge patch; other lists are one value.
@@ -86,14 +87,14 @@ func TestListsOfAPatchMergeByTheirKeys(t *testing.T) {
 				noError(t, utiljson.Unmarshal([]byte(text), &content))
 				return content
 			}
-			kind := statusKind
+			kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Unknown"}
 			if c.kind != nil {
 				kinds, _, err := clientgoscheme.Scheme.ObjectKinds(c.kind)
 				noError(t, err)
 				kind = kinds[0]
 			}
 			there := &unstructured.Unstructured{Object: content(c.there)}
-			got, err := framework.Additions(clientgoscheme.Scheme, kind, there, content(c.intent))
+			got, err := object.Additions(there, content(c.intent), object.ListKeysOf(clientgoscheme.Scheme, kind, there))
 			noError(t, err)
 			encoded, err := json.Marshal(got)
 			noError(t, err)
@@ -101,5 +102,12 @@ func TestListsOfAPatchMergeByTheirKeys(t *testing.T) {
 				t.Errorf("the patch is %s, want %s", encoded, want)
 			}
 		})
+	}
+}
+
+func noError(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }

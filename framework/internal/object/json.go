@@ -1,0 +1,152 @@
+package object
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// serverFields of metadata are set by the server and never part of an intent.
+var serverFields = []string{
+	"managedFields", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation",
+	"resourceVersion", "uid", "selfLink",
+}
+
+// Status is what an intent says of the status, as an intent of its own.
+func Status(key trc.Key, intent map[string]any) map[string]any {
+	metadata := map[string]any{"name": key.Name}
+	if key.Namespace != "" {
+		metadata["namespace"] = key.Namespace
+	}
+	status := map[string]any{"apiVersion": intent["apiVersion"], "kind": intent["kind"], "metadata": metadata}
+	if content, ok := intent["status"]; ok {
+		status["status"] = content
+	}
+	return status
+}
+
+// Content returns a private JSON form of the object, in which whole numbers are int64.
+func Content(o trc.Object) (map[string]any, error) {
+	var content map[string]any
+	var err error
+	if u, ok := o.(*unstructured.Unstructured); ok {
+		content, err = JSON(u.Object)
+	} else {
+		content, err = Plain(o)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("framework: %T %s: %w", o, trc.KeyOf(o), err)
+	}
+	return content, nil
+}
+
+// FoldedContent is contentOf, in which stringData of a Secret is part of its data.
+func FoldedContent(o trc.Object) (map[string]any, error) {
+	content, err := Content(o)
+	if err != nil || !IsSecret(o) {
+		return content, err
+	}
+	if err := FoldStringData(secretKind, content); err != nil {
+		return nil, fmt.Errorf("framework: Secret %s: %w", trc.KeyOf(o), err)
+	}
+	return content, nil
+}
+
+// JSON copies what an author built by hand, where any Go type may stand: Kubernetes' own copying
+// panics at an int.
+func JSON(value any) (map[string]any, error) {
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	var plain map[string]any
+	err = json.Unmarshal(encoded, &plain)
+	return plain, err
+}
+
+// Copy returns a copy that may be changed.
+func Copy(o trc.Object) (trc.Object, error) {
+	if IsNil(o) {
+		return nil, errors.New("framework: the object is nil")
+	}
+	u, ok := o.(*unstructured.Unstructured)
+	if !ok {
+		return o.DeepCopyObject().(trc.Object), nil
+	}
+	content, err := Content(u)
+	return &unstructured.Unstructured{Object: content}, err
+}
+
+// DropNulls removes nulls, which Go types leave where a timestamp has no value: sent in an apply,
+// they would be an intent.
+func DropNulls(value any) {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, field := range value {
+			if field == nil {
+				delete(value, key)
+				continue
+			}
+			DropNulls(field)
+		}
+	case []any:
+		for _, item := range value {
+			DropNulls(item)
+		}
+	}
+}
+
+func DropServerFields(content map[string]any) {
+	metadata, _ := content["metadata"].(map[string]any)
+	for _, field := range serverFields {
+		delete(metadata, field)
+	}
+}
+
+// MergePatch is the merge patch from one JSON object to another, nil if they are equal. Numbers stay
+// what they are: by way of float64, an int64 such as a time in nanoseconds would change.
+func MergePatch(from, to map[string]any) map[string]any {
+	patch := map[string]any{}
+	for key, value := range to {
+		before := from[key]
+		fields, isObject := value.(map[string]any)
+		previous, wasObject := before.(map[string]any)
+		if isObject && wasObject {
+			if inner := MergePatch(previous, fields); inner != nil {
+				patch[key] = inner
+			}
+		} else if !reflect.DeepEqual(before, value) {
+			patch[key] = value
+		}
+	}
+	for key, before := range from {
+		if _, still := to[key]; !still && before != nil {
+			patch[key] = nil
+		}
+	}
+	if len(patch) == 0 {
+		return nil
+	}
+	return patch
+}
+
+// Additions is the merge patch that brings intent into current without removing anything; lists merge by their keys.
+func Additions(current trc.Object, intent map[string]any, keys ListKeys) (map[string]any, error) {
+	content, err := Content(current)
+	if err != nil {
+		return nil, err
+	}
+	delete(content, "apiVersion")
+	delete(content, "kind")
+	delete(intent, "apiVersion")
+	delete(intent, "kind")
+	merged := runtime.DeepCopyJSON(content)
+	keys.merge(merged, intent)
+	return MergePatch(content, merged), nil
+}

@@ -1,0 +1,34 @@
+package safely
+
+import (
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/evenkeel/evenkeel/internal/author"
+)
+
+// Reporter reports in the log what code of the author's does.
+type Reporter struct{ logger logr.Logger }
+
+// NewReporter returns a reporter that writes to a log.
+func NewReporter(logger logr.Logger) Reporter { return Reporter{logger} }
+
+// Failed is called when code of the author's did not return.
+func (r Reporter) Failed(callback, about string, failure *author.Failure) {
+	values := []any{"callback", callback, "about", about}
+	if failure.Stack != nil {
+		values = append(values, "stack", string(failure.Stack))
+	}
+	r.logger.Error(Error(failure), "the author's code did not return", values...)
+}
+
+// Slow is called when it took long.
+func (r Reporter) Slow(callback, about string, took time.Duration) {
+	r.logger.Info("the author's code is slow", "callback", callback, "about", about, "took", took.String())
+}
+
+// Returned is called when it has returned after all.
+func (r Reporter) Returned(callback string, took time.Duration) {
+	r.logger.Info("the author's code has returned after all", "callback", callback, "took", took.String())
+}
