@@ -5,10 +5,18 @@ var ofGuest = []mutant{
 	{
 		name:   "a guest that panics ends the process",
 		breaks: "G15: a failure stays where it is",
+		file:   "framework/guest.go",
+		old:    "	if failure := author.Apart(math.MaxInt64, call); failure != nil {\n",
+		new:    "	call()\n	if failure := (*author.Failure)(nil); failure != nil && math.MaxInt64 > 0 {\n",
+		kills:  []suite{{folder: "framework", run: "TestG15ASourceThatPanics"}},
+	},
+	{
+		name:   "a run that panics passes by ErrorStatus",
+		breaks: "G15: a failure stays where it is",
 		file:   "framework/run.go",
 		old:    "if value := recover(); value != nil {",
 		new:    "if value := any(nil); value != nil {",
-		kills:  []suite{{folder: "framework", run: "TestG15ASourceThatPanics"}},
+		kills:  specs("isolates a panic, also from an ErrorStatusHandler's view"),
 	},
 	{
 		name:   "a guest whose start has failed goes on to offer",
