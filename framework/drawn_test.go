@@ -199,26 +199,31 @@ func TestG13WhatAFormerRunMadeIsNotTakenForAFurtherOne(t *testing.T) {
 func TestG13ARunThatAsksAgainForWhatItLostDrawsNoFurtherName(t *testing.T) {
 	r := unwatched(framework.OwnedByPrimary())
 	once := r.reconcile
+	var asked atomic.Int32
 	r.reconcile = func(ctx context.Context, p *Page, c *pageContext) (pageUpdate, error) {
 		update, err := once(ctx, p, c)
 		if err != nil {
+			asked.Add(1)
 			return once(ctx, p, c)
 		}
 		return update, nil
 	}
-	inVirtualTime(t, r, pageOptions{}, func(v *virtual) {
-		tries := 0
+	inVirtualTime(t, r, pageOptions{RunTimeout: 10 * time.Minute}, func(v *virtual) {
 		v.disturb(func(r apimodel.Request) apimodel.Fault {
-			if r.Resource == "configmaps" && r.Verb == "create" {
-				if tries++; tries <= 3 {
-					return apimodel.Fault{Linger: 45 * time.Second}
-				}
+			switch {
+			case r.Resource != "configmaps" || asked.Load() > 0:
+				return apimodel.Fault{}
+			case r.Verb == "create":
+				return apimodel.Fault{Lose: true}
 			}
-			return apimodel.Fault{}
+			return apimodel.Fault{Drop: true} // nor can it be read what became of it
 		})
 		v.create(newPage("default", "p"))
 		v.pass(30 * time.Minute)
 		v.expectOneMade("p")
+		if n := asked.Load(); n != 1 {
+			t.Errorf("asked again %d times", n)
+		}
 		v.atRest()
 	})
 }
