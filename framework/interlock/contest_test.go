@@ -162,6 +162,9 @@ func TestOneOperatorAfterAnotherContestsNothing(t *testing.T) {
 			for _, class := range []string{"b", "a", "b", "a"} {
 				classify(d, class)
 				s.pass(time.Second)
+				if got := s.condition(d, "Ready"); got != "Implemented" {
+					t.Errorf("handed to %s: %v", class, s.live(d).Status.Conditions)
+				}
 			}
 			s.expect([]client.Object{d}, nil, d)
 			quiet(s)
