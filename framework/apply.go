@@ -362,7 +362,7 @@ func (w *writer) sendIntent(ctx context.Context, q write, intent map[string]any)
 
 func (w *writer) sendEncoded(ctx context.Context, q write, body []byte) (Object, error) {
 	q.send = func(ctx context.Context) (answer, error) {
-		return q.resource.patch(ctx, q.key, types.ApplyPatchType, body, q.options)
+		return q.resource.patch(ctx, q.key, types.ApplyPatchType, body, q.options.requestOptions)
 	}
 	return w.execute(ctx, q)
 }

@@ -151,10 +151,10 @@ func (c *controller[P]) sendAside(ctx context.Context, w *writer, u *trc.Undecod
 	if err != nil {
 		return err
 	}
-	options := writeOptions{
+	options := requestOptions{
 		fieldManager: c.operator.options.Name + "/set-aside", leaveToOthers: true, subresource: []string{"status"},
 	}
-	q := write{verb: "apply", resource: r, key: trc.KeyOf(u), options: options, send: func(ctx context.Context) (answer, error) {
+	q := write{verb: "apply", resource: r, key: trc.KeyOf(u), options: writeOptions{requestOptions: options}, send: func(ctx context.Context) (answer, error) {
 		return r.patch(ctx, trc.KeyOf(u), types.ApplyPatchType, intent, options)
 	}}
 	w.noteRequest(q)

@@ -13,14 +13,12 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/framework/internal/object"
@@ -130,17 +128,13 @@ func (c *cluster) resourceIn(ctx context.Context, form object.Form, gvk schema.G
 		}
 		return nil, fmt.Errorf("framework: %s%s: %w%s", gvk, c.place(), err, hint)
 	}
-	r := &resource{gvk: gvk, form: form, place: c.place(), name: served.Name, namespaced: served.Namespaced, echoes: &echoes{}, statusApart: &atomic.Bool{}, logger: c.logger}
-	r.statusApart.Store(parts.has("status"))
-	r.subresources, r.onlyCreated = &atomic.Pointer[subresources]{}, isOnlyCreated(served)
-	r.subresources.Store(&parts)
-	if err := c.constructors(r); err != nil {
+	r, err := newResource(resourceConfig{
+		rest: c.config, http: c.http, scheme: c.scheme, codecs: c.codecs, place: c.place(), logger: c.logger, keepsUnstructured: c.keepsUnstructured,
+	}, gvk, form, served, parts)
+	if err != nil {
 		return nil, err
 	}
-	if r.client, err = c.clientFor(r); err != nil {
-		return nil, err
-	}
-	if r.writes = r; form == object.Metadata {
+	if form == object.Metadata {
 		if r.writes, err = c.resourceIn(ctx, object.Unstructured, gvk); err != nil {
 			return nil, err
 		}
@@ -170,60 +164,6 @@ func (c *cluster) served(ctx context.Context, gvk schema.GroupVersionKind) (serv
 		}
 	}
 	return metav1.APIResource{}, nil, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
-}
-
-func (c *cluster) constructors(r *resource) error {
-	switch r.form {
-	case object.Unstructured:
-		r.newItem = func() Object { return &unstructured.Unstructured{} }
-		r.newList = func() runtime.Object { return &unstructured.UnstructuredList{} }
-		return nil
-	case object.Metadata:
-		r.newItem = func() Object { return &metav1.PartialObjectMetadata{} }
-		r.newList = func() runtime.Object { return &metav1.PartialObjectMetadataList{} }
-		return nil
-	}
-	r.newItem = func() Object { o, _ := c.scheme.New(r.gvk); return o.(Object) }
-	if listKind := r.gvk.GroupVersion().WithKind(r.gvk.Kind + "List"); c.scheme.Recognizes(listKind) {
-		r.newList = func() runtime.Object { o, _ := c.scheme.New(listKind); return o }
-	}
-	return nil
-}
-
-func (c *cluster) clientFor(r *resource) (rest.Interface, error) {
-	config := rest.CopyConfig(c.config)
-	gv := r.gvk.GroupVersion()
-	config.GroupVersion = &gv
-	config.APIPath = "/apis"
-	if gv.Group == "" {
-		config.APIPath = "/api"
-	}
-	r.root, r.agent = config.APIPath+"/"+gv.String(), config.UserAgent
-	switch r.form {
-	case object.Unstructured:
-		config.NegotiatedSerializer = newUnstructuredly()
-	case object.Metadata:
-		config = metadata.ConfigFor(config)
-	default:
-		config.NegotiatedSerializer = newDirectly(c.codecs.WithoutConversion(), r.gvk, r.newItem, r.echoes)
-	}
-	// Built-in kinds have a protobuf form, which is cheaper for both sides.
-	if r.hasProtobuf() && config.ContentType == "" {
-		config.ContentType = runtime.ContentTypeProtobuf
-		config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	}
-	if isSecret(r.gvk) {
-		config.NegotiatedSerializer = discreetly{config.NegotiatedSerializer, r.gvk}
-	}
-	if config.ContentType == runtime.ContentTypeProtobuf && r.form == object.Typed {
-		r.forUnstructured = func() bool { return c.keepsUnstructured(r.gvk) }
-		r.echoes.inProtobuf = true
-	}
-	client, err := rest.RESTClientForConfigAndClient(config, c.http)
-	if err != nil {
-		return nil, fmt.Errorf("framework: client for %s: %w", r.gvk, err)
-	}
-	return client, nil
 }
 
 // watching is what a store watches of a resource.

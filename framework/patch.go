@@ -83,7 +83,7 @@ func (w *writer) patchPart(ctx context.Context, r *resource, object Object, kind
 	if err != nil {
 		return nil, err
 	}
-	q.send = func(ctx context.Context) (answer, error) { return r.patchPart(ctx, q.key, kind, patch, options) }
+	q.send = func(ctx context.Context) (answer, error) { return r.patchPart(ctx, q.key, kind, patch, options.requestOptions) }
 	stored, err := w.execute(ctx, q)
 	if err == nil && stored == nil {
 		err = &conflict{error: fmt.Errorf("framework: %s: it was carried out, and the object is gone since", q.describe())}
@@ -180,7 +180,7 @@ func (w *writer) sendMergePatch(ctx context.Context, r *resource, key trc.Key, f
 
 func (w *writer) sendPatch(ctx context.Context, q write, kind types.PatchType, body []byte) (Object, error) {
 	q.send = func(ctx context.Context) (answer, error) {
-		return q.resource.patch(ctx, q.key, kind, body, q.options)
+		return q.resource.patch(ctx, q.key, kind, body, q.options.requestOptions)
 	}
 	return w.execute(ctx, q)
 }

@@ -156,16 +156,16 @@ func (r *resource) get(ctx context.Context, key trc.Key) (answer, error) {
 	return w.do(ctx, w.client.Get().NamespaceIfScoped(key.Namespace, w.namespaced).Resource(w.name).Name(key.Name))
 }
 
-func (r *resource) create(ctx context.Context, o Object, options writeOptions) (answer, error) {
+func (r *resource) create(ctx context.Context, o Object, options requestOptions) (answer, error) {
 	return r.write(ctx, trc.KeyOf(o), r.at(options.on(r.client.Post()), o.GetNamespace()).Body(o))
 }
 
-func (r *resource) update(ctx context.Context, o Object, options writeOptions) (answer, error) {
+func (r *resource) update(ctx context.Context, o Object, options requestOptions) (answer, error) {
 	key := trc.KeyOf(o)
 	return r.write(ctx, key, r.at(options.on(r.client.Put()), key.Namespace, options.names(key)...).Body(o))
 }
 
-func (r *resource) patch(ctx context.Context, key trc.Key, kind types.PatchType, body []byte, options writeOptions) (answer, error) {
+func (r *resource) patch(ctx context.Context, key trc.Key, kind types.PatchType, body []byte, options requestOptions) (answer, error) {
 	request := options.on(r.client.Patch(kind))
 	if kind == types.ApplyPatchType {
 		request.Param("force", strconv.FormatBool(!options.leaveToOthers))

@@ -117,7 +117,7 @@ func (c *cluster) subresource(ctx context.Context, r *resource, name string) (me
 }
 
 // patchPart sends a patch whose answer is of another kind. Of that it keeps which object and version it is about.
-func (r *resource) patchPart(ctx context.Context, key trc.Key, kind types.PatchType, body []byte, options writeOptions) (answer, error) {
+func (r *resource) patchPart(ctx context.Context, key trc.Key, kind types.PatchType, body []byte, options requestOptions) (answer, error) {
 	request := r.at(options.on(r.client.Patch(kind)), key.Namespace, options.names(key)...).
 		SetHeader("Accept", runtime.ContentTypeJSON).Body(body)
 	if err := request.Error(); err != nil {
@@ -175,7 +175,7 @@ func (c *cluster) watchable(ctx context.Context, sample runtime.Object, gvk sche
 func (w *writer) createOnly(ctx context.Context, r *resource, object Object, options writeOptions) (Object, error) {
 	key := trc.KeyOf(object)
 	q := write{verb: "create", resource: r, key: key, options: options, send: func(ctx context.Context) (answer, error) {
-		return r.create(ctx, object, options)
+		return r.create(ctx, object, options.requestOptions)
 	}}
 	if err := options.check(q.describe(), 0); err != nil {
 		return nil, err

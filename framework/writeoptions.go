@@ -4,10 +4,8 @@ import (
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/eventsource"
-	"github.com/evenkeel/evenkeel/trc"
 )
 
 // WriteMode is how desired state is sent.
@@ -42,17 +40,14 @@ func (m WriteMode) String() string {
 type WriteOption func(*writeOptions)
 
 type writeOptions struct {
-	fieldManager  string
+	requestOptions
 	owned         bool
 	marks         []eventsource.Marks
-	leaveToOthers bool
 	mode          WriteMode
-	subresource   []string
 	unfiltered    bool
 	unconditional bool
 	ifUnchanged   bool
 	ifAbsent      bool
-	dryRun        bool
 	matches       func(live, desired Object) bool
 	propagation   *metav1.DeletionPropagation
 	gracePeriod   *int64
@@ -134,7 +129,7 @@ func GracePeriodSeconds(seconds int64) WriteOption {
 }
 
 func (w *writer) options(options []WriteOption) writeOptions {
-	o := writeOptions{fieldManager: w.fieldManager, mode: w.mode}
+	o := writeOptions{requestOptions: requestOptions{fieldManager: w.fieldManager}, mode: w.mode}
 	for _, option := range options {
 		option(&o)
 	}
@@ -176,31 +171,4 @@ func (o *writeOptions) check(doing string, can ability) error {
 		}
 	}
 	return nil
-}
-
-func (o *writeOptions) isStatus() bool {
-	return len(o.subresource) > 0 && o.subresource[0] == "status"
-}
-
-// names are those of the object and of its sub-resource in the path of a request.
-func (o *writeOptions) names(key trc.Key) []string {
-	return append([]string{key.Name}, o.subresource...)
-}
-
-// on sets what of the options is a parameter of the request.
-func (o *writeOptions) on(request *rest.Request) *rest.Request {
-	if o.fieldManager != "" {
-		request.Param("fieldManager", o.fieldManager)
-	}
-	for _, value := range o.dryRunValue() {
-		request.Param("dryRun", value)
-	}
-	return request
-}
-
-func (o *writeOptions) dryRunValue() []string {
-	if !o.dryRun {
-		return nil
-	}
-	return []string{metav1.DryRunAll}
 }

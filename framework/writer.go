@@ -271,7 +271,7 @@ func (w *writer) create(ctx context.Context, o Object, options writeOptions) (Ob
 	}
 	o.SetResourceVersion("")
 	q := write{verb: "create", resource: r, key: key, options: options, creates: true, send: func(ctx context.Context) (answer, error) {
-		return r.create(ctx, o, options)
+		return r.create(ctx, o, options.requestOptions)
 	}}
 	if draws && !options.dryRun {
 		q.drawn = o
@@ -315,7 +315,7 @@ func (w *writer) update(ctx context.Context, o Object, options writeOptions) (Ob
 		return nil, err
 	}
 	return w.execute(ctx, write{verb: "update", resource: r, key: key, options: options, base: base, send: func(ctx context.Context) (answer, error) {
-		return r.update(ctx, base, options)
+		return r.update(ctx, base, options.requestOptions)
 	}})
 }
 
