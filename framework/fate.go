@@ -13,13 +13,12 @@ import (
 	"github.com/evenkeel/evenkeel/retry"
 )
 
-const (
-	// requestTimeout bounds one attempt of a write, after which its fate is unknown, and one read. The API
-	// server gives up after 60 s at the latest by itself.
-	requestTimeout = 30 * time.Second
-	// fateTimeout bounds how long a write of unknown fate is repeated: then the run fails, so that it shows.
-	fateTimeout = time.Minute
-)
+// requestTimeout bounds one attempt of a write, after which its fate is unknown, and one read. The API
+// server gives up after 60 s at the latest by itself.
+const requestTimeout = 30 * time.Second
+
+// fateTimeout bounds how long a write of unknown fate is repeated: then the run fails, so that it shows.
+const fateTimeout = time.Minute
 
 // fatePauses spaces the repetitions of a write of unknown fate.
 var fatePauses = retry.Policy{Initial: 20 * time.Millisecond, Max: 2 * time.Second, MaxElapsed: fateTimeout}

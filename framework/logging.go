@@ -22,7 +22,10 @@ type Logger interface {
 
 // MaxVerbosity is the highest verbosity that an operator's logger takes, whatever its own level is.
 // client-go logs the headers of requests at 7, and their bodies from 8 on: those of Secrets too.
-const MaxVerbosity = 6
+const MaxVerbosity = maxVerbosity
+
+// maxVerbosity is framework.MaxVerbosity.
+const maxVerbosity = 6
 
 // loggerOr returns the author's logger, or the default: slog's text lines on standard error.
 func loggerOr(given Logger) logr.Logger {
@@ -64,7 +67,7 @@ var (
 	_ logr.CallStackHelperLogSink = limited{}
 )
 
-// limitedLogger returns the logger without the lines above MaxVerbosity. It is free for one that has
+// limitedLogger returns the logger without the lines above maxVerbosity. It is free for one that has
 // none already.
 func limitedLogger(logger logr.Logger, stopping *stopSign) logr.Logger {
 	sink := logger.GetSink()
@@ -77,7 +80,7 @@ func limitedLogger(logger logr.Logger, stopping *stopSign) logr.Logger {
 	if deeper, can := sink.(logr.CallDepthLogSink); can {
 		sink = deeper.WithCallDepth(1) // of the methods below
 	}
-	return logger.WithSink(limited{LogSink: sink, max: logger.GetV() + MaxVerbosity, stopping: stopping})
+	return logger.WithSink(limited{LogSink: sink, max: logger.GetV() + maxVerbosity, stopping: stopping})
 }
 
 // clientLogger returns the logger for the background work of client libraries.
@@ -102,7 +105,7 @@ func (s limited) Info(level int, message string, values ...any) {
 // Error logs an error.
 func (s limited) Error(err error, message string, values ...any) {
 	if s.stopping.isUp() && (s.ofClient || errors.Is(err, context.Canceled)) {
-		if level := s.max - MaxVerbosity + 1; s.LogSink.Enabled(level) {
+		if level := s.max - maxVerbosity + 1; s.LogSink.Enabled(level) {
 			if err != nil {
 				values = append(values[:len(values):len(values)], "error", err.Error())
 			}
@@ -142,7 +145,7 @@ func (s limited) GetCallStackHelper() func() {
 }
 
 // discreet gives a request's context a logger that takes no bodies: the caller's without the lines
-// above [MaxVerbosity], or the operator's.
+// above [maxVerbosity], or the operator's.
 func (r *resource) discreet(ctx context.Context) context.Context {
 	logger, err := logr.FromContext(ctx)
 	if err != nil {
