@@ -12,17 +12,31 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/runtime/serializer/streaming"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	restwatch "k8s.io/client-go/rest/watch"
 
 	"github.com/evenkeel/evenkeel/framework"
+	webpagev1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
+// page is a custom resource with a Go type.
+type page = webpagev1.WebPage
+
+var (
+	pagesKind   = webpagev1.GroupVersion.WithKind("WebPage")
+	pagesScheme = func() *runtime.Scheme {
+		s := runtime.NewScheme()
+		utilruntime.Must(webpagev1.AddToScheme(s))
+		return s
+	}()
+)
+
 func serializers() (general, direct runtime.NegotiatedSerializer, e *framework.Echoes) {
-	general, e = serializer.NewCodecFactory(scheme).WithoutConversion(), &framework.Echoes{}
+	general, e = serializer.NewCodecFactory(pagesScheme).WithoutConversion(), &framework.Echoes{}
 	e.Watch()
-	return general, framework.Directly(general, pageKind, func() framework.Object { return &Page{} }, e), e
+	return general, framework.Directly(general, pagesKind, func() trc.Object { return &page{} }, e), e
 }
 
 // events reads a watch as client-go does, up to its end.
@@ -34,7 +48,7 @@ func events(t *testing.T, s runtime.NegotiatedSerializer, stream string) (read [
 	}
 	frames := info.StreamSerializer.NewFrameReader(io.NopCloser(strings.NewReader(stream)))
 	decoder := restwatch.NewDecoder(streaming.NewDecoder(frames, info.StreamSerializer.Serializer),
-		s.DecoderToVersion(info.Serializer, pageKind.GroupVersion()))
+		s.DecoderToVersion(info.Serializer, pagesKind.GroupVersion()))
 	var previous runtime.Object
 	for {
 		kind, o, err := decoder.Decode()
@@ -97,8 +111,8 @@ func TestWatchesAreReadAsClientGoReadsThem(t *testing.T) {
 func TestAnEchoIsTheAnswerInAnObjectOfItsOwn(t *testing.T) {
 	general, direct, expected := serializers()
 	info, _ := runtime.SerializerInfoForMediaType(direct.SupportedMediaTypes(), runtime.ContentTypeJSON)
-	decoder := direct.DecoderToVersion(info.Serializer, pageKind.GroupVersion())
-	var answer Page
+	decoder := direct.DecoderToVersion(info.Serializer, pagesKind.GroupVersion())
+	var answer page
 	if _, _, err := decoder.Decode([]byte(aPage+"\n"), nil, &answer); err != nil {
 		t.Fatal(err)
 	}
@@ -120,8 +134,8 @@ func TestAnEchoIsTheAnswerInAnObjectOfItsOwn(t *testing.T) {
 func TestAnAnswerIsTheEchoThatWasFasterInAnObjectOfItsOwn(t *testing.T) {
 	general, direct, early := serializers()
 	info, _ := runtime.SerializerInfoForMediaType(direct.SupportedMediaTypes(), runtime.ContentTypeJSON)
-	decode := func(s runtime.NegotiatedSerializer) (o Page) {
-		if _, _, err := s.DecoderToVersion(info.Serializer, pageKind.GroupVersion()).Decode([]byte(aPage), nil, &o); err != nil {
+	decode := func(s runtime.NegotiatedSerializer) (o page) {
+		if _, _, err := s.DecoderToVersion(info.Serializer, pagesKind.GroupVersion()).Decode([]byte(aPage), nil, &o); err != nil {
 			t.Fatal(err)
 		}
 		o.TypeMeta = metav1.TypeMeta{}
@@ -147,13 +161,13 @@ func TestAnswersAreReadAsClientGoReadsThem(t *testing.T) {
 	general, direct, _ := serializers()
 	decode := func(s runtime.NegotiatedSerializer, data string, into runtime.Object) (runtime.Object, error) {
 		info, _ := runtime.SerializerInfoForMediaType(s.SupportedMediaTypes(), runtime.ContentTypeJSON)
-		o, _, err := s.DecoderToVersion(info.Serializer, pageKind.GroupVersion()).Decode([]byte(data), nil, into)
+		o, _, err := s.DecoderToVersion(info.Serializer, pagesKind.GroupVersion()).Decode([]byte(data), nil, into)
 		return o, err
 	}
 	for name, data := range map[string]string{
 		"page": aPage, "as Go writes it": goPage, "list": aList, "status": status, "spaces": "\n " + aPage, "broken": aPage[:200], "null": "null", "": "",
 	} {
-		for _, into := range []runtime.Object{nil, &Page{}, &metav1.Status{}} {
+		for _, into := range []runtime.Object{nil, &page{}, &metav1.Status{}} {
 			t.Run(fmt.Sprintf("%s into %T", name, into), func(t *testing.T) {
 				fresh := func() runtime.Object {
 					if into == nil {

@@ -26,7 +26,7 @@ func TestEchoesModel(t *testing.T) {
 			if rapid.Bool().Draw(t, "an answer") {
 				name := fmt.Sprint("page-", step)
 				text := name + strings.Repeat("x", sizes.Draw(t, "size"))
-				e.Expect(text+"\n", &Page{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: fmt.Sprint(step + 1)}})
+				e.Expect(text+"\n", &page{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: fmt.Sprint(step + 1)}})
 				expected[text] = name
 				texts = append(texts, text)
 			} else {
@@ -45,7 +45,7 @@ func TestEchoesModel(t *testing.T) {
 
 func TestEchoesAreTakenOnce(t *testing.T) {
 	var e framework.Echoes
-	page := &Page{ObjectMeta: metav1.ObjectMeta{Name: "p", ResourceVersion: "7"}}
+	page := &page{ObjectMeta: metav1.ObjectMeta{Name: "p", ResourceVersion: "7"}}
 	e.Expect("text", page)
 	if e.Take("text") != nil {
 		t.Error("something was kept that nobody watches")
@@ -71,7 +71,7 @@ func TestEchoesThatWillNotComeAreDroppedOnceTheirVersionHasPassed(t *testing.T) 
 	var e framework.Echoes
 	e.Watch()
 	for version := range 10 {
-		e.Expect(fmt.Sprint("page-", version), &Page{ObjectMeta: metav1.ObjectMeta{ResourceVersion: fmt.Sprint(version + 1)}})
+		e.Expect(fmt.Sprint("page-", version), &page{ObjectMeta: metav1.ObjectMeta{ResourceVersion: fmt.Sprint(version + 1)}})
 	}
 	e.Passed("7")
 	if bytes, err := e.Audit(); bytes != 3*len("page-0") || err != nil {
@@ -87,7 +87,7 @@ func TestEchoesThatDoNotComeMakeRoom(t *testing.T) {
 	e.Watch()
 	var kept []int
 	for i := range 40 {
-		e.Expect(fmt.Sprint(i, strings.Repeat("x", 100_000)), &Page{})
+		e.Expect(fmt.Sprint(i, strings.Repeat("x", 100_000)), &page{})
 	}
 	for i := range 40 {
 		if e.Take(fmt.Sprint(i, strings.Repeat("x", 100_000))) != nil {
@@ -125,7 +125,7 @@ func TestEarlyEchoesModel(t *testing.T) {
 				}
 			case 2:
 				text := fmt.Sprint(name, step)
-				page := &Page{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: fmt.Sprint(step)}}
+				page := &page{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: fmt.Sprint(step)}}
 				e.CameEarly(text+"\n", page)
 				page.ResourceVersion = "changed by the cache"
 				if underWay[name] > 0 {

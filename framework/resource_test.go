@@ -12,11 +12,13 @@ import (
 
 // Whatever the names are, requests go where client-go would send them, or are refused with its words.
 func TestRequestsAreAddressedAsByClientGo(t *testing.T) {
-	gv := pageKind.GroupVersion()
+	gv := pagesKind.GroupVersion()
 	for _, base := range []string{"https://server", "https://server/clusters/a/"} {
 		config := &rest.Config{Host: base, APIPath: "/apis", ContentConfig: rest.ContentConfig{GroupVersion: &gv, NegotiatedSerializer: clientgoscheme.Codecs}}
 		client, err := rest.RESTClientFor(config)
-		noError(t, err)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, namespaced := range []bool{true, false} {
 			for _, namespace := range []string{"default", "", "..", "a/b"} {
 				for _, names := range [][]string{nil, {"p"}, {"p", "status"}, {"p:q", "status"}, {""}, {"..", "status"}, {"p/q"}, {"p%2f"}, {"p", ".."}} {
