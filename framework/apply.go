@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -27,12 +28,12 @@ func (w *writer) apply(ctx context.Context, desired Object, options writeOptions
 	if options.mode == ByPatch {
 		can = canOwn | canInsist | canMatch // a patch takes every field over
 	}
-	if err := options.check("apply "+r.describe(key), can); err != nil {
+	if err := options.check("apply "+r.Describe(key), can); err != nil {
 		return nil, err
 	}
 	options.authorVersion = desired.GetResourceVersion()
 	if options.ifAbsent && (options.unconditional || options.authorVersion != "") {
-		return nil, fmt.Errorf("framework: apply %s: IfAbsent, and Unconditional or a resourceVersion, contradict each other", r.describe(key))
+		return nil, fmt.Errorf("framework: apply %s: IfAbsent, and Unconditional or a resourceVersion, contradict each other", r.Describe(key))
 	}
 	if options.mode == ByPatch {
 		return w.applyByPatch(ctx, r, key, desired, options)
@@ -67,7 +68,7 @@ func (w *writer) apply(ctx context.Context, desired Object, options writeOptions
 
 // compared returns what a matcher is asked about, which may be shared: what caches show, or, where they keep a poorer form of all
 // of it, what the server has. It is nil if there is none, or if caches keep a part of it only.
-func (w *writer) compared(ctx context.Context, r *resource, key trc.Key) (Object, error) {
+func (w *writer) compared(ctx context.Context, r *client.Client, key trc.Key) (Object, error) {
 	if o := w.cluster.shown(r, key); o != nil || w.cluster.shownIn(object.Typed, r, key) == nil {
 		return o, nil
 	}
@@ -76,21 +77,21 @@ func (w *writer) compared(ctx context.Context, r *resource, key trc.Key) (Object
 	case apierrors.IsNotFound(err):
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("framework: get %s: %w", r.describe(key), err)
+		return nil, fmt.Errorf("framework: get %s: %w", r.Describe(key), err)
 	}
 	return live.Object, nil
 }
 
 // matched asks the author's matcher about a copy, in the form of what is desired.
-func (w *writer) matched(r *resource, live, desired Object, options writeOptions) (bool, error) {
-	asked, err := w.cluster.convert(live, object.FormOf(desired), r.gvk)
+func (w *writer) matched(r *client.Client, live, desired Object, options writeOptions) (bool, error) {
+	asked, err := w.cluster.convert(live, object.FormOf(desired), r.GVK)
 	return err == nil && options.matches(asked, desired), err
 }
 
 func (w *writer) applyStatus(ctx context.Context, desired Object, options writeOptions) (Object, error) {
 	r, key, err := w.target(ctx, desired)
 	if err == nil {
-		err = options.check("apply status of "+r.describe(key), canLeave)
+		err = options.check("apply status of "+r.Describe(key), canLeave)
 	}
 	if err != nil {
 		return nil, err
@@ -99,7 +100,7 @@ func (w *writer) applyStatus(ctx context.Context, desired Object, options writeO
 	if err != nil {
 		return nil, err
 	}
-	options.authorVersion, options.subresource = desired.GetResourceVersion(), []string{"status"}
+	options.authorVersion, options.Subresource = desired.GetResourceVersion(), []string{"status"}
 	options.isTyped = object.FormOf(desired) == object.Typed
 	return w.sendApply(ctx, r, key, object.Status(key, intent), options)
 }
@@ -121,19 +122,19 @@ func (w *writer) applyConfiguration(ctx context.Context, sample Object, configur
 	sample.SetName(named.GetName())
 	r, key, err := w.target(ctx, sample)
 	if err == nil {
-		err = options.check("apply "+r.describe(key), canOwn|canLeave|canAddress)
+		err = options.check("apply "+r.Describe(key), canOwn|canLeave|canAddress)
 	}
 	if err == nil {
 		var other bool
 		if other, err = w.cluster.isAnsweredAsOther(ctx, r, key, "patch", options); other {
-			err = fmt.Errorf("framework: apply %s of %s: it does not take a %s: use MergePatch; %w", options.subresource[0], r.describe(key), r.gvk.Kind, errNothingSent)
+			err = fmt.Errorf("framework: apply %s of %s: it does not take a %s: use MergePatch; %w", options.Subresource[0], r.Describe(key), r.GVK.Kind, errNothingSent)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	if named.GroupVersionKind() != r.gvk {
-		return nil, fmt.Errorf("framework: apply %s: the apply configuration is of %s, the answer is to be %s", r.describe(key), named.GroupVersionKind(), r.gvk)
+	if named.GroupVersionKind() != r.GVK {
+		return nil, fmt.Errorf("framework: apply %s: the apply configuration is of %s, the answer is to be %s", r.Describe(key), named.GroupVersionKind(), r.GVK)
 	}
 	if err := w.relate(r, named, options); err != nil {
 		return nil, err
@@ -143,7 +144,7 @@ func (w *writer) applyConfiguration(ctx context.Context, sample Object, configur
 		return nil, err
 	}
 	options.authorVersion = named.GetResourceVersion()
-	if options.isStatus() {
+	if options.IsStatus() {
 		intent = object.Status(key, intent)
 	}
 	return w.sendApply(ctx, r, key, intent, options)
@@ -151,34 +152,34 @@ func (w *writer) applyConfiguration(ctx context.Context, sample Object, configur
 
 // sendApply sends an intent. All applies to one object take their turn: so each can be for the version that
 // the one before it made.
-func (w *writer) sendApply(ctx context.Context, r *resource, key trc.Key, intent map[string]any, options writeOptions) (Object, error) {
+func (w *writer) sendApply(ctx context.Context, r *client.Client, key trc.Key, intent map[string]any, options writeOptions) (Object, error) {
 	if err := w.check(); err != nil {
 		return nil, err
 	}
-	leave, err := w.cluster.lanes.enter(ctx, lane{r.gvk.GroupKind(), key})
+	leave, err := w.cluster.lanes.enter(ctx, lane{r.GVK.GroupKind(), key})
 	if err != nil {
-		return nil, fmt.Errorf("framework: apply %s: waiting for another apply to it: %w", r.describe(key), err)
+		return nil, fmt.Errorf("framework: apply %s: waiting for another apply to it: %w", r.Describe(key), err)
 	}
 	defer leave()
-	if len(options.subresource) == 0 && options.fieldManager == w.fieldManager {
+	if len(options.Subresource) == 0 && options.FieldManager == w.fieldManager {
 		// What a field manager applied before and leaves out now is taken off.
 		object.KeepFinalizer(intent, w.finalizerToKeep(r, key))
 	}
 	body, err := json.Marshal(intent)
 	if err != nil {
-		return nil, fmt.Errorf("framework: apply %s: %w", r.describe(key), err)
+		return nil, fmt.Errorf("framework: apply %s: %w", r.Describe(key), err)
 	}
 	held, err := w.base(ctx, r, key, options)
 	if err != nil {
 		return nil, err
 	}
-	said := memoKey{r.gvk, key, applier{
-		manager: options.fieldManager, subresource: strings.Join(options.subresource, "/"), asking: options.leaveToOthers,
+	said := memoKey{r.GVK, key, applier{
+		manager: options.FieldManager, subresource: strings.Join(options.Subresource, "/"), asking: options.LeaveToOthers,
 	}}
 	if options.ifAbsent {
 		return w.applyAnew(ctx, r, said, body, intent, options)
 	}
-	if held != nil && options.authorVersion == "" && !options.dryRun {
+	if held != nil && options.authorVersion == "" && !options.DryRun {
 		if confirmed := w.confirmed(r, said, body, intent, held, options); confirmed != nil {
 			return confirmed, nil
 		}
@@ -190,7 +191,7 @@ func (w *writer) sendApply(ctx context.Context, r *resource, key trc.Key, intent
 	} else {
 		stored, err = w.optimistically(ctx, q, intent, held)
 	}
-	if err == nil && !options.dryRun {
+	if err == nil && !options.DryRun {
 		w.remember(r, said, body, stored)
 	}
 	return stored, err
@@ -198,10 +199,10 @@ func (w *writer) sendApply(ctx context.Context, r *resource, key trc.Key, intent
 
 // applyAnew sends an intent that must not meet an object. The version is none that an object has: the server creates
 // what does not exist without looking at it, and refuses it for everything else.
-func (w *writer) applyAnew(ctx context.Context, r *resource, said memoKey, body []byte, intent map[string]any, options writeOptions) (Object, error) {
+func (w *writer) applyAnew(ctx context.Context, r *client.Client, said memoKey, body []byte, intent map[string]any, options writeOptions) (Object, error) {
 	intent["metadata"].(map[string]any)["resourceVersion"] = "1"
 	stored, err := w.sendIntent(ctx, write{verb: "apply", resource: r, key: said.key, options: options, applies: true}, intent)
-	if err == nil && !options.dryRun {
+	if err == nil && !options.DryRun {
 		w.remember(r, said, body, stored)
 	}
 	return stored, err
@@ -209,17 +210,17 @@ func (w *writer) applyAnew(ctx context.Context, r *resource, said memoKey, body 
 
 // confirmed returns a copy of the object that an apply is for if it is known to change nothing about it, or nil. held is
 // the version of it that the apply would be for, in any form, or no more than its metadata.
-func (w *writer) confirmed(r *resource, said memoKey, body []byte, intent map[string]any, held Object, options writeOptions) Object {
+func (w *writer) confirmed(r *client.Client, said memoKey, body []byte, intent map[string]any, held Object, options writeOptions) Object {
 	live, is := w.isConfirmed(r, said, body, intent, held, options)
 	if !is {
 		return nil
 	}
-	if object.FormOf(live) != r.form { // cheaper than to convert it
-		if o := w.cluster.shownIn(r.form, r, said.key); o != nil && o.GetUID() == held.GetUID() && o.GetResourceVersion() == held.GetResourceVersion() {
+	if object.FormOf(live) != r.Form { // cheaper than to convert it
+		if o := w.cluster.shownIn(r.Form, r, said.key); o != nil && o.GetUID() == held.GetUID() && o.GetResourceVersion() == held.GetResourceVersion() {
 			live = o
 		}
 	}
-	confirmed, err := w.cluster.as(r.form, r.gvk, answer{Object: live})
+	confirmed, err := w.cluster.as(r.Form, r.GVK, client.Answer{Object: live})
 	if _, isUndecodable := confirmed.(*trc.Undecoded); err != nil || isUndecodable {
 		return nil
 	}
@@ -231,9 +232,9 @@ func (w *writer) confirmed(r *resource, said memoKey, body []byte, intent map[st
 //
 // What a form lacks does not show whether it was changed: another version than the confirmed one counts only in a form
 // that shows all of what the apply could change. See memo.
-func (w *writer) isConfirmed(r *resource, said memoKey, body []byte, intent map[string]any, held Object, options writeOptions) (live Object, is bool) {
+func (w *writer) isConfirmed(r *client.Client, said memoKey, body []byte, intent map[string]any, held Object, options writeOptions) (live Object, is bool) {
 	known, ok := w.cluster.memo.recall(said)
-	if !ok || !known.isOf(held, body) || !serves(object.FormOf(known.live), r.form) {
+	if !ok || !known.isOf(held, body) || !serves(object.FormOf(known.live), r.Form) {
 		return nil, false
 	}
 	if known.live.GetResourceVersion() == held.GetResourceVersion() {
@@ -246,7 +247,7 @@ func (w *writer) isConfirmed(r *resource, said memoKey, body []byte, intent map[
 	if now == nil || now.GetUID() != held.GetUID() || now.GetResourceVersion() != held.GetResourceVersion() {
 		return nil, false
 	}
-	return now, w.cluster.memo.stillConfirms(said, known, intent, now, options.isTyped, r.statusApart.Load())
+	return now, w.cluster.memo.stillConfirms(said, known, intent, now, options.isTyped, r.StatusApart.Load())
 }
 
 // serves reports whether all of an object in one form can be made from another.
@@ -254,9 +255,9 @@ func serves(from, to object.Form) bool { return from == to || from == object.Uns
 
 // remember keeps what the server stored in answer to an intent, for as long as a cache shows the object: as one of the
 // caches keeps it, if that is no poorer than the answer.
-func (w *writer) remember(r *resource, said memoKey, intent []byte, stored Object) {
+func (w *writer) remember(r *client.Client, said memoKey, intent []byte, stored Object) {
 	if w.cluster.whole(r, said.key) == nil {
-		w.cluster.memo.drop(r.gvk, said.key) // nobody will tell when it goes
+		w.cluster.memo.drop(r.GVK, said.key) // nobody will tell when it goes
 		return
 	}
 	live := w.cluster.shownIn(object.Unstructured, r, said.key)
@@ -268,7 +269,7 @@ func (w *writer) remember(r *resource, said memoKey, intent []byte, stored Objec
 	}
 	w.cluster.memo.remember(said, intent, live)
 	if w.cluster.whole(r, said.key) == nil {
-		w.cluster.memo.drop(r.gvk, said.key)
+		w.cluster.memo.drop(r.GVK, said.key)
 	}
 }
 
@@ -284,7 +285,7 @@ func (w *writer) optimistically(ctx context.Context, q write, intent map[string]
 	if err == nil || !q.optimistic || !isStale(err) {
 		return stored, err
 	}
-	if len(q.options.subresource) > 0 {
+	if len(q.options.Subresource) > 0 {
 		return w.onLiveVersion(ctx, q, intent, err)
 	}
 	delete(metadata, "resourceVersion")
@@ -322,10 +323,10 @@ func (w *writer) onLiveVersion(ctx context.Context, q write, intent map[string]a
 }
 
 // base is the object whose version and UID an apply carries, or no more than its metadata; nil for none.
-func (w *writer) base(ctx context.Context, r *resource, key trc.Key, options writeOptions) (Object, error) {
+func (w *writer) base(ctx context.Context, r *client.Client, key trc.Key, options writeOptions) (Object, error) {
 	if options.unconditional {
 		if options.authorVersion != "" {
-			return nil, fmt.Errorf("framework: apply %s: Unconditional, and it carries a resourceVersion", r.describe(key))
+			return nil, fmt.Errorf("framework: apply %s: Unconditional, and it carries a resourceVersion", r.Describe(key))
 		}
 		return nil, nil
 	}
@@ -340,13 +341,13 @@ func (w *writer) base(ctx context.Context, r *resource, key trc.Key, options wri
 }
 
 // atVersion reads the object for the version that the author named: who has it, only the server knows.
-func (w *writer) atVersion(ctx context.Context, r *resource, key trc.Key, options writeOptions) (Object, error) {
+func (w *writer) atVersion(ctx context.Context, r *client.Client, key trc.Key, options writeOptions) (Object, error) {
 	live, _, err := w.read(ctx, r, key)
 	if live.Object == nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("framework: get %s: %w", r.describe(key), err)
+		return nil, fmt.Errorf("framework: get %s: %w", r.Describe(key), err)
 	}
 	if live.Object == nil || live.GetResourceVersion() != options.authorVersion {
-		stale := apierrors.NewConflict(r.groupResource(), key.Name, fmt.Errorf("it is not at resourceVersion %s any more", options.authorVersion))
+		stale := apierrors.NewConflict(r.GroupResource(), key.Name, fmt.Errorf("it is not at resourceVersion %s any more", options.authorVersion))
 		return nil, w.refused(ctx, write{verb: "apply", resource: r, key: key, options: options}, false, stale)
 	}
 	return live.Object, nil
@@ -355,14 +356,14 @@ func (w *writer) atVersion(ctx context.Context, r *resource, key trc.Key, option
 func (w *writer) sendIntent(ctx context.Context, q write, intent map[string]any) (Object, error) {
 	body, err := json.Marshal(intent)
 	if err != nil {
-		return nil, fmt.Errorf("framework: apply %s: %w", q.resource.describe(q.key), err)
+		return nil, fmt.Errorf("framework: apply %s: %w", q.resource.Describe(q.key), err)
 	}
 	return w.sendEncoded(ctx, q, body)
 }
 
 func (w *writer) sendEncoded(ctx context.Context, q write, body []byte) (Object, error) {
-	q.send = func(ctx context.Context) (answer, error) {
-		return q.resource.patch(ctx, q.key, types.ApplyPatchType, body, q.options.requestOptions)
+	q.send = func(ctx context.Context) (client.Answer, error) {
+		return q.resource.Patch(ctx, q.key, types.ApplyPatchType, body, q.options.Options)
 	}
 	return w.execute(ctx, q)
 }

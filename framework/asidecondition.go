@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/framework/conditions"
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
@@ -80,7 +81,7 @@ func (c *controller[P]) saysAside(primary Object) *metav1.Condition {
 
 // canSayAside tells whether primaries have a place to say so. A run that finds one set aside may have been due before.
 func (c *controller[P]) canSayAside() bool {
-	return c.conditions != nil && c.resource.statusApart.Load()
+	return c.conditions != nil && c.resource.StatusApart.Load()
 }
 
 // wasSetAside makes the run due that shows it.
@@ -118,7 +119,7 @@ func (c *controller[P]) showAside(rc *Context[P], u *trc.Undecoded) (result sche
 	case isAnswer(err):
 		rc.Logger().Info("that it is set aside cannot be shown in its status", "error", err.Error())
 	default:
-		return scheduler.Result{Err: fmt.Errorf("framework: status of %s, which is set aside: %w", c.resource.describe(rc.key), err)}
+		return scheduler.Result{Err: fmt.Errorf("framework: status of %s, which is set aside: %w", c.resource.Describe(rc.key), err)}
 	}
 	return result
 }
@@ -151,11 +152,11 @@ func (c *controller[P]) sendAside(ctx context.Context, w *writer, u *trc.Undecod
 	if err != nil {
 		return err
 	}
-	options := requestOptions{
-		fieldManager: c.operator.options.Name + "/set-aside", leaveToOthers: true, subresource: []string{"status"},
+	options := client.Options{
+		FieldManager: c.operator.options.Name + "/set-aside", LeaveToOthers: true, Subresource: []string{"status"},
 	}
-	q := write{verb: "apply", resource: r, key: trc.KeyOf(u), options: writeOptions{requestOptions: options}, send: func(ctx context.Context) (answer, error) {
-		return r.patch(ctx, trc.KeyOf(u), types.ApplyPatchType, intent, options)
+	q := write{verb: "apply", resource: r, key: trc.KeyOf(u), options: writeOptions{Options: options}, send: func(ctx context.Context) (client.Answer, error) {
+		return r.Patch(ctx, trc.KeyOf(u), types.ApplyPatchType, intent, options)
 	}}
 	w.noteRequest(q)
 	_, err = attempt(ctx, q)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -34,7 +35,7 @@ func (s *addedSources) attend(ctx context.Context, l *life, a *addition) {
 func (s *addedSources) attendSecondary(ctx context.Context, l *life, a *addition) {
 	d := a.secondary
 	found := s.again(ctx, a, func(ctx context.Context) (err error) {
-		ctx, cancel := withRequestTimeout(ctx)
+		ctx, cancel := client.WithRequestTimeout(ctx)
 		defer cancel()
 		d.resource, err = d.cluster.watchable(ctx, d.object, d.gvk)
 		return err

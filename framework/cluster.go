@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/trc"
@@ -52,7 +53,7 @@ type cluster struct {
 	staleAfter time.Duration
 
 	mu        sync.Mutex // guards everything below; a leaf
-	resources map[resourceKey]*resource
+	resources map[resourceKey]*client.Client
 	stores    map[storeKey]*sharedStore
 }
 
@@ -73,7 +74,7 @@ type storeKey struct {
 type sharedStore struct {
 	*trc.Store
 	key      storeKey
-	resource *resource
+	resource *client.Client
 	cluster  *cluster
 	feeding  sync.Once
 	fed      sync.WaitGroup // what feeds it
@@ -86,32 +87,32 @@ type sharedStore struct {
 }
 
 func newCluster(config *rest.Config, scheme *runtime.Scheme, logger logr.Logger) (*cluster, error) {
-	client, err := rest.HTTPClientFor(config)
+	c, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("framework: %w", err)
 	}
-	disco, err := discovery.NewDiscoveryClientForConfigAndClient(config, client)
+	disco, err := discovery.NewDiscoveryClientForConfigAndClient(config, c)
 	if err != nil {
 		return nil, fmt.Errorf("framework: %w", err)
 	}
 	return &cluster{
-		config: config, http: client, scheme: scheme, logger: logger,
+		config: config, http: c, scheme: scheme, logger: logger,
 		flying: &flight{}, office: &office{},
 		codecs:    serializer.NewCodecFactory(scheme),
 		disco:     disco,
 		ledger:    trc.NewLedger(0),
-		resources: map[resourceKey]*resource{},
+		resources: map[resourceKey]*client.Client{},
 		stores:    map[storeKey]*sharedStore{},
 	}, nil
 }
 
 // resourceOf returns the resource that serves the kind of sample. It asks the API server's discovery
 // the first time.
-func (c *cluster) resourceOf(ctx context.Context, sample runtime.Object, gvk schema.GroupVersionKind) (*resource, error) {
+func (c *cluster) resourceOf(ctx context.Context, sample runtime.Object, gvk schema.GroupVersionKind) (*client.Client, error) {
 	return c.resourceIn(ctx, object.FormOf(sample), gvk)
 }
 
-func (c *cluster) resourceIn(ctx context.Context, form object.Form, gvk schema.GroupVersionKind) (*resource, error) {
+func (c *cluster) resourceIn(ctx context.Context, form object.Form, gvk schema.GroupVersionKind) (*client.Client, error) {
 	key := resourceKey{gvk: gvk, form: form}
 	c.mu.Lock()
 	known := c.resources[key]
@@ -123,19 +124,19 @@ func (c *cluster) resourceIn(ctx context.Context, form object.Form, gvk schema.G
 	served, parts, err := c.served(ctx, gvk)
 	if err != nil {
 		hint := ""
-		if isMissing(err) && asSubresource(gvk) == nil {
+		if isMissing(err) && client.AsSubresource(gvk) == nil {
 			hint = "; is its CustomResourceDefinition installed?"
 		}
 		return nil, fmt.Errorf("framework: %s%s: %w%s", gvk, c.place(), err, hint)
 	}
-	r, err := newResource(resourceConfig{
-		rest: c.config, http: c.http, scheme: c.scheme, codecs: c.codecs, place: c.place(), logger: c.logger, keepsUnstructured: c.keepsUnstructured,
+	r, err := client.New(client.Config{
+		Rest: c.config, Http: c.http, Scheme: c.scheme, Codecs: c.codecs, Place: c.place(), Logger: c.logger, KeepsUnstructured: c.keepsUnstructured,
 	}, gvk, form, served, parts)
 	if err != nil {
 		return nil, err
 	}
 	if form == object.Metadata {
-		if r.writes, err = c.resourceIn(ctx, object.Unstructured, gvk); err != nil {
+		if r.Writes, err = c.resourceIn(ctx, object.Unstructured, gvk); err != nil {
 			return nil, err
 		}
 	}
@@ -150,8 +151,8 @@ func (c *cluster) resourceIn(ctx context.Context, form object.Form, gvk schema.G
 
 // served asks for the resource of a kind and its sub-resources. It asks about the group and version alone: all of a cluster's
 // discovery is a large document.
-func (c *cluster) served(ctx context.Context, gvk schema.GroupVersionKind) (served metav1.APIResource, parts subresources, err error) {
-	if err := asSubresource(gvk); err != nil {
+func (c *cluster) served(ctx context.Context, gvk schema.GroupVersionKind) (served metav1.APIResource, parts client.Subresources, err error) {
+	if err := client.AsSubresource(gvk); err != nil {
 		return metav1.APIResource{}, nil, err
 	}
 	list, err := c.disco.ServerResourcesForGroupVersionWithContext(ctx, gvk.GroupVersion().String())
@@ -160,7 +161,7 @@ func (c *cluster) served(ctx context.Context, gvk schema.GroupVersionKind) (serv
 	}
 	for _, r := range list.APIResources {
 		if isSubresource := strings.Contains(r.Name, "/"); r.Kind == gvk.Kind && !isSubresource {
-			return r, subresourcesOf(r.Name, list.APIResources), nil
+			return r, client.SubresourcesOf(r.Name, list.APIResources), nil
 		}
 	}
 	return metav1.APIResource{}, nil, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
@@ -176,7 +177,7 @@ type watching struct {
 
 // storeOf returns the store that watches the resource so, which is shared by all who ask alike. Each of them
 // releases it when it reads no more.
-func (c *cluster) storeOf(r *resource, w watching) (*sharedStore, error) {
+func (c *cluster) storeOf(r *client.Client, w watching) (*sharedStore, error) {
 	selector, err := labels.Parse(w.labels)
 	if err != nil {
 		return nil, fmt.Errorf("framework: label selector %q: %w", w.labels, err)
@@ -185,16 +186,16 @@ func (c *cluster) storeOf(r *resource, w watching) (*sharedStore, error) {
 	if err != nil {
 		return nil, fmt.Errorf("framework: field selector %q: %w", w.fields, err)
 	}
-	shard, err := parseShard(w.shard)
+	shard, err := client.ParseShard(w.shard)
 	if err != nil {
 		return nil, fmt.Errorf("framework: %w", err)
 	}
 	namespaces := namespaceList(w.namespaces)
-	if !r.namespaced {
+	if !r.Namespaced {
 		namespaces, w.follows = []string{""}, nil
 	}
 	key := storeKey{
-		resourceKey: resourceKey{gvk: r.gvk, form: r.form}, follows: w.follows, labels: selector.String(), fields: w.fields,
+		resourceKey: resourceKey{gvk: r.GVK, form: r.Form}, follows: w.follows, labels: selector.String(), fields: w.fields,
 		keeping: w.keeping,
 	}
 	if w.follows == nil {
@@ -208,7 +209,7 @@ func (c *cluster) storeOf(r *resource, w watching) (*sharedStore, error) {
 	}
 	shared := &sharedStore{key: key, resource: r, cluster: c, users: 1, namespaces: namespaces}
 	shared.Store = trc.NewStore(trc.Options{
-		Name: r.name, Visible: inShard(shard, selects(selector, field)), StaleAfter: c.staleAfter,
+		Name: r.Name, Visible: client.InShard(shard, selects(selector, field)), StaleAfter: c.staleAfter,
 		Transform: c.guardedPrune(w.prune), KeepWhole: w.whole,
 		OnIncomparable: func(version string) { c.incomparable(shared, version) },
 		OnRewound:      func(progress, listed string) { c.rewound(shared, progress, listed) },
@@ -216,7 +217,7 @@ func (c *cluster) storeOf(r *resource, w watching) (*sharedStore, error) {
 	})
 	shared.Subscribe(func(t trc.Transition) {
 		if t.New == nil {
-			c.memo.drop(r.gvk, trc.KeyOf(t.Old))
+			c.memo.drop(r.GVK, trc.KeyOf(t.Old))
 		}
 	})
 	c.stores[key] = shared

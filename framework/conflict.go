@@ -100,13 +100,3 @@ func asFieldConflict(object string, refusal error) error {
 // ErrTooLarge is what a write fails with that the API server cannot store: an object may have some
 // 1.5 MB. The run is not retried for it, as a retry would send the same.
 var ErrTooLarge error = conditions.StallError("framework: the object is too large for the API server to store; keep large data elsewhere and refer to it")
-
-// isTooLarge knows the API server's refusal of a request, and etcd's of what it would store.
-func isTooLarge(refusal error) bool {
-	if apierrors.IsRequestEntityTooLargeError(refusal) {
-		return true
-	}
-	var status apierrors.APIStatus
-	return errors.As(refusal, &status) && status.Status().Code >= 500 &&
-		(strings.Contains(refusal.Error(), "request is too large") || strings.Contains(refusal.Error(), "trying to send message larger than max"))
-}

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
@@ -39,7 +40,7 @@ type controller[P Object] struct {
 	former       string // finalizer that counts as the controller's; see ControllerOptions.Finalizer
 	scope        *scope // the namespaces that are watched where nothing else is said
 
-	resource  *resource
+	resource  *client.Client
 	store     *sharedStore
 	reads     []*sharedStore       // that and those of the secondaries
 	sources   []eventsource.Source // over the stores of the secondaries
@@ -133,7 +134,7 @@ func declaredKind(op *Operator, sample Object, declared schema.GroupVersionKind)
 	} else if !declared.Empty() {
 		return declared, fmt.Errorf("framework: GroupVersionKind %q: must be empty for %T, the scheme knows it", declared, sample)
 	}
-	return gvkOf(op.options.Scheme, sample)
+	return client.GVKOf(op.options.Scheme, sample)
 }
 
 // describeSecondaries validates the secondaries and gives them their names.

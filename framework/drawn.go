@@ -73,10 +73,10 @@ func (q *write) made(live Object) bool {
 
 // manager is the field manager as the server records it.
 func (q *write) manager() string {
-	if q.options.fieldManager != "" {
-		return q.options.fieldManager
+	if q.options.FieldManager != "" {
+		return q.options.FieldManager
 	}
-	agent, _, _ := strings.Cut(q.resource.agent, "/")
+	agent, _, _ := strings.Cut(q.resource.Agent, "/")
 	return agent
 }
 
@@ -173,7 +173,7 @@ func (w *writer) readMade(ctx context.Context, q write) (seen, error) {
 
 // isFor reports whether a create with a drawn name is for the same as another one, but for the name.
 func (q *write) isFor(other write, in *cluster) bool {
-	if q.drawn == nil || other.drawn == nil || q.in != in || q.resource.gvk != other.resource.gvk || q.options.fieldManager != other.options.fieldManager {
+	if q.drawn == nil || other.drawn == nil || q.in != in || q.resource.GVK != other.resource.GVK || q.options.FieldManager != other.options.FieldManager {
 		return false
 	}
 	one, err := namelessContentOf(q.drawn)
@@ -199,10 +199,10 @@ func namelessContentOf(o Object) (map[string]any, error) {
 // isHidden reports whether a run cannot find by itself what a create of a former run has made: its name was
 // drawn, and no cache that the controller reads shows it.
 func (c *controller[P]) isHidden(q write) bool {
-	if q.drawn == nil || q.options.dryRun {
+	if q.drawn == nil || q.options.DryRun {
 		return false
 	}
 	return !slices.ContainsFunc(c.readsNow(), func(s read) bool {
-		return s.cluster == q.in && s.key.gvk.GroupKind() == q.resource.gvk.GroupKind() && s.Get(q.key) != nil
+		return s.cluster == q.in && s.key.gvk.GroupKind() == q.resource.GVK.GroupKind() && s.Get(q.key) != nil
 	})
 }

@@ -3,8 +3,6 @@ package framework
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"hash/maphash"
 	"testing"
 	"time"
 
@@ -14,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
@@ -57,7 +56,7 @@ func ShownObject(op *Operator, gvk schema.GroupVersionKind, key trc.Key) Object 
 func AnswerAs(answered Object, gvk schema.GroupVersionKind, sample Object) Object {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypeWithName(gvk, sample)
-	own, err := (&cluster{scheme: scheme}).as(object.Typed, gvk, answer{Object: answered})
+	own, err := (&cluster{scheme: scheme}).as(object.Typed, gvk, client.Answer{Object: answered})
 	if err != nil {
 		panic(err)
 	}
@@ -93,11 +92,6 @@ func Confirms(intent map[string]any, confirmed, now Object) bool {
 	known, _ := m.recall(said)
 	return known.isOf(now, body) &&
 		(known.live.GetResourceVersion() == now.GetResourceVersion() || m.stillConfirms(said, known, intent, now, true, true))
-}
-
-// Directly is the serializer for JSON of one typed kind.
-func Directly(general runtime.NegotiatedSerializer, gvk schema.GroupVersionKind, newItem func() Object, e *Echoes) runtime.NegotiatedSerializer {
-	return newDirectly(general, gvk, newItem, &e.echoes)
 }
 
 // Rewind does to an operator what a list does that is older than what its watch had delivered.
@@ -148,63 +142,6 @@ func RunAllocations(op *Operator, primary types.NamespacedName, cause timeline.C
 	})
 	run := scheduler.Run{Causes: []timeline.Cause{cause}}
 	return testing.AllocsPerRun(100, func() { c.reconcile(context.Background(), primary, run) })
-}
-
-// Echoes is what is known of answers whose echo has not come.
-type Echoes struct{ echoes }
-
-// Watch begins to expect echoes.
-func (e *Echoes) Watch() { e.watched.Store(true) }
-
-// Expect takes in an answer.
-func (e *Echoes) Expect(text string, o Object) { e.expect([]byte(text), o) }
-
-// Take takes in an event, and returns its object if that is known.
-func (e *Echoes) Take(text string) Object { return e.take([]byte(text)) }
-
-// Passed takes in the version of an event.
-func (e *Echoes) Passed(version string) { e.passed(version) }
-
-// Begin notes that a write to an object is under way.
-func (e *Echoes) Begin(key trc.Key) { e.begin(key) }
-
-// End notes that it has been answered.
-func (e *Echoes) End(key trc.Key) { e.end(key) }
-
-// CameEarly takes in an event that is not the echo of an answer.
-func (e *Echoes) CameEarly(text string, o Object) { e.cameEarly([]byte(text), o) }
-
-// TakeEarly takes in an answer, and returns its object if an event was it.
-func (e *Echoes) TakeEarly(text string) Object { return e.takeEarly([]byte(text)) }
-
-// Audit returns how many bytes of answers and events are kept, and fails the invariant aloud.
-func (e *Echoes) Audit() (bytes int, err error) {
-	for at := e.inOrder.Front(); at != nil; at = at.Next() {
-		kept := at.Value.(echo)
-		bytes += len(kept.text)
-		if e.byHash[maphash.Bytes(echoSeed, kept.text)] != at {
-			return bytes, fmt.Errorf("%s is not to be found", kept.text)
-		}
-	}
-	if len(e.byHash) != e.inOrder.Len() || bytes != e.size || bytes > maxEchoBytes {
-		return bytes, fmt.Errorf("%d to be found, %d in order, %d bytes of %d", len(e.byHash), e.inOrder.Len(), e.size, bytes)
-	}
-	kept := 0
-	for _, u := range e.underWay {
-		if early, ok := e.early[u.hash]; ok {
-			bytes, kept = bytes+len(early.text), kept+1
-		}
-	}
-	if kept != len(e.early) {
-		return bytes, fmt.Errorf("%d events that came before their answer, %d of them of writes under way", len(e.early), kept)
-	}
-	return bytes, nil
-}
-
-// Addresses returns the address of a request as the framework sets it, and as client-go does.
-func Addresses(ours, theirs *rest.Request, gv schema.GroupVersion, namespaced bool, namespace string, names ...string) (at, want *rest.Request) {
-	r := &resource{name: "webpages", namespaced: namespaced, root: "/apis/" + gv.String(), agent: "a"}
-	return r.at(ours, namespace, names...), addressed(theirs.NamespaceIfScoped(namespace, namespaced).Resource(r.name), names)
 }
 
 // CancelledLifetime returns the context of a run that was cancelled, and asked only after its deadline.
@@ -282,7 +219,8 @@ type resumable struct {
 }
 
 func (r *resumable) pause() error { return nil }
-func (r *resumable) resume()      { r.resumed = true }
+
+func (r *resumable) resume() { r.resumed = true }
 
 // ResumesAfterCatchingUp reports whether controllers resume at the begin of a term that ends with a
 // context, and lasts until a time, which both may have passed while the caches caught up.

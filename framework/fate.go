@@ -10,12 +10,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/evenkeel/evenkeel/framework/internal/client"
+	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/retry"
 )
-
-// requestTimeout bounds one attempt of a write, after which its fate is unknown, and one read. The API
-// server gives up after 60 s at the latest by itself.
-const requestTimeout = 30 * time.Second
 
 // fateTimeout bounds how long a write of unknown fate is repeated: then the run fails, so that it shows.
 const fateTimeout = time.Minute
@@ -26,14 +24,14 @@ var fatePauses = retry.Policy{Initial: 20 * time.Millisecond, Max: 2 * time.Seco
 // definite sends a write until its fate is known: an answer, or a refusal. lost says that an attempt before
 // the last was without one. If ctx or the time ends before, or the server names a time to come back, for which a
 // worker is not to wait, the error is of an unknown fate.
-func (w *writer) definite(ctx context.Context, q write) (got answer, lost bool, err error) {
+func (w *writer) definite(ctx context.Context, q write) (got client.Answer, lost bool, err error) {
 	var failures retry.State
 	lost = q.tried
 	for {
-		if got, err = (answer{}), error(ErrStandby); w.cluster.office.may() {
+		if got, err = (client.Answer{}), error(ErrStandby); w.cluster.office.may() {
 			noted := w.noteRequest(q)
 			got, err = attempt(ctx, q)
-			got.noted = noted
+			got.Noted = noted
 		}
 		switch {
 		case err == nil || q.once, !lost && !isFateUnknown(err), lost && isAnswer(err), hasFailed(err):
@@ -41,39 +39,33 @@ func (w *writer) definite(ctx context.Context, q write) (got answer, lost bool, 
 		}
 		lost = true
 		if seconds, _ := apierrors.SuggestsClientDelay(err); seconds > 0 {
-			return answer{}, true, fmt.Errorf("its fate is unknown: %w", err)
+			return client.Answer{}, true, fmt.Errorf("its fate is unknown: %w", err)
 		}
 		next, again := fatePauses.Next(&failures)
 		if !again {
-			return answer{}, true, fmt.Errorf("its fate is unknown after %v: %w", fateTimeout, err)
+			return client.Answer{}, true, fmt.Errorf("its fate is unknown after %v: %w", fateTimeout, err)
 		}
 		pause := time.NewTimer(next)
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
 			pause.Stop()
-			return answer{}, true, fmt.Errorf("%w; its fate is unknown: %w", context.Cause(ctx), err)
+			return client.Answer{}, true, fmt.Errorf("%w; its fate is unknown: %w", context.Cause(ctx), err)
 		}
 	}
 }
 
-func attempt(ctx context.Context, q write) (answer, error) {
-	ctx, cancel := withRequestTimeout(ctx)
+func attempt(ctx context.Context, q write) (client.Answer, error) {
+	ctx, cancel := client.WithRequestTimeout(ctx)
 	defer cancel()
-	got, err := q.send(q.resource.discreet(ctx))
-	return got, discreetError(q.resource.gvk, err) // also of a request of the author's
-}
-
-var errNoAnswer = fmt.Errorf("no answer after %v", requestTimeout)
-
-func withRequestTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, requestTimeout, errNoAnswer)
+	got, err := q.send(q.resource.Discreet(ctx))
+	return got, client.DiscreetError(q.resource.GVK, err) // also of a request of the author's
 }
 
 // isAnswer tells what was said about the request itself from the server or the way to it being out of order.
 func isAnswer(err error) bool {
 	var status apierrors.APIStatus
-	if errors.Is(err, errUndecodable) || errors.Is(err, errUnsent) || isTooLarge(err) {
+	if errors.Is(err, client.ErrUndecodable) || errors.Is(err, client.ErrUnsent) || object.IsTooLarge(err) {
 		return true
 	}
 	return errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError && status.Status().Code != http.StatusTooManyRequests

@@ -1,6 +1,7 @@
 package framework
 
 import (
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -10,8 +11,8 @@ import (
 
 // finalizerToKeep is the controller's finalizer if an object is the primary and carries it as far as the run
 // knows, empty otherwise: one that is off, as after Cleanup, is not put on again by an apply.
-func (w *writer) finalizerToKeep(r *resource, key trc.Key) string {
-	if w.finalizer == "" || w.owner == nil || r.gvk.GroupKind() != w.ownerGVK.GroupKind() || key != trc.KeyOf(w.owner) {
+func (w *writer) finalizerToKeep(r *client.Client, key trc.Key) string {
+	if w.finalizer == "" || w.owner == nil || r.GVK.GroupKind() != w.ownerGVK.GroupKind() || key != trc.KeyOf(w.owner) {
 		return ""
 	}
 	w.mu.Lock()

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -38,7 +39,7 @@ type boarded struct {
 // request says what is under way, for people.
 type request struct {
 	verb string
-	of   *resource // nil if it is not known
+	of   *client.Client // nil if it is not known
 	key  trc.Key
 	by   trc.Writer // nobody in particular if it is empty
 }
@@ -46,7 +47,7 @@ type request struct {
 func (r request) String() string {
 	text := "a request"
 	if r.of != nil {
-		text = r.verb + " " + r.of.describe(r.key)
+		text = r.verb + " " + r.of.Describe(r.key)
 	}
 	if r.by != (trc.Writer{}) {
 		text += " of a run of " + r.by.Primary.String() + " by controller " + r.by.Controller

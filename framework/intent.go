@@ -7,17 +7,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
 // freshIntentOf refuses what was read from the API server: applying it would take over every field, and
 // create it anew if it has vanished.
-func freshIntentOf(r *resource, key trc.Key, o Object) (map[string]any, error) {
+func freshIntentOf(r *client.Client, key trc.Key, o Object) (map[string]any, error) {
 	if created := o.GetCreationTimestamp(); o.GetUID() != "" || !created.IsZero() {
-		return nil, fmt.Errorf("framework: apply %s: it takes a fresh object that holds only what the controller wants to own, not a changed copy of one that was read (it has a UID or creationTimestamp); use Update for that", r.describe(key))
+		return nil, fmt.Errorf("framework: apply %s: it takes a fresh object that holds only what the controller wants to own, not a changed copy of one that was read (it has a UID or creationTimestamp); use Update for that", r.Describe(key))
 	}
-	return object.Intent(r.gvk, o)
+	return object.Intent(r.GVK, o)
 }
 
 // Difference returns the JSON merge patch (RFC 7386) that makes of before what after is, for [MergePatch], or nil if they are alike.
@@ -40,25 +41,25 @@ func Difference(before, after Object) ([]byte, error) {
 }
 
 // ownerReference refers to the primary of the run as the controller of a secondary.
-func (w *writer) ownerReference(r *resource, key trc.Key) (metav1.OwnerReference, error) {
+func (w *writer) ownerReference(r *client.Client, key trc.Key) (metav1.OwnerReference, error) {
 	if w.home != nil {
-		return metav1.OwnerReference{}, fmt.Errorf("framework: %s: OwnedByPrimary: owner references do not reach into other clusters, which would delete the secondary at once; map it with Secondary.Map instead", r.describe(key))
+		return metav1.OwnerReference{}, fmt.Errorf("framework: %s: OwnedByPrimary: owner references do not reach into other clusters, which would delete the secondary at once; map it with Secondary.Map instead", r.Describe(key))
 	}
 	if w.owner == nil {
-		return metav1.OwnerReference{}, fmt.Errorf("framework: %s: OwnedByPrimary outside of a run", r.describe(key))
+		return metav1.OwnerReference{}, fmt.Errorf("framework: %s: OwnedByPrimary outside of a run", r.Describe(key))
 	}
 	if w.ownerGone {
-		return metav1.OwnerReference{}, fmt.Errorf("framework: %s: OwnedByPrimary: the primary %s is gone, and Kubernetes would delete the secondary at once", r.describe(key), trc.KeyOf(w.owner))
+		return metav1.OwnerReference{}, fmt.Errorf("framework: %s: OwnedByPrimary: the primary %s is gone, and Kubernetes would delete the secondary at once", r.Describe(key), trc.KeyOf(w.owner))
 	}
 	if namespace := w.owner.GetNamespace(); namespace != "" && namespace != key.Namespace {
 		return metav1.OwnerReference{}, fmt.Errorf(
 			"framework: %s: OwnedByPrimary: the primary %s is in another namespace, and Kubernetes would delete the secondary at once; map it with Secondary.Map instead",
-			r.describe(key), trc.KeyOf(w.owner))
+			r.Describe(key), trc.KeyOf(w.owner))
 	}
 	return *metav1.NewControllerRef(w.owner, w.ownerGVK), nil
 }
 
-func (w *writer) own(r *resource, o Object) error {
+func (w *writer) own(r *client.Client, o Object) error {
 	reference, err := w.ownerReference(r, trc.KeyOf(o))
 	if err != nil {
 		return err

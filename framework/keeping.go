@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
 	"github.com/evenkeel/evenkeel/internal/author"
@@ -106,7 +107,7 @@ func (k keeping) check(form object.Form) error {
 	if k.page < 0 {
 		errs = append(errs, fmt.Errorf("ListLimit %d: must not be negative", k.page))
 	}
-	if _, err := parseShard(k.shard); err != nil {
+	if _, err := client.ParseShard(k.shard); err != nil {
 		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
@@ -157,7 +158,7 @@ func prunes(p pruner) func(trc.Object) {
 }
 
 // fetch reads an object of the resource whole and has all caches know what was found.
-func (c *cluster) fetch(r *resource) trc.Fetch {
+func (c *cluster) fetch(r *client.Client) trc.Fetch {
 	return func(ctx context.Context, key trc.Key) (trc.Object, error) {
 		live, _, err := c.read(ctx, r, key)
 		switch {
@@ -166,7 +167,7 @@ func (c *cluster) fetch(r *resource) trc.Fetch {
 		case err != nil:
 			return nil, err
 		}
-		return r.formed(live), nil
+		return r.Formed(live), nil
 	}
 }
 

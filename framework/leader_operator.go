@@ -3,6 +3,8 @@ package framework
 import (
 	"context"
 	"sync"
+
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 )
 
 // Leading tells whether the operator may work: it is running, and it holds the lease if there is an election.
@@ -18,7 +20,7 @@ func (op *Operator) checkElection(ctx context.Context) error {
 	if op.election == nil {
 		return nil
 	}
-	ctx, cancel := withRequestTimeout(ctx)
+	ctx, cancel := client.WithRequestTimeout(ctx)
 	defer cancel()
 	return op.election.checkRights(ctx, op.cluster)
 }

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
 	"github.com/evenkeel/evenkeel/trc"
@@ -52,14 +53,14 @@ func (c *cluster) catchUp(ctx context.Context, patience, pause time.Duration) {
 func (c *cluster) catchUpWith(ctx context.Context, s *sharedStore) error {
 	var behind []trc.Key
 	for _, watched := range s.watched(s.watching()) {
-		from := watched.From.(listWatch)
+		from := watched.From.(client.ListWatch)
 		keys, err := c.behind(ctx, s, from)
 		if err != nil {
 			return err
 		}
-		if len(keys) > catchUpList && from.shard == "" {
-			selection := Selection{Namespace: from.namespace, LabelSelector: from.labels, FieldSelector: from.fields}
-			if c.listLive(ctx, s.resource.writes, selection, func(Object) bool { return true }) == nil {
+		if len(keys) > catchUpList && from.Shard == "" {
+			selection := Selection{Namespace: from.Namespace, LabelSelector: from.Labels, FieldSelector: from.Fields}
+			if c.listLive(ctx, s.resource.Writes, selection, func(Object) bool { return true }) == nil {
 				continue
 			} // one by one, then: it may be that one does not fit its Go type
 		}
@@ -71,7 +72,7 @@ func (c *cluster) catchUpWith(ctx context.Context, s *sharedStore) error {
 	for _, key := range behind {
 		reads.Go(func() error {
 			return safely.Try(func() error { // in a goroutine of its own
-				_, err := reader.readBack(ctx, write{resource: s.resource.writes, key: key})
+				_, err := reader.readBack(ctx, write{resource: s.resource.Writes, key: key})
 				return err
 			})
 		})
@@ -81,13 +82,13 @@ func (c *cluster) catchUpWith(ctx context.Context, s *sharedStore) error {
 
 // behind are the keys of which a cache shows less than a consistent list of one of its watches, or what that does
 // not have.
-func (c *cluster) behind(ctx context.Context, s *sharedStore, from listWatch) ([]trc.Key, error) {
+func (c *cluster) behind(ctx context.Context, s *sharedStore, from client.ListWatch) ([]trc.Key, error) {
 	only, err := c.resourceIn(ctx, object.Metadata, s.key.gvk)
 	if err != nil {
 		return nil, err
 	}
-	from.resource = only // metadata is enough, and a fraction of the whole
-	ctx, cancel := withRequestTimeout(ctx)
+	from.Client = only // metadata is enough, and a fraction of the whole
+	ctx, cancel := client.WithRequestTimeout(ctx)
 	defer cancel()
 	listed, err := from.List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -103,7 +104,7 @@ func (c *cluster) behind(ctx context.Context, s *sharedStore, from listWatch) ([
 			keys = append(keys, key)
 		}
 	}
-	for _, key := range s.Keys(from.namespace) {
+	for _, key := range s.Keys(from.Namespace) {
 		if !exists[key] {
 			keys = append(keys, key)
 		}

@@ -6,14 +6,13 @@ import (
 	"iter"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -28,7 +27,7 @@ func (s *Secondary[S]) Live(ctx context.Context, c Lookup, namespace, name strin
 	key := trc.Key{Namespace: namespace, Name: name}
 	r, w, err := s.liveResource(ctx, c)
 	if err == nil {
-		err = r.checkScope(key)
+		err = r.CheckScope(key)
 	}
 	if err != nil {
 		return none, err
@@ -41,15 +40,15 @@ func (s *Secondary[S]) Live(ctx context.Context, c Lookup, namespace, name strin
 }
 
 // live reads an object past the caches for the author, who owns it.
-func (w *writer) live(ctx context.Context, r *resource, key trc.Key) (Object, error) {
-	if err := w.cluster.room(ctx, r.gvk); err != nil {
+func (w *writer) live(ctx context.Context, r *client.Client, key trc.Key) (Object, error) {
+	if err := w.cluster.room(ctx, r.GVK); err != nil {
 		return nil, err
 	}
 	found, _, err := w.read(ctx, r, key)
 	if err != nil {
-		return nil, fmt.Errorf("framework: get %s: %w", r.describe(key), err)
+		return nil, fmt.Errorf("framework: get %s: %w", r.Describe(key), err)
 	}
-	return r.formed(found), nil
+	return r.Formed(found), nil
 }
 
 // Selection restricts [Secondary.LiveList]. The zero value is everything.
@@ -75,48 +74,48 @@ func (s *Secondary[S]) LiveList(ctx context.Context, c Lookup, selection Selecti
 		var none S
 		r, w, err := s.liveResource(ctx, c)
 		if err == nil {
-			err = w.cluster.room(ctx, r.gvk)
+			err = w.cluster.room(ctx, r.GVK)
 		}
 		if err != nil {
 			yield(none, err)
 			return
 		}
-		w.wrote(r.gvk)
+		w.wrote(r.GVK)
 		if err := w.cluster.listLive(ctx, r, selection, func(o Object) bool { return yield(o.(S), nil) }); err != nil {
-			yield(none, fmt.Errorf("framework: list %s: %w", r.describe(trc.Key{Namespace: selection.Namespace}), err))
+			yield(none, fmt.Errorf("framework: list %s: %w", r.Describe(trc.Key{Namespace: selection.Namespace}), err))
 		}
 	}
 }
 
 // listLive lists objects, lays each over the caches and then hands it over, until take refuses one.
-func (c *cluster) listLive(ctx context.Context, r *resource, selection Selection, take func(Object) bool) error {
+func (c *cluster) listLive(ctx context.Context, r *client.Client, selection Selection, take func(Object) bool) error {
 	in := r
-	if r.form == object.Typed && c.keepsUnstructured(r.gvk) { // of unstructured objects the other forms can be made
+	if r.Form == object.Typed && c.keepsUnstructured(r.GVK) { // of unstructured objects the other forms can be made
 		var err error
-		if in, err = c.resourceIn(ctx, object.Unstructured, r.gvk); err != nil {
+		if in, err = c.resourceIn(ctx, object.Unstructured, r.GVK); err != nil {
 			return err
 		}
 	}
-	from := listWatch{resource: in, namespace: selection.Namespace, labels: selection.LabelSelector, fields: selection.FieldSelector}
-	unlisted := c.allSightings(r.gvk, selection)
+	from := client.ListWatch{Client: in, Namespace: selection.Namespace, Labels: selection.LabelSelector, Fields: selection.FieldSelector}
+	unlisted := c.allSightings(r.GVK, selection)
 	for options := (metav1.ListOptions{Limit: livePage}); ; {
-		page, next, err := from.page(ctx, options)
+		page, next, err := from.Page(ctx, options)
 		if err != nil {
 			return err
 		}
 		for _, o := range page {
 			delete(unlisted, o.GetUID())
-			got := answerOf(o)
-			c.acknowledge(ctx, r.gvk, got, trc.Proof{})
+			got := client.AnswerOf(o)
+			c.acknowledge(ctx, r.GVK, got, trc.Proof{})
 			read := got.Object
 			if in != r {
-				if read, err = c.as(r.form, r.gvk, got); err != nil {
+				if read, err = c.as(r.Form, r.GVK, got); err != nil {
 					return err
 				}
-				got = answerOf(read)
+				got = client.AnswerOf(read)
 			}
-			if got.undecodable != nil {
-				return fmt.Errorf("%s does not fit its Go type: %w", trc.KeyOf(got), got.undecodable)
+			if got.Undecodable != nil {
+				return fmt.Errorf("%s does not fit its Go type: %w", trc.KeyOf(got), got.Undecodable)
 			}
 			if !take(read) {
 				return nil
@@ -149,7 +148,7 @@ func (c *cluster) allSightings(gvk schema.GroupVersionKind, selection Selection)
 
 // acknowledgeUnlisted takes in that a list lacks what caches showed before it: it is gone, or, if there are selectors,
 // perhaps no longer selected, which is read.
-func (c *cluster) acknowledgeUnlisted(ctx context.Context, r *resource, selection Selection, unlisted map[types.UID][]sighting) error {
+func (c *cluster) acknowledgeUnlisted(ctx context.Context, r *client.Client, selection Selection, unlisted map[types.UID][]sighting) error {
 	for _, sightings := range unlisted {
 		if selection.LabelSelector == "" && selection.FieldSelector == "" {
 			for _, s := range sightings {
@@ -165,24 +164,8 @@ func (c *cluster) acknowledgeUnlisted(ctx context.Context, r *resource, selectio
 	return nil
 }
 
-// page lists some of the objects, and tells where the rest continues, all of the version of the first page. Those that do
-// not fit their Go type are [trc.Undecoded].
-func (l listWatch) page(ctx context.Context, options metav1.ListOptions) (objects []trc.Object, next string, err error) {
-	ctx, cancel := withRequestTimeout(ctx)
-	defer cancel()
-	list, err := l.List(ctx, options)
-	if err != nil {
-		return nil, "", err
-	}
-	err = meta.EachListItem(list, func(item runtime.Object) error {
-		objects = append(objects, item.(trc.Object))
-		return nil
-	})
-	return objects, list.(metav1.ListInterface).GetContinue(), err
-}
-
 // liveResource is what a secondary is read from past its cache, and through what.
-func (s *Secondary[S]) liveResource(ctx context.Context, c Lookup) (*resource, *writer, error) {
+func (s *Secondary[S]) liveResource(ctx context.Context, c Lookup) (*client.Client, *writer, error) {
 	if _, err := c.informer(s); err != nil {
 		return nil, nil, err
 	}
@@ -193,7 +176,7 @@ func (s *Secondary[S]) liveResource(ctx context.Context, c Lookup) (*resource, *
 	if object.FormOf(sample) != object.Typed {
 		sample.GetObjectKind().SetGroupVersionKind(s.GroupVersionKind)
 	}
-	gvk, err := gvkOf(w.cluster.scheme, sample)
+	gvk, err := client.GVKOf(w.cluster.scheme, sample)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -215,7 +198,7 @@ func (c *Context[P]) LivePrimary(ctx context.Context) (P, error) {
 		return none, err
 	}
 	if o.GetUID() != c.primary.GetUID() {
-		return none, fmt.Errorf("framework: get %s: %w", r.describe(c.key), apierrors.NewNotFound(r.groupResource(), c.key.Name))
+		return none, fmt.Errorf("framework: get %s: %w", r.Describe(c.key), apierrors.NewNotFound(r.GroupResource(), c.key.Name))
 	}
 	return o.(P), nil
 }

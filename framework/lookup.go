@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -212,15 +213,15 @@ func checkWatched(store *trc.Store, namespace string) error {
 }
 
 // checkKey also refuses a namespace that cannot be.
-func checkKey(store *trc.Store, r *resource, namespace string) error {
+func checkKey(store *trc.Store, r *client.Client, namespace string) error {
 	if err := checkWatched(store, namespace); err != nil {
 		return err
 	}
 	switch {
-	case r.namespaced && namespace == "":
-		return fmt.Errorf("framework: get %s: no namespace, and it is namespaced", r.gvk.Kind)
-	case !r.namespaced && namespace != "":
-		return fmt.Errorf("framework: get %s: namespace %q, and it is cluster-scoped", r.gvk.Kind, namespace)
+	case r.Namespaced && namespace == "":
+		return fmt.Errorf("framework: get %s: no namespace, and it is namespaced", r.GVK.Kind)
+	case !r.Namespaced && namespace != "":
+		return fmt.Errorf("framework: get %s: namespace %q, and it is cluster-scoped", r.GVK.Kind, namespace)
 	}
 	return nil
 }

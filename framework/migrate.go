@@ -27,26 +27,26 @@ func (w *writer) migrate(ctx context.Context, object Object, former []string, op
 		return nil, err
 	}
 	if len(former) == 0 {
-		return nil, fmt.Errorf("framework: migrate %s: no former field manager is named", r.describe(key))
+		return nil, fmt.Errorf("framework: migrate %s: no former field manager is named", r.Describe(key))
 	}
 	read, _, err := w.read(ctx, r, key) // caches do not keep managedFields
 	if err != nil {
-		return nil, fmt.Errorf("framework: get %s: %w", r.describe(key), err)
+		return nil, fmt.Errorf("framework: get %s: %w", r.Describe(key), err)
 	}
 	live := read.Object
 	var scope []csaupgrade.Option
-	if options.isStatus() {
+	if options.IsStatus() {
 		scope = append(scope, csaupgrade.Subresource("status"))
 	}
-	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(former...), options.fieldManager, scope...)
+	patch, err := csaupgrade.UpgradeManagedFieldsPatch(live, sets.New(former...), options.FieldManager, scope...)
 	if err != nil {
-		return nil, fmt.Errorf("framework: migrate %s: %w", r.describe(key), err)
+		return nil, fmt.Errorf("framework: migrate %s: %w", r.Describe(key), err)
 	}
 	if patch == nil {
 		return live, nil
 	}
-	options.subresource = nil
+	options.Subresource = nil
 	// What was confirmed about its content before says nothing of what an apply will take away now.
-	defer w.cluster.memo.drop(r.gvk, key)
+	defer w.cluster.memo.drop(r.GVK, key)
 	return w.sendPatch(ctx, write{verb: "migrate", resource: r, key: key, options: options, base: live}, types.JSONPatchType, patch)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -124,7 +125,7 @@ func (op *Operator) removeNamespaces(s *sharedStore, now, removed []string) {
 		keys := s.Keys(namespace)
 		s.RemoveWatch(namespace)
 		for _, key := range keys { // nothing else will tell
-			s.cluster.memo.drop(s.resource.gvk, key)
+			s.cluster.memo.drop(s.resource.GVK, key)
 		}
 	}
 	s.mu.Lock()
@@ -159,11 +160,11 @@ func (s *sharedStore) watched(namespaces []string) []trc.Watched {
 	for i, namespace := range namespaces {
 		watched[i] = trc.Watched{
 			Namespace: namespace,
-			From:      listWatch{resource: s.resource, namespace: namespace, labels: s.key.labels, fields: s.key.fields, shard: s.key.shard},
+			From:      client.ListWatch{Client: s.resource, Namespace: namespace, Labels: s.key.labels, Fields: s.key.fields, Shard: s.key.shard},
 			PageSize:  s.key.page,
 		}
-		if s.resource.hasProtobuf() { // those always decode
-			watched[i].Expected = s.resource.newItem()
+		if s.resource.HasProtobuf() { // those always decode
+			watched[i].Expected = s.resource.NewItem()
 		}
 	}
 	return watched

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -34,8 +35,8 @@ func (w *writer) noteRequest(q write) int {
 }
 
 // noteProof notes what an answer proved.
-func (w *writer) noteProof(got answer, proof trc.Proof) {
-	if got.noted == 0 {
+func (w *writer) noteProof(got client.Answer, proof trc.Proof) {
+	if got.Noted == 0 {
 		return
 	}
 	what := timeline.Followed
@@ -48,7 +49,7 @@ func (w *writer) noteProof(got answer, proof trc.Proof) {
 	w = w.ofHome()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.requests[got.noted-1].Proof = what
+	w.requests[got.Noted-1].Proof = what
 }
 
 // noteReads notes what was read of a store.

@@ -43,7 +43,7 @@ func (c *cluster) expectedEchoes() (n int) {
 	all := slices.Collect(maps.Values(c.resources))
 	c.mu.Unlock()
 	for _, r := range all {
-		n += r.echoes.len()
+		n += r.Echoes.Len()
 	}
 	return n
 }

@@ -76,7 +76,7 @@ type Operator struct {
 	options  OperatorOptions
 	cluster  *cluster
 	logger   logr.Logger
-	stopping *stopSign                      // for the logger
+	stopping *safely.StopSign               // for the logger
 	failures flowcontrol.PassiveRateLimiter // bounds the events about runs that failed
 	election *election                      // nil if there is none
 	always   perTerm                        // what is kept then
@@ -170,8 +170,8 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	if options.StaleAfter == 0 {
 		options.StaleAfter = DefaultStaleAfter
 	}
-	stopping := &stopSign{}
-	logger := limitedLogger(safely.Logger(loggerOr(options.Logger)), stopping)
+	stopping := &safely.StopSign{}
+	logger := safely.Quiet(safely.Logger(loggerOr(options.Logger)), stopping)
 	cluster, err := newCluster(ownConfig(config, options.Name), options.Scheme, logger)
 	if err != nil {
 		return nil, err
@@ -287,10 +287,10 @@ func (op *Operator) Run(ctx context.Context) error {
 	// Also what runs write that have ignored their cancellation.
 	defer op.cluster.flying.end()
 	defer op.setRunning(false)
-	op.stopping.watch(ctx)
+	op.stopping.Watch(ctx)
 	ctx = logr.NewContext(ctx, op.logger)
 	// Caches and events outlive the runs that use them.
-	background, stopBackground := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), clientLogger(op.logger)))
+	background, stopBackground := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), safely.OfClient(op.logger)))
 	l := &life{background: background}
 	defer l.stores.Wait()
 	defer stopBackground()

@@ -10,6 +10,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -18,7 +19,7 @@ import (
 func (w *writer) patch(ctx context.Context, object Object, kind types.PatchType, patch []byte, options writeOptions) (Object, error) {
 	r, key, err := w.target(ctx, object)
 	if err == nil {
-		err = options.check("patch "+r.describe(key), canAddress)
+		err = options.check("patch "+r.Describe(key), canAddress)
 	}
 	other := false
 	if err == nil {
@@ -44,7 +45,7 @@ func (w *writer) patch(ctx context.Context, object Object, kind types.PatchType,
 }
 
 // patchFor makes an author's patch hold only for the version that object carries, or else that reads show.
-func (w *writer) patchFor(r *resource, key trc.Key, o Object, kind types.PatchType, patch []byte, options writeOptions) (write, []byte, error) {
+func (w *writer) patchFor(r *client.Client, key trc.Key, o Object, kind types.PatchType, patch []byte, options writeOptions) (write, []byte, error) {
 	var from Object
 	var err error
 	switch {
@@ -72,18 +73,20 @@ func (w *writer) patchFor(r *resource, key trc.Key, o Object, kind types.PatchTy
 		}
 	}
 	if err != nil {
-		return write{}, nil, fmt.Errorf("framework: patch %s: %w", r.describe(key), err)
+		return write{}, nil, fmt.Errorf("framework: patch %s: %w", r.Describe(key), err)
 	}
 	return q, patch, nil
 }
 
 // patchPart sends a patch of a sub-resource that is another kind, with the object's version.
-func (w *writer) patchPart(ctx context.Context, r *resource, object Object, kind types.PatchType, patch []byte, options writeOptions) (Object, error) {
+func (w *writer) patchPart(ctx context.Context, r *client.Client, object Object, kind types.PatchType, patch []byte, options writeOptions) (Object, error) {
 	q, patch, err := w.patchFor(r, trc.KeyOf(object), object, kind, patch, options)
 	if err != nil {
 		return nil, err
 	}
-	q.send = func(ctx context.Context) (answer, error) { return r.patchPart(ctx, q.key, kind, patch, options.requestOptions) }
+	q.send = func(ctx context.Context) (client.Answer, error) {
+		return r.PatchPart(ctx, q.key, kind, patch, options.Options)
+	}
 	stored, err := w.execute(ctx, q)
 	if err == nil && stored == nil {
 		err = &conflict{error: fmt.Errorf("framework: %s: it was carried out, and the object is gone since", q.describe())}
@@ -158,7 +161,7 @@ func preconditionsOf(from Object) map[string]string {
 
 // sendMergePatch sends a merge patch that holds only for the very object and version it was computed
 // from, unless it is to hold for any.
-func (w *writer) sendMergePatch(ctx context.Context, r *resource, key trc.Key, from Object, patch map[string]any, options writeOptions) (Object, error) {
+func (w *writer) sendMergePatch(ctx context.Context, r *client.Client, key trc.Key, from Object, patch map[string]any, options writeOptions) (Object, error) {
 	metadata, _ := patch["metadata"].(map[string]any)
 	if metadata == nil {
 		metadata = map[string]any{}
@@ -173,21 +176,21 @@ func (w *writer) sendMergePatch(ctx context.Context, r *resource, key trc.Key, f
 	}
 	body, err := json.Marshal(patch)
 	if err != nil {
-		return nil, fmt.Errorf("framework: patch %s: %w", r.describe(key), err)
+		return nil, fmt.Errorf("framework: patch %s: %w", r.Describe(key), err)
 	}
 	return w.sendPatch(ctx, q, types.MergePatchType, body)
 }
 
 func (w *writer) sendPatch(ctx context.Context, q write, kind types.PatchType, body []byte) (Object, error) {
-	q.send = func(ctx context.Context) (answer, error) {
-		return q.resource.patch(ctx, q.key, kind, body, q.options.requestOptions)
+	q.send = func(ctx context.Context) (client.Answer, error) {
+		return q.resource.Patch(ctx, q.key, kind, body, q.options.Options)
 	}
 	return w.execute(ctx, q)
 }
 
 // applyByPatch is Apply for those who cannot or do not want to use server-side apply: create, or
 // patch what differs from what is there, unless that very intent made it what it is.
-func (w *writer) applyByPatch(ctx context.Context, r *resource, key trc.Key, desired Object, options writeOptions) (Object, error) {
+func (w *writer) applyByPatch(ctx context.Context, r *client.Client, key trc.Key, desired Object, options writeOptions) (Object, error) {
 	desired, err := object.Copy(desired)
 	if err != nil {
 		return nil, err
@@ -202,7 +205,7 @@ func (w *writer) applyByPatch(ctx context.Context, r *resource, key trc.Key, des
 			return nil, err
 		}
 	}
-	said := memoKey{r.gvk, key, applier{manager: options.fieldManager, patching: true}}
+	said := memoKey{r.GVK, key, applier{manager: options.FieldManager, patching: true}}
 	if current == nil {
 		return w.createByPatch(ctx, r, said, desired, options)
 	}
@@ -224,21 +227,21 @@ func (w *writer) applyByPatch(ctx context.Context, r *resource, key trc.Key, des
 	}
 	var keys object.ListKeys
 	if desired.GetUID() == "" { // the lists of a changed copy are what they are to be
-		keys = object.ListKeysOf(w.cluster.scheme, r.gvk, desired)
+		keys = object.ListKeysOf(w.cluster.scheme, r.GVK, desired)
 	}
 	patch, err := object.Additions(current, intent, keys)
 	if err != nil || patch == nil {
 		return current, err
 	}
 	stored, err := w.patchWith(ctx, r, key, current, desired, patch, options)
-	if err == nil && !options.dryRun {
+	if err == nil && !options.DryRun {
 		w.remember(r, said, body, stored)
 	}
 	return stored, err
 }
 
 // createByPatch creates what is not there.
-func (w *writer) createByPatch(ctx context.Context, r *resource, said memoKey, desired Object, options writeOptions) (Object, error) {
+func (w *writer) createByPatch(ctx context.Context, r *client.Client, said memoKey, desired Object, options writeOptions) (Object, error) {
 	_, body, err := w.patchIntent(r, said.key, desired)
 	if err != nil {
 		return nil, err
@@ -248,29 +251,29 @@ func (w *writer) createByPatch(ctx context.Context, r *resource, said memoKey, d
 	switch {
 	case apierrors.IsAlreadyExists(err):
 		err = &conflict{error: err, live: w.cluster.sighted(r, said.key)} // the cache did not show it yet, but does now
-	case err == nil && !options.dryRun:
+	case err == nil && !options.DryRun:
 		w.remember(r, said, body, created)
 	}
 	return created, err
 }
 
 // patchIntent is what an apply by patch sends of what is desired, before it is compared, and its JSON form.
-func (w *writer) patchIntent(r *resource, key trc.Key, desired Object) (intent map[string]any, body []byte, err error) {
-	if intent, err = object.Intent(r.gvk, desired); err != nil {
+func (w *writer) patchIntent(r *client.Client, key trc.Key, desired Object) (intent map[string]any, body []byte, err error) {
+	if intent, err = object.Intent(r.GVK, desired); err != nil {
 		return nil, nil, err
 	}
 	delete(intent, "status")
 	object.KeepFinalizerIfListed(intent, w.finalizerToKeep(r, key))
 	if body, err = json.Marshal(intent); err != nil {
-		return nil, nil, fmt.Errorf("framework: apply %s: %w", r.describe(key), err)
+		return nil, nil, fmt.Errorf("framework: apply %s: %w", r.Describe(key), err)
 	}
 	return intent, body, nil
 }
 
 // isPatched reports whether current is known to be what the server makes of the intent: it fills in defaults, and writes
 // values in its own way, so that what is stored may differ from any intent for ever.
-func (w *writer) isPatched(r *resource, said memoKey, body []byte, intent map[string]any, current Object, options writeOptions) bool {
-	if options.authorVersion != "" || options.dryRun || options.unconditional {
+func (w *writer) isPatched(r *client.Client, said memoKey, body []byte, intent map[string]any, current Object, options writeOptions) bool {
+	if options.authorVersion != "" || options.DryRun || options.unconditional {
 		return false
 	}
 	held := w.cluster.shown(r, said.key)
@@ -282,7 +285,7 @@ func (w *writer) isPatched(r *resource, said memoKey, body []byte, intent map[st
 }
 
 // patchWith sends the patch that makes current what is desired.
-func (w *writer) patchWith(ctx context.Context, r *resource, key trc.Key, current, desired Object, patch map[string]any, options writeOptions) (Object, error) {
+func (w *writer) patchWith(ctx context.Context, r *client.Client, key trc.Key, current, desired Object, patch map[string]any, options writeOptions) (Object, error) {
 	body, err := json.Marshal(patch)
 	if err == nil {
 		err = w.sparesPruned(ctx, r, rewrite{
@@ -297,7 +300,7 @@ func (w *writer) patchWith(ctx context.Context, r *resource, key trc.Key, curren
 
 // currentFor returns a private copy of what an apply by patch is computed from, nil if there is none. It must
 // be the version and the object that desired is for.
-func (w *writer) currentFor(ctx context.Context, r *resource, key trc.Key, desired Object, options writeOptions) (Object, error) {
+func (w *writer) currentFor(ctx context.Context, r *client.Client, key trc.Key, desired Object, options writeOptions) (Object, error) {
 	if options.authorVersion != "" {
 		base := w.cluster.shown(r, key)
 		if base == nil || base.GetResourceVersion() != options.authorVersion {
@@ -310,10 +313,10 @@ func (w *writer) currentFor(ctx context.Context, r *resource, key trc.Key, desir
 	}
 	current, err := w.cluster.current(ctx, r, key)
 	if err != nil {
-		return nil, fmt.Errorf("framework: get %s: %w", r.describe(key), err)
+		return nil, fmt.Errorf("framework: get %s: %w", r.Describe(key), err)
 	}
 	if uid := desired.GetUID(); uid != "" && (current == nil || current.GetUID() != uid) {
-		another := apierrors.NewConflict(r.groupResource(), key.Name, fmt.Errorf("there is no object with UID %s", uid))
+		another := apierrors.NewConflict(r.GroupResource(), key.Name, fmt.Errorf("there is no object with UID %s", uid))
 		return nil, w.refused(ctx, write{verb: "apply", resource: r, key: key, options: options}, false, another)
 	}
 	return current, nil

@@ -10,6 +10,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -26,13 +27,13 @@ func (c *controller[P]) addFinalizer(ctx context.Context, w *writer, from trc.Ob
 	for try := 1; ; try++ {
 		others := slices.DeleteFunc(slices.Clone(current.GetFinalizers()), c.isFinalizer)
 		patch := finalizers(append(others, c.options.Finalizer))
-		stored, err := w.sendMergePatch(ctx, c.resource.writes, trc.KeyOf(current), current, patch, options)
+		stored, err := w.sendMergePatch(ctx, c.resource.Writes, trc.KeyOf(current), current, patch, options)
 		var met *conflict
-		if err == nil && object.FormOf(stored) == c.resource.form {
+		if err == nil && object.FormOf(stored) == c.resource.Form {
 			return stored, nil
 		}
 		if err == nil {
-			return c.operator.cluster.convert(stored, c.resource.form, c.gvk)
+			return c.operator.cluster.convert(stored, c.resource.Form, c.gvk)
 		}
 		if !errors.As(err, &met) || try == conflictTries {
 			return nil, err
@@ -57,8 +58,8 @@ func (c *controller[P]) removeFinalizer(ctx context.Context, w *writer, read Obj
 	for try := 1; c.hasFinalizer(current); try++ {
 		c.released.Store(key, read.GetUID()) // before the answer may be told of
 		rest := slices.DeleteFunc(slices.Clone(current.GetFinalizers()), c.isFinalizer)
-		_, err := w.sendMergePatch(ctx, c.resource.writes, key, current, finalizers(rest), w.options(nil))
-		if err == nil || errors.Is(err, errUndecodable) {
+		_, err := w.sendMergePatch(ctx, c.resource.Writes, key, current, finalizers(rest), w.options(nil))
+		if err == nil || errors.Is(err, client.ErrUndecodable) {
 			return nil // nobody needs the answer
 		}
 		c.released.CompareAndDelete(key, read.GetUID())
@@ -91,7 +92,7 @@ func (c *controller[P]) carryOut(ctx context.Context, rc *Context[P], read trc.O
 		return nil
 	}
 	if rc.gone {
-		return fmt.Errorf("framework: UpdateControl of %s: there is nothing to write to, the primary is gone; see Context.Gone", c.resource.describe(rc.key))
+		return fmt.Errorf("framework: UpdateControl of %s: there is nothing to write to, the primary is gone; see Context.Gone", c.resource.Describe(rc.key))
 	}
 	if err := c.checkReturned(rc.key, read, control.object); err != nil {
 		return err
@@ -104,7 +105,7 @@ func (c *controller[P]) carryOut(ctx context.Context, rc *Context[P], read trc.O
 
 func (c *controller[P]) checkReturned(key trc.Key, read trc.Object, returned P) error {
 	fail := func(format string, args ...any) error {
-		return fmt.Errorf("framework: UpdateControl of %s: "+format, append([]any{c.resource.describe(key)}, args...)...)
+		return fmt.Errorf("framework: UpdateControl of %s: "+format, append([]any{c.resource.Describe(key)}, args...)...)
 	}
 	if object.IsNil(returned) {
 		return fail("the object is nil")
@@ -124,7 +125,7 @@ func (c *controller[P]) checkReturned(key trc.Key, read trc.Object, returned P) 
 func (c *controller[P]) carryOutByPatch(ctx context.Context, rc *Context[P], read trc.Object, control UpdateControl[P]) error {
 	patch, err := c.patchOf(read, control.object, control, &rc.reserved)
 	if err != nil {
-		return fmt.Errorf("framework: UpdateControl of %s: %w", c.resource.describe(rc.key), err)
+		return fmt.Errorf("framework: UpdateControl of %s: %w", c.resource.Describe(rc.key), err)
 	}
 	status, hasStatus := patch["status"]
 	delete(patch, "status")
@@ -132,10 +133,10 @@ func (c *controller[P]) carryOutByPatch(ctx context.Context, rc *Context[P], rea
 		held := rc.write.primary(c.resource, rc.key) // moves on with every write
 		chosen := rc.write.options(options)
 		chosen.internal = true
-		_, err := rc.write.sendMergePatch(ctx, c.resource.writes, rc.key, held, patch, chosen)
+		_, err := rc.write.sendMergePatch(ctx, c.resource.Writes, rc.key, held, patch, chosen)
 		return err
 	}
-	if resource := c.resource.writes; control.status && hasStatus && !resource.statusApart.Load() {
+	if resource := c.resource.Writes; control.status && hasStatus && !resource.StatusApart.Load() {
 		return c.sendWithStatus(ctx, rc, patch, status, control)
 	}
 	if control.resource && len(patch) > 0 {
@@ -220,32 +221,32 @@ func statusField(o Object) (status any, ok bool) {
 func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], control UpdateControl[P]) error {
 	created := control.object.GetCreationTimestamp()
 	if !created.IsZero() {
-		return fmt.Errorf("framework: UpdateControl of %s: apply takes a fresh object that holds only the controller's own intent, not a changed copy of the primary (metadata.creationTimestamp is set): it would take over every field", c.resource.describe(rc.key))
+		return fmt.Errorf("framework: UpdateControl of %s: apply takes a fresh object that holds only the controller's own intent, not a changed copy of the primary (metadata.creationTimestamp is set): it would take over every field", c.resource.Describe(rc.key))
 	}
 	intent, err := object.Intent(c.gvk, control.object)
 	if err != nil {
 		return err
 	}
 	options := rc.write.options(nil)
-	options.isTyped = c.resource.form == object.Typed
-	apart := c.resource.writes.statusApart.Load()
+	options.isTyped = c.resource.Form == object.Typed
+	apart := c.resource.Writes.StatusApart.Load()
 	if control.status && !apart && !control.resource {
 		return fmt.Errorf("framework: UpdateControl of %s: %s has no status sub-resource: an apply of the status alone would give up all other fields; apply both, or use PrimaryWrites ByPatch",
-			c.resource.describe(rc.key), c.gvk.Kind)
+			c.resource.Describe(rc.key), c.gvk.Kind)
 	}
 	status := object.Status(rc.key, intent)
 	if apart || !control.status {
 		delete(intent, "status")
 	}
 	if control.resource {
-		if _, err := rc.write.sendApply(ctx, c.resource.writes, rc.key, intent, options); err != nil {
+		if _, err := rc.write.sendApply(ctx, c.resource.Writes, rc.key, intent, options); err != nil {
 			return err
 		}
 	}
 	if !control.status || !apart {
 		return nil
 	}
-	options.subresource = []string{"status"}
-	_, err = rc.write.sendApply(ctx, c.resource.writes, rc.key, status, options)
+	options.Subresource = []string{"status"}
+	_, err = rc.write.sendApply(ctx, c.resource.Writes, rc.key, status, options)
 	return c.statusError(ctx, rc.key, err)
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -21,9 +22,9 @@ import (
 // kind drops is looked up on the server: at the version that the write is for, as at any other it is refused.
 
 // pruned are the transforms of the caches of a kind, each with the form that it is for.
-func (c *cluster) pruned(r *resource) []storeKey {
+func (c *cluster) pruned(r *client.Client) []storeKey {
 	var found []storeKey
-	for _, s := range c.storesOf(r.gvk) {
+	for _, s := range c.storesOf(r.GVK) {
 		if s.key.prune != nil {
 			found = append(found, s.key)
 		}
@@ -47,7 +48,7 @@ type rewrite struct {
 
 // sparesPruned refuses a rewrite that would change what a cache of the kind drops. One that is spelled out may set
 // or remove a field of which the cache keeps nothing, unless it is a list, to which something may have been added.
-func (w *writer) sparesPruned(ctx context.Context, r *resource, q rewrite) error {
+func (w *writer) sparesPruned(ctx context.Context, r *client.Client, q rewrite) error {
 	prunes, key := w.cluster.pruned(r), trc.KeyOf(q.from)
 	if len(prunes) == 0 || q.from.GetUID() == "" {
 		return nil
@@ -57,10 +58,10 @@ func (w *writer) sparesPruned(ctx context.Context, r *resource, q rewrite) error
 		return nil // it will be refused, and looked at again for that
 	}
 	if err != nil && live.Object == nil {
-		return fmt.Errorf("framework: get %s: %w", r.describe(key), err)
+		return fmt.Errorf("framework: get %s: %w", r.Describe(key), err)
 	}
 	for _, cache := range prunes {
-		whole, err := w.cluster.as(cache.form, r.gvk, live)
+		whole, err := w.cluster.as(cache.form, r.GVK, live)
 		if _, isUndecodable := whole.(*trc.Undecoded); isUndecodable || errors.Is(err, errPoorer) {
 			continue // nobody has read it there
 		}
@@ -69,11 +70,11 @@ func (w *writer) sparesPruned(ctx context.Context, r *resource, q rewrite) error
 			where, err = w.lost(r, whole, cache, q)
 		}
 		if err != nil {
-			return fmt.Errorf("framework: write %s: %w", r.describe(key), err)
+			return fmt.Errorf("framework: write %s: %w", r.Describe(key), err)
 		}
 		if where != "" {
 			return fmt.Errorf("framework: write %s: it would change %s, which a cache does not keep (Transform %q): what was read there is no base for that; apply what is wanted, or read the object with Live or GetWhole and merge in what changes",
-				r.describe(key), where, cache.prune.label())
+				r.Describe(key), where, cache.prune.label())
 		}
 	}
 	return nil
@@ -81,7 +82,7 @@ func (w *writer) sparesPruned(ctx context.Context, r *resource, q rewrite) error
 
 // lost returns the path of the first field that a rewrite of an object, in the form of a cache, would change and that the
 // cache does not keep as it is.
-func (w *writer) lost(r *resource, whole Object, cache storeKey, q rewrite) (string, error) {
+func (w *writer) lost(r *client.Client, whole Object, cache storeKey, q rewrite) (string, error) {
 	before, err := object.Content(whole)
 	if err != nil {
 		return "", err
@@ -104,18 +105,18 @@ func (w *writer) lost(r *resource, whole Object, cache storeKey, q rewrite) (str
 }
 
 // reduce leaves of content what a write can change.
-func (o *writeOptions) reduce(r *resource, content map[string]any) {
+func (o *writeOptions) reduce(r *client.Client, content map[string]any) {
 	object.DropServerFields(content)
 	delete(content, "apiVersion")
 	delete(content, "kind")
 	switch {
-	case o.isStatus():
+	case o.IsStatus():
 		for field := range content {
 			if field != "status" {
 				delete(content, field)
 			}
 		}
-	case r.statusApart.Load():
+	case r.StatusApart.Load():
 		delete(content, "status")
 	}
 }
@@ -142,9 +143,9 @@ func lostAt(path string, whole, known, after map[string]any, spelledOut bool) st
 }
 
 // replacedBy is the outcome of a PUT.
-func (w *writer) replacedBy(r *resource, o Object) outcome {
+func (w *writer) replacedBy(r *client.Client, o Object) outcome {
 	return func(_ map[string]any, form object.Form) (map[string]any, error) {
-		converted, err := w.cluster.convert(o, form, r.gvk)
+		converted, err := w.cluster.convert(o, form, r.GVK)
 		if err != nil {
 			return nil, err
 		}

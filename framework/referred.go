@@ -55,10 +55,10 @@ func (c *controller[P]) references(d secondaryDescription) eventsource.Mapper {
 		var keys []trc.Key
 		known := map[trc.Key]bool{}
 		for _, key := range guarded(primary) {
-			if key.Namespace == "" && d.resource.namespaced {
+			if key.Namespace == "" && d.resource.Namespaced {
 				key.Namespace = primary.GetNamespace()
 			}
-			if !d.resource.namespaced {
+			if !d.resource.Namespaced {
 				key.Namespace = ""
 			}
 			if !known[key] {

@@ -6,26 +6,27 @@ import (
 	"slices"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
 // relate has a secondary that is written name the primary, in the ways that the options ask for. It changes the object.
-func (w *writer) relate(r *resource, o Object, options writeOptions) error {
+func (w *writer) relate(r *client.Client, o Object, options writeOptions) error {
 	if options.owned {
 		if err := w.own(r, o); err != nil {
 			return err
 		}
 		if w.owns != nil {
-			w.owns(r.gvk)
+			w.owns(r.GVK)
 		}
 	}
 	for _, marks := range options.marks {
 		if w.owner == nil {
-			return fmt.Errorf("framework: %s: MarkedWith outside of a run", r.describe(trc.KeyOf(o)))
+			return fmt.Errorf("framework: %s: MarkedWith outside of a run", r.Describe(trc.KeyOf(o)))
 		}
 		if err := marks.Put(o, w.ownerGVK.GroupKind(), trc.KeyOf(w.owner)); err != nil {
-			return fmt.Errorf("framework: %s: MarkedWith: %w", r.describe(trc.KeyOf(o)), err)
+			return fmt.Errorf("framework: %s: MarkedWith: %w", r.Describe(trc.KeyOf(o)), err)
 		}
 	}
 	return nil
@@ -57,13 +58,13 @@ func (c *controller[P]) mapperOf(d secondaryDescription) (eventsource.Mapper, er
 	if d.mapper != nil {
 		by = append(by, d.mapper)
 	}
-	mapper, err := c.mapperFor(by, !c.resource.namespaced)
+	mapper, err := c.mapperFor(by, !c.resource.Namespaced)
 	// A relation of the author's own may leave namespaces out. A Mapper's MapperFor has put them in already.
 	leavesOut := func(one eventsource.Relation) bool { return !isOurs(one) && !isMapper(one) }
 	if err != nil || !slices.ContainsFunc(by, leavesOut) {
 		return mapper, err
 	}
-	return c.mapperFor(mapper, !c.resource.namespaced)
+	return c.mapperFor(mapper, !c.resource.Namespaced)
 }
 
 // mapperFor asks a relation, which may be the author's, for its mapper.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -213,13 +214,13 @@ func (w *writer) ofHome() *writer {
 }
 
 // checkPlace refuses an object that was read from another cluster. In a request it would seem to be gone, or replaced.
-func (c *cluster) checkPlace(r *resource, key trc.Key, uid types.UID) error {
+func (c *cluster) checkPlace(r *client.Client, key trc.Key, uid types.UID) error {
 	if uid == "" {
 		return nil
 	}
 	for _, other := range c.others() {
-		if other != c && other.shows(r.gvk, key, uid) && !c.shows(r.gvk, key, uid) {
-			return fmt.Errorf("framework: %s: it is an object of another cluster%s: Secondary.In writes to that of its secondaries, a Context to the operator's own", r.describe(key), other.place())
+		if other != c && other.shows(r.GVK, key, uid) && !c.shows(r.GVK, key, uid) {
+			return fmt.Errorf("framework: %s: it is an object of another cluster%s: Secondary.In writes to that of its secondaries, a Context to the operator's own", r.Describe(key), other.place())
 		}
 	}
 	return nil

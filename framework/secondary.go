@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -179,7 +180,7 @@ type secondaryDescription struct {
 	by         eventsource.Relation
 	mapper     eventsource.Mapper
 	filter     func(old, new trc.Object) bool
-	resource   *resource // once resolved
+	resource   *client.Client // once resolved
 
 	indexes []indexDescription
 	mapping *mapping // of by, mapper or refers, if that is the author's

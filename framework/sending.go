@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/evenkeel/evenkeel/framework/internal/client"
+	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -17,10 +19,10 @@ import (
 // write is one write: what is asked of the API server, and what its answer proves.
 type write struct {
 	verb     string
-	resource *resource
+	resource *client.Client
 	key      trc.Key
 	options  writeOptions
-	send     func(context.Context) (answer, error)
+	send     func(context.Context) (client.Answer, error)
 
 	// base is the object whose version and UID the request carries; nil if it carries none.
 	base Object
@@ -42,16 +44,16 @@ type write struct {
 
 func (q *write) describe() string {
 	verb := q.verb
-	if len(q.options.subresource) > 0 {
-		verb += " " + q.options.subresource[0] + " of"
+	if len(q.options.Subresource) > 0 {
+		verb += " " + q.options.Subresource[0] + " of"
 	}
-	return verb + " " + q.resource.describe(q.key)
+	return verb + " " + q.resource.Describe(q.key)
 }
 
 // proof is what the answer proves: that nothing came between the base, or nothing, and it.
-func (q *write) proof(got answer) trc.Proof {
+func (q *write) proof(got client.Answer) trc.Proof {
 	switch {
-	case got.created && (q.creates || q.applies):
+	case got.Created && (q.creates || q.applies):
 		return trc.Proof{Created: true}
 	case q.base != nil && q.base.GetUID() == got.GetUID():
 		return trc.Proof{Base: q.base.GetResourceVersion()}
@@ -66,11 +68,11 @@ func (w *writer) execute(ctx context.Context, q write) (Object, error) {
 		return nil, err
 	}
 	defer done()
-	if err := w.cluster.room(ctx, q.resource.gvk); err != nil {
+	if err := w.cluster.room(ctx, q.resource.GVK); err != nil {
 		return nil, fmt.Errorf("framework: %s: %w", q.describe(), err)
 	}
 	got, lost, err := w.definite(ctx, q)
-	if got.undecodable != nil {
+	if got.Undecodable != nil {
 		err = nil // that is the matter of who gets the answer
 	}
 	switch {
@@ -80,29 +82,29 @@ func (w *writer) execute(ctx context.Context, q write) (Object, error) {
 		return w.exists(ctx, q, lost, err)
 	case err != nil:
 		return nil, w.refused(ctx, q, lost, err)
-	case q.options.dryRun:
+	case q.options.DryRun:
 	case got.Object == nil:
 		return w.readCarriedOut(ctx, q, got)
 	case got.GetDeletionTimestamp() != nil && isGone(got.Object):
-		w.acknowledgeGone(q.resource.gvk, got.Object)
+		w.acknowledgeGone(q.resource.GVK, got.Object)
 	default:
 		w.take(ctx, q, got)
 	}
-	return q.carriedOut(got.Object, got.undecodable)
+	return q.carriedOut(got.Object, got.Undecodable)
 }
 
 // carriedOut returns the object that a write was carried out on, or, if it is undecodable, an error that says so.
 func (q *write) carriedOut(o Object, undecodable error) (Object, error) {
 	if undecodable != nil {
-		return nil, fmt.Errorf("framework: %s: it was carried out: %w: %w", q.describe(), errUndecodable, undecodable)
+		return nil, fmt.Errorf("framework: %s: it was carried out: %w: %w", q.describe(), client.ErrUndecodable, undecodable)
 	}
 	return o, nil
 }
 
 // take notes what the answer proves before it is laid over the caches: what these then tell of it is
 // explained already.
-func (w *writer) take(ctx context.Context, q write, got answer) {
-	gvk, proof := q.resource.gvk, q.proof(got)
+func (w *writer) take(ctx context.Context, q write, got client.Answer) {
+	gvk, proof := q.resource.GVK, q.proof(got)
 	if w.inRun() && !q.options.unfiltered && (proof.Created || proof.Base != "") && w.cluster.comparable(gvk) {
 		w.record(trc.Edge{UID: got.GetUID(), From: proof.Base, To: got.GetResourceVersion()})
 		w.noteProof(got, proof)
@@ -110,7 +112,7 @@ func (w *writer) take(ctx context.Context, q write, got answer) {
 		w.leftWithoutProof(q, got.Object, got.GetResourceVersion())
 	}
 	w.acknowledge(ctx, gvk, got, proof)
-	if q.base != nil && got.undecodable == nil {
+	if q.base != nil && got.Undecodable == nil {
 		w.follow(q, got.Object)
 	}
 }
@@ -127,14 +129,14 @@ func (w *writer) record(edge trc.Edge) {
 }
 
 // acknowledge lays what the server said of an object over the caches of its kind.
-func (w *writer) acknowledge(ctx context.Context, gvk schema.GroupVersionKind, got answer, proof trc.Proof) {
+func (w *writer) acknowledge(ctx context.Context, gvk schema.GroupVersionKind, got client.Answer, proof trc.Proof) {
 	w.wrote(gvk)
 	w.cluster.acknowledge(ctx, gvk, got, proof)
 }
 
 // read reads an object past the caches, and has them show what was found; see cluster.read.
-func (w *writer) read(ctx context.Context, r *resource, key trc.Key) (found answer, missed bool, err error) {
-	w.wrote(r.gvk)
+func (w *writer) read(ctx context.Context, r *client.Client, key trc.Key) (found client.Answer, missed bool, err error) {
+	w.wrote(r.GVK)
 	return w.cluster.read(ctx, r, key)
 }
 
@@ -155,8 +157,8 @@ func (w *writer) wrote(gvk schema.GroupVersionKind) {
 }
 
 // deleted takes in the answer to a deletion.
-func (w *writer) deleted(ctx context.Context, q write, got answer, lost bool, err error) error {
-	gvk := q.resource.gvk
+func (w *writer) deleted(ctx context.Context, q write, got client.Answer, lost bool, err error) error {
+	gvk := q.resource.GVK
 	if apierrors.IsConflict(err) {
 		// The name may belong to no object or to another one by now, or, with IfUnchanged, to a newer version.
 		live, _, readErr := w.read(ctx, q.resource, q.key)
@@ -176,7 +178,7 @@ func (w *writer) deleted(ctx context.Context, q write, got answer, lost bool, er
 		return w.unknown(ctx, q, lost, fmt.Errorf("framework: %s: %w", q.describe(), err))
 	case err != nil && !apierrors.IsNotFound(err):
 		return fmt.Errorf("framework: %s: %w", q.describe(), err)
-	case q.options.dryRun:
+	case q.options.DryRun:
 		return nil
 	}
 	if err == nil {
@@ -194,7 +196,7 @@ func (w *writer) deleted(ctx context.Context, q write, got answer, lost bool, er
 // run does not meet the same stale view. lost says that an earlier attempt may have been carried out: then
 // the refusal may be our own doing.
 func (w *writer) refused(ctx context.Context, q write, lost bool, refusal error) error {
-	if asField := asFieldConflict(q.resource.describe(q.key), refusal); asField != nil {
+	if asField := asFieldConflict(q.resource.Describe(q.key), refusal); asField != nil {
 		return asField
 	}
 	stale := isStale(refusal)
@@ -204,11 +206,11 @@ func (w *writer) refused(ctx context.Context, q write, lost bool, refusal error)
 	err := fmt.Errorf("framework: %s: %w", q.describe(), refusal)
 	exists := apierrors.IsAlreadyExists(refusal)
 	switch {
-	case isTooLarge(refusal):
+	case object.IsTooLarge(refusal):
 		return retry.Final(fmt.Errorf("framework: %s: %w: %w", q.describe(), ErrTooLarge, refusal))
 	case isFateUnknown(refusal):
 		return w.unknown(ctx, q, lost, err)
-	case errors.Is(refusal, errUndecodable): // it was carried out
+	case errors.Is(refusal, client.ErrUndecodable): // it was carried out
 	case stale, exists, apierrors.IsNotFound(refusal):
 	case lost: // it says nothing of the attempt before, as when rights were revoked in between
 		return w.unknown(ctx, q, lost, err)
@@ -252,7 +254,7 @@ func (w *writer) unknown(ctx context.Context, q write, lost bool, fate error) er
 
 // leave leaves it to the next run of the primary to find out what became of a write.
 func (w *writer) leave(q write) {
-	if !w.inRun() || q.options.dryRun {
+	if !w.inRun() || q.options.DryRun {
 		return
 	}
 	q.in = w.cluster
@@ -305,9 +307,9 @@ func (w *writer) readBack(ctx context.Context, q write) (seen, error) {
 		// What no cache showed is missing for another reason: a namespace, a sub-resource.
 		return seen{missed: missed}, nil
 	case err != nil && live.Object == nil:
-		return seen{}, fmt.Errorf("framework: get %s: %w", q.resource.describe(q.key), err)
+		return seen{}, fmt.Errorf("framework: get %s: %w", q.resource.Describe(q.key), err)
 	}
-	return seen{Object: live.Object, undecodable: live.undecodable}, nil
+	return seen{Object: live.Object, undecodable: live.Undecodable}, nil
 }
 
 // isGone tells from the answer to a write whether the object no longer exists: the server answers so
@@ -335,8 +337,8 @@ func hasSpecFinalizers(o Object) bool {
 }
 
 // primary returns the primary as the run holds it, if the key is its; nil otherwise.
-func (w *writer) primary(r *resource, key trc.Key) Object {
-	if r.gvk != w.ownerGVK || key != trc.KeyOf(w.owner) {
+func (w *writer) primary(r *client.Client, key trc.Key) Object {
+	if r.GVK != w.ownerGVK || key != trc.KeyOf(w.owner) {
 		return nil
 	}
 	w.mu.Lock()

@@ -1,5 +1,9 @@
 package framework
 
+import (
+	"github.com/evenkeel/evenkeel/framework/internal/client"
+)
+
 // Stores are shared by all who watch the same, of whatever controller, and counted: the watches end when the last of
 // them reads no more. Those of a controller's own options are read until the operator ends.
 
@@ -29,17 +33,17 @@ func (c *cluster) leave(s *sharedStore) (last bool) {
 }
 
 // restEchoes forgets the answers of a resource that no watch will bring again.
-func (c *cluster) restEchoes(r *resource) {
+func (c *cluster) restEchoes(r *client.Client) {
 	if c.isWatched(r) {
 		return
 	}
-	r.echoes.rest()
+	r.Echoes.Rest()
 	if c.isWatched(r) { // again, by now; it may have said so before
-		r.echoes.watched.Store(true)
+		r.Echoes.Watched.Store(true)
 	}
 }
 
-func (c *cluster) isWatched(r *resource) bool {
+func (c *cluster) isWatched(r *client.Client) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range c.stores {
@@ -48,14 +52,4 @@ func (c *cluster) isWatched(r *resource) bool {
 		}
 	}
 	return false
-}
-
-// rest forgets everything, until a watch begins.
-func (e *echoes) rest() {
-	e.watched.Store(false)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for at := e.inOrder.Front(); at != nil; at = e.inOrder.Front() {
-		e.remove(at)
-	}
 }

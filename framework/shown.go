@@ -8,13 +8,13 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -25,7 +25,7 @@ import (
 // acknowledge lays what the server answered over every cache of the kind before it returns, in the form that each
 // keeps. What one cache cannot hold or learn is a matter of that cache: it sets the object aside, so that reading it is
 // an error until its watch has passed that version. ctx is that of the request.
-func (c *cluster) acknowledge(ctx context.Context, gvk schema.GroupVersionKind, got answer, proof trc.Proof) {
+func (c *cluster) acknowledge(ctx context.Context, gvk schema.GroupVersionKind, got client.Answer, proof trc.Proof) {
 	var behind []*sharedStore
 	for _, s := range c.storesOfKind(gvk.GroupKind()) {
 		if s.key.gvk != gvk && s.key.form != object.Metadata { // only the server can convert versions
@@ -54,19 +54,19 @@ func (c *cluster) take(s *sharedStore, o Object, err error, proof trc.Proof) {
 
 // bring has caches that cannot make their form of an answer read the object, but those that show it already. Their
 // versions of the kind are read once each.
-func (c *cluster) bring(ctx context.Context, got answer, proof trc.Proof, caches []*sharedStore) {
+func (c *cluster) bring(ctx context.Context, got client.Answer, proof trc.Proof, caches []*sharedStore) {
 	key := trc.KeyOf(got)
 	caches = slices.DeleteFunc(caches, func(s *sharedStore) bool { return !s.mayShow(key) || s.has(got.Object) })
 	for len(caches) > 0 {
-		r := caches[0].resource.writes
+		r := caches[0].resource.Writes
 		for _, s := range caches {
-			if s.key.gvk == r.gvk && s.key.form == object.Unstructured {
-				r = s.resource.writes // of that every other form can be made
+			if s.key.gvk == r.GVK && s.key.form == object.Unstructured {
+				r = s.resource.Writes // of that every other form can be made
 			}
 		}
-		live, err := r.get(ctx, key)
+		live, err := r.Get(ctx, key)
 		caches = slices.DeleteFunc(caches, func(s *sharedStore) bool {
-			if s.key.gvk != r.gvk {
+			if s.key.gvk != r.GVK {
 				return false
 			}
 			c.bringTo(s, got, live, proof, err)
@@ -76,7 +76,7 @@ func (c *cluster) bring(ctx context.Context, got answer, proof trc.Proof, caches
 }
 
 // bringTo lays what was read, after got was answered with a proof, over a cache.
-func (c *cluster) bringTo(s *sharedStore, got, live answer, proof trc.Proof, err error) {
+func (c *cluster) bringTo(s *sharedStore, got, live client.Answer, proof trc.Proof, err error) {
 	switch {
 	case isNoObject(err):
 		s.AcknowledgeGone(trc.KeyOf(got), got.GetUID(), comparableVersion(got))
@@ -167,15 +167,15 @@ func (c *cluster) acknowledgeNone(gvk schema.GroupVersionKind, sightings []sight
 // read reads an object from the API server, consistently, and has every cache show what was found before it returns, or
 // that there is none. missed reports whether there is none and caches had shown one. An object that the Go type cannot
 // hold is errUndecodable, beside its metadata.
-func (c *cluster) read(ctx context.Context, r *resource, key trc.Key) (found answer, missed bool, err error) {
-	before := c.sightings(r.gvk.GroupKind(), key)
-	found, err = r.get(ctx, key)
+func (c *cluster) read(ctx context.Context, r *client.Client, key trc.Key) (found client.Answer, missed bool, err error) {
+	before := c.sightings(r.GVK.GroupKind(), key)
+	found, err = r.Get(ctx, key)
 	switch {
 	case apierrors.IsNotFound(err):
-		c.acknowledgeNone(r.gvk, before, err)
+		c.acknowledgeNone(r.GVK, before, err)
 		return found, len(before) > 0, err
 	case found.Object != nil:
-		c.acknowledge(ctx, r.gvk, found, trc.Proof{})
+		c.acknowledge(ctx, r.GVK, found, trc.Proof{})
 	}
 	return found, false, err
 }
@@ -222,12 +222,12 @@ func (c *cluster) comparable(gvk schema.GroupVersionKind) bool {
 // shown returns the newest of what the caches show of an object, in the form of the resource, or nil: a copy of an
 // unstructured object serves typed ones, but not the other way round. It may be shared. Caches that keep no more than a
 // part of the objects do not count, unless it is for metadata only.
-func (c *cluster) shown(r *resource, key trc.Key) Object {
-	newest, in := c.newest(r, key, func(f object.Form) bool { return f == r.form || f == object.Unstructured || r.form == object.Metadata })
-	if newest == nil || in == r.form {
+func (c *cluster) shown(r *client.Client, key trc.Key) Object {
+	newest, in := c.newest(r, key, func(f object.Form) bool { return f == r.Form || f == object.Unstructured || r.Form == object.Metadata })
+	if newest == nil || in == r.Form {
 		return newest
 	}
-	converted, err := c.as(r.form, r.gvk, answer{Object: newest})
+	converted, err := c.as(r.Form, r.GVK, client.Answer{Object: newest})
 	if _, isUndecodable := converted.(*trc.Undecoded); err != nil || isUndecodable {
 		return nil
 	}
@@ -235,25 +235,25 @@ func (c *cluster) shown(r *resource, key trc.Key) Object {
 }
 
 // shownIn returns the newest of what the caches of a form show of an object as a whole, or nil. It is shared.
-func (c *cluster) shownIn(f object.Form, r *resource, key trc.Key) Object {
+func (c *cluster) shownIn(f object.Form, r *client.Client, key trc.Key) Object {
 	o, _ := c.newest(r, key, func(other object.Form) bool { return other == f })
 	return o
 }
 
 // whole returns the newest of what the caches show of an object as a whole, in any form, or nil. It is shared.
-func (c *cluster) whole(r *resource, key trc.Key) Object {
+func (c *cluster) whole(r *client.Client, key trc.Key) Object {
 	o, _ := c.newest(r, key, func(f object.Form) bool { return f != object.Metadata })
 	return o
 }
 
 // newest returns the newest of what caches of some forms show, as one of them keeps it, and in which form.
-func (c *cluster) newest(r *resource, key trc.Key, counts func(object.Form) bool) (newest Object, in object.Form) {
-	for _, s := range c.storesOf(r.gvk) {
+func (c *cluster) newest(r *client.Client, key trc.Key, counts func(object.Form) bool) (newest Object, in object.Form) {
+	for _, s := range c.storesOf(r.GVK) {
 		o := s.Get(key)
-		if o == nil || !counts(s.key.form) || (s.isPartial() && r.form != object.Metadata) {
+		if o == nil || !counts(s.key.form) || (s.isPartial() && r.Form != object.Metadata) {
 			continue
 		}
-		if newest == nil || newer(o, newest) || (in != r.form && s.key.form == r.form && !newer(newest, o)) {
+		if newest == nil || newer(o, newest) || (in != r.Form && s.key.form == r.Form && !newer(newest, o)) {
 			newest, in = o, s.key.form
 		}
 	}
@@ -262,17 +262,17 @@ func (c *cluster) newest(r *resource, key trc.Key, counts func(object.Form) bool
 
 // sighted is the newest of what the caches show of an object, in any form, or the metadata where caches keep no more: enough
 // for what a request is for. It is shared.
-func (c *cluster) sighted(r *resource, key trc.Key) Object {
+func (c *cluster) sighted(r *client.Client, key trc.Key) Object {
 	if o := c.whole(r, key); o != nil {
 		return o
 	}
 	only := *r
-	only.form = object.Metadata
+	only.Form = object.Metadata
 	if o := c.shown(&only, key); o != nil {
 		return o
 	}
 	var newest Object
-	for _, other := range c.inOtherVersions(r.gvk) {
+	for _, other := range c.inOtherVersions(r.GVK) {
 		if o := c.shown(other, key); o != nil && (newest == nil || newer(o, newest)) {
 			newest = o // UID and version are the same in all
 		}
@@ -281,16 +281,16 @@ func (c *cluster) sighted(r *resource, key trc.Key) Object {
 }
 
 // inOtherVersions returns the resources of the kind that caches keep in other versions of its group.
-func (c *cluster) inOtherVersions(gvk schema.GroupVersionKind) []*resource {
+func (c *cluster) inOtherVersions(gvk schema.GroupVersionKind) []*client.Client {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var found map[schema.GroupVersionKind]*resource // there mostly is none
+	var found map[schema.GroupVersionKind]*client.Client // there mostly is none
 	for key, s := range c.stores {
 		if key.gvk != gvk && key.gvk.GroupKind() == gvk.GroupKind() {
 			if found == nil {
-				found = map[schema.GroupVersionKind]*resource{}
+				found = map[schema.GroupVersionKind]*client.Client{}
 			}
-			found[key.gvk] = s.resource.writes
+			found[key.gvk] = s.resource.Writes
 		}
 	}
 	return slices.Collect(maps.Values(found))
@@ -304,12 +304,12 @@ func newer(a, b Object) bool {
 
 // current returns a private copy of the object from a cache, or nil if a cache that would show it does not;
 // where there is none, or only a poorer form of it, from the API server.
-func (c *cluster) current(ctx context.Context, r *resource, key trc.Key) (Object, error) {
+func (c *cluster) current(ctx context.Context, r *client.Client, key trc.Key) (Object, error) {
 	if o := c.shown(r, key); o != nil {
 		return o.DeepCopyObject().(Object), nil
 	}
 	// One that keeps metadata only, or cannot convert it, may cover it and show it all the same.
-	if slices.ContainsFunc(c.storesOf(r.gvk), func(s *sharedStore) bool { return s.covers(key) && s.Get(key) == nil && s.SetAside(key) == nil }) {
+	if slices.ContainsFunc(c.storesOf(r.GVK), func(s *sharedStore) bool { return s.covers(key) && s.Get(key) == nil && s.SetAside(key) == nil }) {
 		return nil, nil
 	}
 	live, _, err := c.read(ctx, r, key)
@@ -319,7 +319,7 @@ func (c *cluster) current(ctx context.Context, r *resource, key trc.Key) (Object
 	if err != nil {
 		return nil, err
 	}
-	return r.formed(live), nil
+	return r.Formed(live), nil
 }
 
 // covers reports whether the cache shows every object of that name there is, as of its progress.
@@ -337,7 +337,7 @@ func (c *cluster) convert(o Object, form object.Form, gvk schema.GroupVersionKin
 		return o.DeepCopyObject().(Object), nil
 	}
 	if form == object.Metadata {
-		return metadataOf(o, gvk), nil
+		return object.MetadataOf(o, gvk), nil
 	}
 	content, err := object.Plain(o)
 	if err != nil {
@@ -356,11 +356,4 @@ func (c *cluster) convert(o Object, form object.Form, gvk schema.GroupVersionKin
 		return nil, fmt.Errorf("framework: %s %s: %w", gvk.Kind, trc.KeyOf(o), err)
 	}
 	return typed.(Object), nil
-}
-
-// metadataOf returns the metadata of an object as a metadata-only one.
-func metadataOf(o Object, gvk schema.GroupVersionKind) *metav1.PartialObjectMetadata {
-	only := meta.AsPartialObjectMetadata(o).DeepCopy()
-	only.SetGroupVersionKind(gvk)
-	return only
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/health"
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
 	"github.com/evenkeel/evenkeel/internal/author"
@@ -186,9 +187,9 @@ func (s *sharedStore) consistent(ctx context.Context, namespace string) (string,
 	if err != nil {
 		return "", err
 	}
-	ctx, cancel := withRequestTimeout(ctx)
+	ctx, cancel := client.WithRequestTimeout(ctx)
 	defer cancel()
-	listed, err := listWatch{resource: only, namespace: namespace}.List(ctx, metav1.ListOptions{Limit: 1})
+	listed, err := client.ListWatch{Client: only, Namespace: namespace}.List(ctx, metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return "", fmt.Errorf("framework: list %s: %w", s.describe(), err)
 	}

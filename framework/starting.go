@@ -11,6 +11,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 )
 
 // StartPolicy is what becomes of an operator of which a part cannot start. The other controllers run in any
@@ -118,7 +120,7 @@ func (op *Operator) awaitKinds(ctx context.Context, c runner) (missed bool, err 
 		if err == nil || ctx.Err() != nil {
 			return missed, nil
 		}
-		if errors.Is(err, errMisuse) || errors.Is(err, errUnsharded) {
+		if errors.Is(err, errMisuse) || errors.Is(err, client.ErrUnsharded) {
 			return missed, err
 		}
 		missed = missed || isMissing(err)
@@ -142,7 +144,7 @@ func (op *Operator) awaitKinds(ctx context.Context, c runner) (missed bool, err 
 
 // findKinds asks once, for as long as a request may take.
 func (op *Operator) findKinds(ctx context.Context, c runner, limit time.Time, missed bool) error {
-	ctx, cancel := withRequestTimeout(ctx)
+	ctx, cancel := client.WithRequestTimeout(ctx)
 	defer cancel()
 	if op.isBounded(missed) && time.Now().Before(limit) { // or a source has more time, or no limit
 		ctx, cancel = context.WithDeadline(ctx, limit)

@@ -22,7 +22,7 @@ func (c *controller[P]) sendWithStatus(ctx context.Context, rc *Context[P], patc
 	patch["status"] = status
 	options := rc.write.options(nil)
 	options.internal = true
-	stored, err := rc.write.sendMergePatch(ctx, c.resource.writes, rc.key, rc.write.primary(c.resource, rc.key), patch, options)
+	stored, err := rc.write.sendMergePatch(ctx, c.resource.Writes, rc.key, rc.write.primary(c.resource, rc.key), patch, options)
 	if err != nil {
 		return err
 	}
@@ -37,17 +37,17 @@ var errStatusDropped = errors.New("the API server has dropped fields of the stat
 
 // statusError is the failure of a write of the status, in clear words if the cause is where that was sent to.
 func (c *controller[P]) statusError(ctx context.Context, key trc.Key, err error) error {
-	r := c.resource.writes
-	wasApart := r.statusApart.Load()
+	r := c.resource.Writes
+	wasApart := r.StatusApart.Load()
 	if err == nil || wasApart && !apierrors.IsNotFound(err) {
 		return err
 	}
 	_, parts, unknown := c.operator.cluster.served(ctx, c.gvk)
-	if isApart := parts.has("status"); unknown == nil && isApart != wasApart {
-		r.statusApart.Store(isApart)
+	if isApart := parts.Has("status"); unknown == nil && isApart != wasApart {
+		r.StatusApart.Store(isApart)
 		err = fmt.Errorf("whether %s has a status sub-resource has changed, the next attempt knows: %w", c.gvk.Kind, err)
 	} else if wasApart {
 		return err
 	}
-	return fmt.Errorf("framework: UpdateControl of %s: %w", c.resource.describe(key), err)
+	return fmt.Errorf("framework: UpdateControl of %s: %w", c.resource.Describe(key), err)
 }

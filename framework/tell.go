@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -158,10 +159,10 @@ func (c *controller[P]) looksLeftOver(finalizer string) bool {
 }
 
 // tellOfUnmapped tells, once for each kind, that an object which a run has created does not map to its primary.
-func (c *controller[P]) tellOfUnmapped(w *writer, r *resource, key trc.Key) {
+func (c *controller[P]) tellOfUnmapped(w *writer, r *client.Client, key trc.Key) {
 	home, registered := w.ofHome(), false
 	for _, d := range c.secondaries {
-		if d.cluster != w.cluster || d.gvk.GroupKind() != r.gvk.GroupKind() {
+		if d.cluster != w.cluster || d.gvk.GroupKind() != r.GVK.GroupKind() {
 			continue
 		}
 		registered = true
@@ -180,12 +181,12 @@ func (c *controller[P]) tellOfUnmapped(w *writer, r *resource, key trc.Key) {
 	if !registered || home.ownerGone || home.deposed() {
 		return
 	}
-	if _, told := c.unmapped.LoadOrStore(identity{cluster: w.cluster, gvk: r.gvk}, true); told {
+	if _, told := c.unmapped.LoadOrStore(identity{cluster: w.cluster, gvk: r.GVK}, true); told {
 		return
 	}
 	c.operator.logger.Error(errUnmapped, "an object was created that does not map to its primary",
-		append(c.logValues(home.run.Primary), "kind", r.gvk.Kind, "objectNamespace", key.Namespace, "objectName", key.Name)...)
-	c.warn(home.owner, ReasonSecondaryUnmapped, "%s was created: %v", r.describe(key), errUnmapped)
+		append(c.logValues(home.run.Primary), "kind", r.GVK.Kind, "objectNamespace", key.Namespace, "objectName", key.Name)...)
+	c.warn(home.owner, ReasonSecondaryUnmapped, "%s was created: %v", r.Describe(key), errUnmapped)
 }
 
 var errUnmapped = errors.New("reads of the secondaries do not find it, so each run may create another; " +

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 )
 
 // WriteMode is how desired state is sent.
@@ -40,7 +41,7 @@ func (m WriteMode) String() string {
 type WriteOption func(*writeOptions)
 
 type writeOptions struct {
-	requestOptions
+	client.Options
 	owned         bool
 	marks         []eventsource.Marks
 	mode          WriteMode
@@ -60,7 +61,7 @@ type writeOptions struct {
 }
 
 // FieldManager replaces the controller's field manager for one write.
-func FieldManager(name string) WriteOption { return func(o *writeOptions) { o.fieldManager = name } }
+func FieldManager(name string) WriteOption { return func(o *writeOptions) { o.FieldManager = name } }
 
 // OwnedByPrimary adds a controller reference to the primary, so that the secondary is mapped to it
 // and deleted with it. The secondary must be in the primary's namespace, or the primary
@@ -76,7 +77,7 @@ func MarkedWith(marks eventsource.Marks) WriteOption {
 // LeaveToOthers makes an apply fail with a [FieldConflictError] where another field manager owns a field
 // with another value. By default the field is taken over, as Kubernetes advises controllers. A patch cannot
 // tell, so by patch it is refused.
-func LeaveToOthers() WriteOption { return func(o *writeOptions) { o.leaveToOthers = true } }
+func LeaveToOthers() WriteOption { return func(o *writeOptions) { o.LeaveToOthers = true } }
 
 // By replaces the controller's [ControllerOptions.SecondaryWrites] for one [Apply].
 func By(mode WriteMode) WriteOption { return func(o *writeOptions) { o.mode = mode } }
@@ -86,7 +87,7 @@ func By(mode WriteMode) WriteOption { return func(o *writeOptions) { o.mode = mo
 // patched: the object is read then, and returned. All others, and verbs that the API server does not offer,
 // are refused before anything is sent; a client of your own can send these within [Do].
 func Subresource(name string) WriteOption {
-	return func(o *writeOptions) { o.subresource = []string{name} }
+	return func(o *writeOptions) { o.Subresource = []string{name} }
 }
 
 // Unfiltered makes the write trigger the primary that it is made for, like any other change.
@@ -107,7 +108,7 @@ func IfUnchanged() WriteOption { return func(o *writeOptions) { o.ifUnchanged = 
 func IfAbsent() WriteOption { return func(o *writeOptions) { o.ifAbsent = true } }
 
 // DryRun makes the server check and answer the write without storing it. Reads do not show it.
-func DryRun() WriteOption { return func(o *writeOptions) { o.dryRun = true } }
+func DryRun() WriteOption { return func(o *writeOptions) { o.DryRun = true } }
 
 // MatchedBy makes an [Apply] send nothing if matches, asked about what reads show, says that it is as
 // desired already. It is not asked if there is none. Without it, the API server is asked once, and again
@@ -129,7 +130,7 @@ func GracePeriodSeconds(seconds int64) WriteOption {
 }
 
 func (w *writer) options(options []WriteOption) writeOptions {
-	o := writeOptions{requestOptions: requestOptions{fieldManager: w.fieldManager}, mode: w.mode}
+	o := writeOptions{Options: client.Options{FieldManager: w.fieldManager}, mode: w.mode}
 	for _, option := range options {
 		option(&o)
 	}
@@ -158,8 +159,8 @@ func (o *writeOptions) check(doing string, can ability) error {
 	}{
 		{"OwnedByPrimary", o.owned, canOwn},
 		{"MarkedWith", len(o.marks) > 0, canOwn},
-		{"Subresource", len(o.subresource) > 0, canAddress},
-		{"LeaveToOthers", o.leaveToOthers, canLeave},
+		{"Subresource", len(o.Subresource) > 0, canAddress},
+		{"LeaveToOthers", o.LeaveToOthers, canLeave},
 		{"IfUnchanged", o.ifUnchanged, canHold},
 		{"Propagation", o.propagation != nil, canHold},
 		{"GracePeriodSeconds", o.gracePeriod != nil, canHold},

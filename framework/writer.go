@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -47,7 +48,7 @@ type manner struct {
 	// finalizer is the controller's, empty if it has none; formerFinalizer counts as it.
 	finalizer, formerFinalizer string
 	// created, if set, is told of objects that a run has created.
-	created func(w *writer, r *resource, key trc.Key)
+	created func(w *writer, r *client.Client, key trc.Key)
 	// loops are the controller's, nil outside of runs.
 	loops *loops
 	// owns is told of what kinds secondaries are written as owned; nil outside of runs.
@@ -209,29 +210,29 @@ func typed[T Object](o Object, err error) (T, error) {
 }
 
 // target resolves and checks what is common to all writes.
-func (w *writer) target(ctx context.Context, o Object) (*resource, trc.Key, error) {
+func (w *writer) target(ctx context.Context, o Object) (*client.Client, trc.Key, error) {
 	r, err := w.resourceOf(ctx, o)
 	if err != nil {
 		return nil, trc.Key{}, err
 	}
 	key := trc.KeyOf(o)
-	if r.onlyCreated {
-		return nil, trc.Key{}, fmt.Errorf("framework: %s: objects of this kind are never stored, they can only be created; %w", r.describe(key), errNothingSent)
+	if r.OnlyCreated {
+		return nil, trc.Key{}, fmt.Errorf("framework: %s: objects of this kind are never stored, they can only be created; %w", r.Describe(key), errNothingSent)
 	}
-	if err := r.checkScope(key); err != nil {
+	if err := r.CheckScope(key); err != nil {
 		return nil, trc.Key{}, err
 	}
-	return r.writes, key, w.cluster.checkPlace(r, key, o.GetUID())
+	return r.Writes, key, w.cluster.checkPlace(r, key, o.GetUID())
 }
 
-func (w *writer) resourceOf(ctx context.Context, o Object) (*resource, error) {
+func (w *writer) resourceOf(ctx context.Context, o Object) (*client.Client, error) {
 	if w.wrong != nil {
 		return nil, w.wrong
 	}
 	if object.IsNil(o) {
 		return nil, errors.New("framework: the object is nil")
 	}
-	gvk, err := gvkOf(w.cluster.scheme, o)
+	gvk, err := client.GVKOf(w.cluster.scheme, o)
 	if err != nil {
 		return nil, err
 	}
@@ -239,10 +240,10 @@ func (w *writer) resourceOf(ctx context.Context, o Object) (*resource, error) {
 }
 
 // wholeTarget is target for writes that send the whole object.
-func (w *writer) wholeTarget(ctx context.Context, o Object) (*resource, trc.Key, error) {
+func (w *writer) wholeTarget(ctx context.Context, o Object) (*client.Client, trc.Key, error) {
 	r, key, err := w.target(ctx, o)
 	if err == nil && object.FormOf(o) == object.Metadata {
-		err = fmt.Errorf("framework: %s: a metadata-only object can be applied, patched and deleted, but not created or replaced: its content would be missing", r.describe(key))
+		err = fmt.Errorf("framework: %s: a metadata-only object can be applied, patched and deleted, but not created or replaced: its content would be missing", r.Describe(key))
 	}
 	return r, key, err
 }
@@ -252,7 +253,7 @@ func (w *writer) create(ctx context.Context, o Object, options writeOptions) (Ob
 	if err != nil {
 		return nil, err
 	}
-	if r, err := w.resourceOf(ctx, o); err == nil && r.onlyCreated && r.form != object.Metadata {
+	if r, err := w.resourceOf(ctx, o); err == nil && r.OnlyCreated && r.Form != object.Metadata {
 		return w.createOnly(ctx, r, o, options)
 	}
 	draws := o.GetName() == "" && o.GetGenerateName() != ""
@@ -261,7 +262,7 @@ func (w *writer) create(ctx context.Context, o Object, options writeOptions) (Ob
 	}
 	r, key, err := w.wholeTarget(ctx, o)
 	if err == nil {
-		err = options.check("create "+r.describe(key), canOwn)
+		err = options.check("create "+r.Describe(key), canOwn)
 	}
 	if err != nil {
 		return nil, err
@@ -270,10 +271,10 @@ func (w *writer) create(ctx context.Context, o Object, options writeOptions) (Ob
 		return nil, err
 	}
 	o.SetResourceVersion("")
-	q := write{verb: "create", resource: r, key: key, options: options, creates: true, send: func(ctx context.Context) (answer, error) {
-		return r.create(ctx, o, options.requestOptions)
+	q := write{verb: "create", resource: r, key: key, options: options, creates: true, send: func(ctx context.Context) (client.Answer, error) {
+		return r.Create(ctx, o, options.Options)
 	}}
-	if draws && !options.dryRun {
+	if draws && !options.DryRun {
 		q.drawn = o
 		if made, err := w.madeBefore(ctx, q); made != nil || err != nil {
 			return made, err
@@ -281,10 +282,10 @@ func (w *writer) create(ctx context.Context, o Object, options writeOptions) (Ob
 		q = w.again(q)
 	}
 	created, err := w.execute(ctx, q)
-	if q.drawn != nil && errors.Is(err, errUndecodable) {
+	if q.drawn != nil && errors.Is(err, client.ErrUndecodable) {
 		w.keepMade(q) // it was carried out: the next run's is no further one
 	}
-	if tell := w.ofHome().created; tell != nil && err == nil && !options.dryRun {
+	if tell := w.ofHome().created; tell != nil && err == nil && !options.DryRun {
 		tell(w, r, q.key) // that of a former one, if it was asked for again
 	}
 	return created, err
@@ -293,7 +294,7 @@ func (w *writer) create(ctx context.Context, o Object, options writeOptions) (Ob
 func (w *writer) update(ctx context.Context, o Object, options writeOptions) (Object, error) {
 	r, key, err := w.wholeTarget(ctx, o)
 	if err == nil {
-		err = options.check("update "+r.describe(key), canAddress)
+		err = options.check("update "+r.Describe(key), canAddress)
 	}
 	if err == nil {
 		_, err = w.cluster.isAnsweredAsOther(ctx, r, key, "update", options)
@@ -302,7 +303,7 @@ func (w *writer) update(ctx context.Context, o Object, options writeOptions) (Ob
 		return nil, err
 	}
 	if o.GetResourceVersion() == "" {
-		return nil, fmt.Errorf("framework: update %s: no resourceVersion: it would overwrite changes that were never read", r.describe(key))
+		return nil, fmt.Errorf("framework: update %s: no resourceVersion: it would overwrite changes that were never read", r.Describe(key))
 	}
 	base, err := object.Copy(o) // the author's may change while the request is under way
 	if err == nil {
@@ -314,33 +315,33 @@ func (w *writer) update(ctx context.Context, o Object, options writeOptions) (Ob
 	if err := w.sparesPruned(ctx, r, rewrite{from: base, options: options, becomes: w.replacedBy(r, base)}); err != nil {
 		return nil, err
 	}
-	return w.execute(ctx, write{verb: "update", resource: r, key: key, options: options, base: base, send: func(ctx context.Context) (answer, error) {
-		return r.update(ctx, base, options.requestOptions)
+	return w.execute(ctx, write{verb: "update", resource: r, key: key, options: options, base: base, send: func(ctx context.Context) (client.Answer, error) {
+		return r.Update(ctx, base, options.Options)
 	}})
 }
 
 func (w *writer) delete(ctx context.Context, object Object, options writeOptions) error {
 	r, key, err := w.target(ctx, object)
 	if err == nil {
-		err = options.check("delete "+r.describe(key), canHold)
+		err = options.check("delete "+r.Describe(key), canHold)
 	}
 	if err != nil {
 		return err
 	}
 	uid, version := object.GetUID(), object.GetResourceVersion()
 	if uid == "" {
-		return fmt.Errorf("framework: delete %s: no UID: it might hit another object of that name", r.describe(key))
+		return fmt.Errorf("framework: delete %s: no UID: it might hit another object of that name", r.Describe(key))
 	}
 	preconditions := &metav1.Preconditions{UID: &uid}
 	if options.ifUnchanged {
 		if version == "" {
-			return fmt.Errorf("framework: delete %s: IfUnchanged, and the object carries no resourceVersion", r.describe(key))
+			return fmt.Errorf("framework: delete %s: IfUnchanged, and the object carries no resourceVersion", r.Describe(key))
 		}
 		preconditions.ResourceVersion = &version
 	}
-	_, err = w.execute(ctx, write{verb: "delete", resource: r, key: key, options: options, deletes: object, send: func(ctx context.Context) (answer, error) {
-		return r.delete(ctx, key, metav1.DeleteOptions{
-			Preconditions: preconditions, DryRun: options.dryRunValue(),
+	_, err = w.execute(ctx, write{verb: "delete", resource: r, key: key, options: options, deletes: object, send: func(ctx context.Context) (client.Answer, error) {
+		return r.Delete(ctx, key, metav1.DeleteOptions{
+			Preconditions: preconditions, DryRun: options.DryRunValue(),
 			PropagationPolicy: options.propagation, GracePeriodSeconds: options.gracePeriod,
 		})
 	}})
@@ -352,7 +353,7 @@ func isWhole(scheme *runtime.Scheme, gvk schema.GroupVersionKind, o Object) bool
 	if o == nil || object.FormOf(o) == object.Metadata {
 		return false
 	}
-	kind, err := gvkOf(scheme, o)
+	kind, err := client.GVKOf(scheme, o)
 	return err == nil && kind == gvk
 }
 
@@ -364,20 +365,20 @@ func (w *writer) do(ctx context.Context, about Object, request func(context.Cont
 	if w.loops != nil && w.primary(r, key) != nil {
 		defer w.loops.does(key)()
 	}
-	return w.execute(ctx, write{verb: "do", resource: r, key: key, options: options, once: true, send: func(ctx context.Context) (answer, error) {
+	return w.execute(ctx, write{verb: "do", resource: r, key: key, options: options, once: true, send: func(ctx context.Context) (client.Answer, error) {
 		o, err := request(ctx)
-		if err == nil && !isWhole(w.cluster.scheme, r.gvk, o) { // caches need all of it
-			if !options.dryRun {
-				return answer{}, nil
+		if err == nil && !isWhole(w.cluster.scheme, r.GVK, o) { // caches need all of it
+			if !options.DryRun {
+				return client.Answer{}, nil
 			}
-			return r.get(ctx, key)
+			return r.Get(ctx, key)
 		}
 		if err == nil && (trc.KeyOf(o) != key || o.GetResourceVersion() == "" || o.GetUID() == "") {
-			err = fmt.Errorf("the answer is %s at resourceVersion %q, not %s as the server stored it: %w", trc.KeyOf(o), o.GetResourceVersion(), key, errUndecodable)
+			err = fmt.Errorf("the answer is %s at resourceVersion %q, not %s as the server stored it: %w", trc.KeyOf(o), o.GetResourceVersion(), key, client.ErrUndecodable)
 		}
 		if err != nil {
-			return answer{}, err
+			return client.Answer{}, err
 		}
-		return answer{Object: o}, nil
+		return client.Answer{Object: o}, nil
 	}})
 }

@@ -1,6 +1,9 @@
 package framework
 
-import "github.com/evenkeel/evenkeel/trc"
+import (
+	"github.com/evenkeel/evenkeel/framework/internal/client"
+	"github.com/evenkeel/evenkeel/trc"
+)
 
 // WriteSettings are what is effective of the options of a write, for code that passes options of others on.
 type WriteSettings struct {
@@ -13,7 +16,7 @@ type WriteSettings struct {
 // SettingsOf returns the settings of a write through c with these options.
 func SettingsOf(c Writes, options ...WriteOption) WriteSettings {
 	o := c.writer().options(options)
-	return WriteSettings{FieldManager: o.fieldManager, DryRun: o.dryRun}
+	return WriteSettings{FieldManager: o.FieldManager, DryRun: o.DryRun}
 }
 
 // Wrote reports whether the server is known to have stored, since this process began or came into office, an intent of the field
@@ -21,6 +24,6 @@ func SettingsOf(c Writes, options ...WriteOption) WriteSettings {
 // earlier process wrote is not known. It takes no request.
 func Wrote(c Writes, o Object, fieldManager string) bool {
 	w := c.writer()
-	gvk, err := gvkOf(w.cluster.scheme, o)
+	gvk, err := client.GVKOf(w.cluster.scheme, o)
 	return err == nil && o.GetUID() != "" && w.cluster.memo.knows(memoKey{gvk: gvk, key: trc.KeyOf(o), by: applier{manager: fieldManager}}, o.GetUID())
 }

@@ -106,6 +106,14 @@ var rules = []rule{
 		"it knows what objects look like, not where they are",
 	},
 	{
+		"framework/internal/client",
+		[]string{
+			"std", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...", "github.com/go-logr/logr", "sigs.k8s.io/json",
+			module + "/trc", module + "/framework/internal/object", module + "/framework/internal/safely", module + "/internal/author",
+		},
+		"it speaks with an API server and keeps no objects: no caches, no writes of its own",
+	},
+	{
 		"framework/internal/safely",
 		[]string{"std", "github.com/go-logr/logr", module + "/trc", module + "/scheduler", module + "/internal/author"},
 		"it calls what authors wrote: every room may use it",
@@ -262,6 +270,9 @@ func TestTheRulesCanFail(t *testing.T) {
 		{"framework/interlock", module + "/framework/dependent", false},
 		{"framework/internal/object", module + "/trc", true},
 		{"framework/internal/object", module + "/framework", false},
+		{"framework/internal/client", module + "/framework/internal/object", true},
+		{"framework/internal/client", module + "/framework", false},
+		{"framework/internal/object", module + "/framework/internal/client", false},
 		{"framework/internal/safely", module + "/framework/internal/object", false},
 		{"framework/internal/safely", module + "/internal/author", true},
 		{"framework/dependent", module + "/framework/internal/object", false},

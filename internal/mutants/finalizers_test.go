@@ -31,8 +31,8 @@ var ofFinalizers = []mutant{
 		name:   "every field manager that applies the primary gets the finalizer",
 		breaks: "G09: the finalizer is the controller's own",
 		file:   "framework/apply.go",
-		old:    "if len(options.subresource) == 0 && options.fieldManager == w.fieldManager {",
-		new:    "if len(options.subresource) == 0 {",
+		old:    "if len(options.Subresource) == 0 && options.FieldManager == w.fieldManager {",
+		new:    "if len(options.Subresource) == 0 {",
 		kills:  inVirtualTime("TestG09AnotherFieldManager"),
 	},
 	{

@@ -87,7 +87,7 @@ var ofFramework = []mutant{
 		name:   "an apply that found an object counts as one that created it",
 		breaks: "O2: an apply that was answered with 200 proves nothing",
 		file:   "framework/sending.go",
-		old:    "	case got.created && (q.creates || q.applies):\n",
+		old:    "	case got.Created && (q.creates || q.applies):\n",
 		new:    "	case q.creates || q.applies && q.base == nil:\n",
 		kills:  specs("proven of a write O2"),
 	},
@@ -134,7 +134,7 @@ var ofFramework = []mutant{
 	{
 		name:   "an answer and its echo are one object",
 		breaks: "G17: objects in the cache are never changed by anyone",
-		file:   "framework/echoes.go",
+		file:   "framework/internal/client/echo.go",
 		old:    "	copied := copyOfAuthors(object)\n",
 		new:    "	copied := object\n",
 		kills:  []suite{{folder: "framework", run: "TestAnEchoIsTheAnswerInAnObjectOfItsOwn"}},
@@ -142,7 +142,7 @@ var ofFramework = []mutant{
 	{
 		name:   "an answer and the echo that was faster are one object",
 		breaks: "G17: objects in the cache are never changed by anyone",
-		file:   "framework/echoes.go",
+		file:   "framework/internal/client/echo.go",
 		old:    "copied := bytes.Clone(bytes.TrimSpace(event)), copyOfAuthors(object)",
 		new:    "copied := bytes.Clone(bytes.TrimSpace(event)), object",
 		kills:  []suite{{folder: "framework", run: "TestEarlyEchoesModel"}},
@@ -150,7 +150,7 @@ var ofFramework = []mutant{
 	{
 		name:   "events that came early are kept after the write",
 		breaks: "G16: nothing is kept without bound",
-		file:   "framework/echoes.go",
+		file:   "framework/internal/client/echo.go",
 		old:    "		delete(e.early, u.hash)\n		delete(e.underWay, key)\n",
 		new:    "		delete(e.underWay, key)\n",
 		kills:  []suite{{folder: "framework", run: "TestEarlyEchoesModel"}},
@@ -158,7 +158,7 @@ var ofFramework = []mutant{
 	{
 		name:   "an echo is handed over to every watch",
 		breaks: "G17: objects in the cache are never changed by anyone, another cache among them",
-		file:   "framework/echoes.go",
+		file:   "framework/internal/client/echo.go",
 		old:    "		return e.remove(found)\n",
 		new:    "		return found.Value.(echo).object\n",
 		kills:  []suite{{folder: "framework", run: "TestEchoesAreTakenOnce"}},
@@ -176,15 +176,15 @@ var ofFramework = []mutant{
 		breaks: "O11: no run starts on a view that is known to be stale",
 		file:   "framework/sending.go",
 		old:    "	live, missed, err := w.read(ctx, q.resource, q.key)\n",
-		new:    "	missed := false\n	live, err := q.resource.get(ctx, q.key)\n",
+		new:    "	missed := false\n	live, err := q.resource.Get(ctx, q.key)\n",
 		kills:  specs("reads a secondary anew"),
 	},
 	{
 		name:   "a create whose answer is lost takes another name",
 		breaks: "O11: a create whose fate is unknown is repeated as it was",
 		file:   "framework/writer.go",
-		old:    "send: func(ctx context.Context) (answer, error) {\n		return r.create(",
-		new:    "send: func(ctx context.Context) (answer, error) {\n		if o.GetGenerateName() != \"\" {\n			o.SetName(generateName(o.GetGenerateName()))\n		}\n		return r.create(",
+		old:    "send: func(ctx context.Context) (client.Answer, error) {\n		return r.Create(",
+		new:    "send: func(ctx context.Context) (client.Answer, error) {\n		if o.GetGenerateName() != \"\" {\n			o.SetName(generateName(o.GetGenerateName()))\n		}\n		return r.Create(",
 		kills:  specs("proven of a write O11"),
 	},
 	{
@@ -222,7 +222,7 @@ var ofFramework = []mutant{
 	{
 		name:   "the first list may be older than what was read before a restart",
 		breaks: "G02: the first list is consistent",
-		file:   "framework/resource.go",
+		file:   "framework/internal/client/list.go",
 		old:    "		options.ResourceVersion = \"\"\n",
 		new:    "		options.ResourceVersion = \"0\"\n",
 		kills:  specs("proven of a write G02"),
@@ -382,7 +382,7 @@ var ofFramework = []mutant{
 	{
 		name:   "the client waits by itself for the time that the server names",
 		breaks: "G15: a resource that is throttled delays no other one",
-		file:   "framework/resource.go",
+		file:   "framework/internal/client/client.go",
 		old:    "request.MaxRetries(0)",
 		new:    "request.MaxRetries(10)",
 		kills:  weather("hold up nobody else"),

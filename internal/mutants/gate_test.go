@@ -80,7 +80,7 @@ var ofGate = []mutant{
 		name:   "nobody hears of a dependent that a consistent list has found",
 		breaks: "G10: every deletion order drains",
 		file:   "framework/live.go",
-		old:    "			c.acknowledge(ctx, r.gvk, got, trc.Proof{})\n",
+		old:    "			c.acknowledge(ctx, r.GVK, got, trc.Proof{})\n",
 		new:    "",
 		kills:  far("TestG02WhatALiveList"),
 	},

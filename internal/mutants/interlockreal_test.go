@@ -52,7 +52,7 @@ var ofRealInterlock = []mutant{
 		breaks: "G02: no read is older than one before",
 		file:   "framework/live.go",
 		old:    "	found, _, err := w.read(ctx, r, key)\n",
-		new:    "	found, err := r.get(ctx, key)\n",
+		new:    "	found, err := r.Get(ctx, key)\n",
 		kills:  append(far("TestG02NoReadIsOlderThanOneOfTheServer"), twoStores...),
 	},
 	{

@@ -52,8 +52,8 @@ var ofKeeping = []mutant{
 	{
 		name:   "a shard selector that the server ignores is not noticed",
 		breaks: "G06: two instances do not both work on everything",
-		file:   "framework/shard.go",
-		old:    "	return fmt.Errorf(\"%w (%s)\", errUnsharded, l.shard)\n",
+		file:   "framework/internal/client/shard.go",
+		old:    "	return fmt.Errorf(\"%w (%s)\", ErrUnsharded, l.Shard)\n",
 		new:    "	return nil\n",
 		kills:  []suite{{folder: "framework", run: "TestAShardSelector"}},
 	},

@@ -21,17 +21,17 @@ var ofKinds = []mutant{
 	{
 		name:   "an object that does not decode ends its watch",
 		breaks: "G15: it does not stop the others",
-		file:   "framework/decoding.go",
-		old:    "			if o, err = undecoded(data, o, undecodedError(d.gvk, err)); err != nil {\n				return nil, err\n			}\n",
+		file:   "framework/internal/client/decode_json.go",
+		old:    "			if o, err = undecoded(data, o, UndecodedError(d.gvk, err)); err != nil {\n				return nil, err\n			}\n",
 		new:    "			return nil, err\n",
 		kills:  specs("does not fit its Go type"),
 	},
 	{
 		name:   "an object that does not decode fails its list",
 		breaks: "G15: it does not stop the others",
-		file:   "framework/resource.go",
-		old:    "err != nil && failed == nil && l.form == object.Typed {",
-		new:    "err != nil && failed == nil && l.form != object.Typed {",
+		file:   "framework/internal/client/list.go",
+		old:    "err != nil && failed == nil && l.Form == object.Typed {",
+		new:    "err != nil && failed == nil && l.Form != object.Typed {",
 		kills:  specs("set aside when it is listed"),
 	},
 	{
@@ -46,8 +46,8 @@ var ofKinds = []mutant{
 		name:   "that a primary is set aside takes conditions from others",
 		breaks: "G15: what others say in the status stays",
 		file:   "framework/asidecondition.go",
-		old:    "leaveToOthers: true, subresource",
-		new:    "leaveToOthers: false, subresource",
+		old:    "LeaveToOthers: true, Subresource",
+		new:    "LeaveToOthers: false, Subresource",
 		kills:  specs("G15 A primary that is set aside"),
 	},
 	{

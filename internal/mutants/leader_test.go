@@ -16,7 +16,7 @@ var ofLeader = []mutant{
 		name:   "an instance that takes over reads one by one what its caches lack, however many",
 		breaks: "G01: the first runs of an instance that takes over read what the leader before has written",
 		file:   "framework/leader_takeover.go",
-		old:    "		if len(keys) > catchUpList && from.shard == \"\" {\n",
+		old:    "		if len(keys) > catchUpList && from.Shard == \"\" {\n",
 		new:    "		if false {\n",
 		kills:  []suite{{folder: "framework", run: "TestG01WhoTakesOver"}},
 	},

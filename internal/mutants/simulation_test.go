@@ -10,7 +10,7 @@ var ofSimulation = []mutant{
 		breaks: "G01: a run begins with what is known of its own writes",
 		file:   "framework/sending.go",
 		old:    "	live, missed, err := w.read(ctx, q.resource, q.key)\n",
-		new:    "	missed := false\n	live, err := q.resource.get(ctx, q.key)\n",
+		new:    "	missed := false\n	live, err := q.resource.Get(ctx, q.key)\n",
 		kills:  worlds,
 	},
 	{

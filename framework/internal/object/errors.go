@@ -1,7 +1,11 @@
 package object
 
 import (
+	"errors"
 	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
@@ -29,4 +33,14 @@ func IsOnly(err error, asked func(error) bool) bool {
 func Is[E error](err error) bool {
 	_, is := err.(E)
 	return is
+}
+
+// IsTooLarge knows the API server's refusal of a request, and etcd's of what it would store.
+func IsTooLarge(refusal error) bool {
+	if apierrors.IsRequestEntityTooLargeError(refusal) {
+		return true
+	}
+	var status apierrors.APIStatus
+	return errors.As(refusal, &status) && status.Status().Code >= 500 &&
+		(strings.Contains(refusal.Error(), "request is too large") || strings.Contains(refusal.Error(), "trying to send message larger than max"))
 }

@@ -1,4 +1,4 @@
-package framework
+package client
 
 import (
 	"bufio"
@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/json"
 
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
+	"github.com/evenkeel/evenkeel/trc"
 )
 
 // directly is a serializer that decodes objects of one kind, answered as JSON, straight into their Go type.
@@ -23,14 +24,14 @@ import (
 type directly struct {
 	runtime.NegotiatedSerializer
 	gvk        schema.GroupVersionKind
-	newItem    func() Object
+	newItem    func() trc.Object
 	itemType   reflect.Type
 	beginnings [2][]byte
 	mediaTypes []runtime.SerializerInfo
-	echoes     *echoes
+	echoes     *DecodeCache
 }
 
-func newDirectly(general runtime.NegotiatedSerializer, gvk schema.GroupVersionKind, newItem func() Object, echoes *echoes) *directly {
+func newDirectly(general runtime.NegotiatedSerializer, gvk schema.GroupVersionKind, newItem func() trc.Object, echoes *DecodeCache) *directly {
 	version, kind := gvk.ToAPIVersionAndKind()
 	return &directly{
 		NegotiatedSerializer: general, gvk: gvk, newItem: newItem, itemType: reflect.TypeOf(newItem()),
@@ -75,12 +76,12 @@ func (d itemDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into
 	if !d.isItem(data, into) {
 		return d.generally(data, defaults, into)
 	}
-	var o Object
+	var o trc.Object
 	var err error
 	if into == nil { // answers are decoded into an object, the events of watches are not
 		o, err = d.event(data)
 	} else {
-		o, err = d.answer(data, into.(Object))
+		o, err = d.answer(data, into.(trc.Object))
 	}
 	if err != nil {
 		return nil, &d.gvk, err
@@ -97,7 +98,7 @@ func (d itemDecoder) generally(data []byte, defaults *schema.GroupVersionKind, i
 	return o, gvk, err
 }
 
-func (d itemDecoder) answer(data []byte, into Object) (Object, error) {
+func (d itemDecoder) answer(data []byte, into trc.Object) (trc.Object, error) {
 	if early := d.echoes.takeEarly(data); early != nil {
 		reflect.ValueOf(into).Elem().Set(reflect.ValueOf(early).Elem())
 		return into, nil
@@ -109,12 +110,12 @@ func (d itemDecoder) answer(data []byte, into Object) (Object, error) {
 	return into, err
 }
 
-func (d itemDecoder) event(data []byte) (Object, error) {
+func (d itemDecoder) event(data []byte) (trc.Object, error) {
 	o := d.echoes.take(data)
 	if o == nil {
 		o = d.newItem()
 		if err := decode(data, o); err != nil {
-			if o, err = undecoded(data, o, undecodedError(d.gvk, err)); err != nil {
+			if o, err = undecoded(data, o, UndecodedError(d.gvk, err)); err != nil {
 				return nil, err
 			}
 		} else {
@@ -126,7 +127,7 @@ func (d itemDecoder) event(data []byte) (Object, error) {
 }
 
 // decode decodes an object of an author's type: what panics there is an error.
-func decode(data []byte, into Object) error {
+func decode(data []byte, into trc.Object) error {
 	return safely.Try(func() error {
 		err := json.UnmarshalCaseSensitivePreserveInts(data, into)
 		into.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as typed objects have it

@@ -1,4 +1,4 @@
-package framework_test
+package client_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
-	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -17,7 +17,7 @@ import (
 // missed is one that another write of a later version has overtaken, or that had to make room.
 func TestEchoesModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var e framework.Echoes
+		var e client.Echoes
 		e.Watch()
 		expected := map[string]string{} // the name by the text
 		sizes := rapid.SampledFrom([]int{10, 1000, 200_000, 900_000, 1_200_000})
@@ -44,7 +44,7 @@ func TestEchoesModel(t *testing.T) {
 }
 
 func TestEchoesAreTakenOnce(t *testing.T) {
-	var e framework.Echoes
+	var e client.Echoes
 	page := &page{ObjectMeta: metav1.ObjectMeta{Name: "p", ResourceVersion: "7"}}
 	e.Expect("text", page)
 	if e.Take("text") != nil {
@@ -68,7 +68,7 @@ func TestEchoesAreTakenOnce(t *testing.T) {
 
 // A dry run, or the removal of the last finalizer, has no echo.
 func TestEchoesThatWillNotComeAreDroppedOnceTheirVersionHasPassed(t *testing.T) {
-	var e framework.Echoes
+	var e client.Echoes
 	e.Watch()
 	for version := range 10 {
 		e.Expect(fmt.Sprint("page-", version), &page{ObjectMeta: metav1.ObjectMeta{ResourceVersion: fmt.Sprint(version + 1)}})
@@ -83,7 +83,7 @@ func TestEchoesThatWillNotComeAreDroppedOnceTheirVersionHasPassed(t *testing.T) 
 }
 
 func TestEchoesThatDoNotComeMakeRoom(t *testing.T) {
-	var e framework.Echoes
+	var e client.Echoes
 	e.Watch()
 	var kept []int
 	for i := range 40 {
@@ -106,7 +106,7 @@ func TestEchoesThatDoNotComeMakeRoom(t *testing.T) {
 // came during its writes, once, and nothing is kept after them.
 func TestEarlyEchoesModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var e framework.Echoes
+		var e client.Echoes
 		underWay, newest := map[string]int{}, map[string]string{} // by name
 		texts := []string{"never an event"}
 		for step := range rapid.IntRange(1, 60).Draw(t, "steps") {

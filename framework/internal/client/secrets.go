@@ -1,9 +1,11 @@
-package framework
+package client
 
 import (
+	"context"
 	"errors"
 	"net/http"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,7 +13,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/framework/internal/safely"
 )
+
+// Discreet gives a request's context a logger that takes no bodies: the caller's without the lines
+// above [safely.MaxVerbosity], or the operator's.
+func (r *Client) Discreet(ctx context.Context) context.Context {
+	logger, err := logr.FromContext(ctx)
+	if err != nil {
+		return logr.NewContext(ctx, r.logger)
+	}
+	sink := logger.GetSink()
+	if _, is := sink.(safely.Limited); is || sink == nil {
+		return ctx
+	}
+	return logr.NewContext(ctx, safely.Quiet(logger, nil))
+}
 
 // Errors about Secrets may quote them: the API server repeats a patch that it cannot carry out, and a
 // decoder what it cannot decode. Errors end up in logs, events and conditions, so their texts are withheld.
@@ -36,8 +53,8 @@ func (w *withheld) Unwrap() error { return w.cause }
 
 const withheldText = "its text is withheld, as it may quote the Secret"
 
-// discreetError withholds the text of an error about an object of the kind, if it may quote a Secret.
-func discreetError(gvk schema.GroupVersionKind, err error) error {
+// DiscreetError withholds the text of an error about an object of the kind, if it may quote a Secret.
+func DiscreetError(gvk schema.GroupVersionKind, err error) error {
 	if err == nil || !isSecret(gvk) {
 		return err
 	}
@@ -49,7 +66,7 @@ func discreetError(gvk schema.GroupVersionKind, err error) error {
 		return err // of the connection
 	}
 	said := status.Status()
-	if quotesNothing(said) || isTooLarge(err) {
+	if quotesNothing(said) || object.IsTooLarge(err) {
 		return err
 	}
 	text := "the API server answered " + http.StatusText(int(said.Code))
@@ -89,8 +106,8 @@ func quotesNothing(said metav1.Status) bool {
 	return false
 }
 
-// undecodedError withholds the text of a decoder about a Secret.
-func undecodedError(gvk schema.GroupVersionKind, err error) error {
+// UndecodedError withholds the text of a decoder about a Secret.
+func UndecodedError(gvk schema.GroupVersionKind, err error) error {
 	if err == nil || !isSecret(gvk) || object.Is[*withheld](err) {
 		return err
 	}
@@ -116,5 +133,5 @@ type discreetDecoder struct {
 // Decode withholds the texts of errors.
 func (d discreetDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	o, gvk, err := d.Decoder.Decode(data, defaults, into)
-	return o, gvk, undecodedError(d.gvk, err)
+	return o, gvk, UndecodedError(d.gvk, err)
 }

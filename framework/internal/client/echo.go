@@ -1,4 +1,4 @@
-package framework
+package client
 
 import (
 	"bytes"
@@ -16,13 +16,13 @@ import (
 // maxEchoBytes bounds what is kept of answers whose echo has not come: enough for some hundred objects.
 const maxEchoBytes = 1 << 20
 
-// echoes spares decoding twice what the answer to a write and a watch bring alike: the server encodes an object at
+// DecodeCache spares decoding twice what the answer to a write and a watch bring alike: the server encodes an object at
 // a version alike for both. Equal bytes are equal objects, whatever they mean. What is not found is decoded.
 //
 // Invariant: byHash and inOrder hold the same echoes, and size is the length of their texts: at most maxEchoBytes.
 // underWay holds the objects to which writes are under way, and early the newest event of each, if there was one.
-type echoes struct {
-	watched    atomic.Bool // nothing is kept before
+type DecodeCache struct {
+	Watched    atomic.Bool // nothing is kept before
 	inProtobuf bool        // watches are in protobuf: no answer in JSON has an echo. Set before the first use
 
 	mu      sync.Mutex // guards below; a leaf
@@ -43,16 +43,16 @@ type underWay struct {
 
 type echo struct {
 	text   []byte
-	object Object
+	object trc.Object
 }
 
 var echoSeed = maphash.MakeSeed()
 
 // expect keeps an answer, the bytes of which nobody changes any more, with a copy of the object, unless its
 // echo was the faster.
-func (e *echoes) expect(answer []byte, object Object) {
+func (e *DecodeCache) expect(answer []byte, object trc.Object) {
 	text := bytes.TrimSpace(answer)
-	if e.inProtobuf || !e.watched.Load() || len(text) > maxEchoBytes {
+	if e.inProtobuf || !e.Watched.Load() || len(text) > maxEchoBytes {
 		return
 	}
 	if e.hasPassed(object.GetResourceVersion()) {
@@ -65,7 +65,7 @@ func (e *echoes) expect(answer []byte, object Object) {
 	hash, expected := maphash.Bytes(echoSeed, text), echo{text, copied}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !e.watched.Load() || e.byHash[hash] != nil {
+	if !e.Watched.Load() || e.byHash[hash] != nil {
 		return
 	}
 	if e.byHash == nil {
@@ -78,13 +78,13 @@ func (e *echoes) expect(answer []byte, object Object) {
 }
 
 // copyOfAuthors copies an object where nothing may panic; nil if its DeepCopyObject does.
-func copyOfAuthors(o Object) (copied Object) {
-	author.Try(func() { copied = o.DeepCopyObject().(Object) })
+func copyOfAuthors(o trc.Object) (copied trc.Object) {
+	author.Try(func() { copied = o.DeepCopyObject().(trc.Object) })
 	return copied
 }
 
 // take hands over the object that an event holds, or nil if it is not known. An echo comes once.
-func (e *echoes) take(event []byte) Object {
+func (e *DecodeCache) take(event []byte) trc.Object {
 	event = bytes.TrimSpace(event)
 	hash := maphash.Bytes(echoSeed, event)
 	e.mu.Lock()
@@ -96,7 +96,7 @@ func (e *echoes) take(event []byte) Object {
 }
 
 // begin notes that a write to an object is under way, until end is called as often.
-func (e *echoes) begin(key trc.Key) {
+func (e *DecodeCache) begin(key trc.Key) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.underWay == nil {
@@ -111,7 +111,7 @@ func (e *echoes) begin(key trc.Key) {
 }
 
 // end forgets the write, and with an object's last one the event that came before its answer.
-func (e *echoes) end(key trc.Key) {
+func (e *DecodeCache) end(key trc.Key) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	u := e.underWay[key]
@@ -123,7 +123,7 @@ func (e *echoes) end(key trc.Key) {
 
 // cameEarly keeps a copy of an object that a watch has brought while a write to it is under way: the answer may
 // hold the same.
-func (e *echoes) cameEarly(event []byte, object Object) {
+func (e *DecodeCache) cameEarly(event []byte, object trc.Object) {
 	key := trc.KeyOf(object)
 	e.mu.Lock()
 	u := e.underWay[key]
@@ -146,7 +146,7 @@ func (e *echoes) cameEarly(event []byte, object Object) {
 }
 
 // takeEarly hands over the object that an answer holds if a watch was faster, or nil.
-func (e *echoes) takeEarly(answer []byte) Object {
+func (e *DecodeCache) takeEarly(answer []byte) trc.Object {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.early) == 0 {
@@ -164,7 +164,7 @@ func (e *echoes) takeEarly(answer []byte) Object {
 // passed notes that a watch has brought a version, and drops the oldest echoes if it was theirs or a later one: they
 // are not to come any more. Where several watches share the kind, another may have brought it; then they are
 // decoded.
-func (e *echoes) passed(version string) {
+func (e *DecodeCache) passed(version string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.newest = version
@@ -173,26 +173,36 @@ func (e *echoes) passed(version string) {
 	}
 }
 
-func (e *echoes) hasPassed(version string) bool {
+func (e *DecodeCache) hasPassed(version string) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.hasPassedLocked(version)
 }
 
-func (e *echoes) hasPassedLocked(version string) bool {
+func (e *DecodeCache) hasPassedLocked(version string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, e.newest)
 	return err == nil && order <= 0
 }
 
-func (e *echoes) remove(at *list.Element) Object {
+func (e *DecodeCache) remove(at *list.Element) trc.Object {
 	removed := e.inOrder.Remove(at).(echo)
 	delete(e.byHash, maphash.Bytes(echoSeed, removed.text))
 	e.size -= len(removed.text)
 	return removed.object
 }
 
-func (e *echoes) len() int {
+func (e *DecodeCache) Len() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.inOrder.Len()
+}
+
+// Rest forgets everything, until a watch begins.
+func (e *DecodeCache) Rest() {
+	e.Watched.Store(false)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for at := e.inOrder.Front(); at != nil; at = e.inOrder.Front() {
+		e.remove(at)
+	}
 }

@@ -1,4 +1,4 @@
-package framework_test
+package client_test
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	restwatch "k8s.io/client-go/rest/watch"
 
-	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	webpagev1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -33,10 +33,10 @@ var (
 	}()
 )
 
-func serializers() (general, direct runtime.NegotiatedSerializer, e *framework.Echoes) {
-	general, e = serializer.NewCodecFactory(pagesScheme).WithoutConversion(), &framework.Echoes{}
+func serializers() (general, direct runtime.NegotiatedSerializer, e *client.Echoes) {
+	general, e = serializer.NewCodecFactory(pagesScheme).WithoutConversion(), &client.Echoes{}
 	e.Watch()
-	return general, framework.Directly(general, pagesKind, func() trc.Object { return &page{} }, e), e
+	return general, client.Directly(general, pagesKind, func() trc.Object { return &page{} }, e), e
 }
 
 // events reads a watch as client-go does, up to its end.

@@ -1,0 +1,16 @@
+package object
+
+import (
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// MetadataOf returns the metadata of an object as a metadata-only one.
+func MetadataOf(o trc.Object, gvk schema.GroupVersionKind) *metav1.PartialObjectMetadata {
+	only := meta.AsPartialObjectMetadata(o).DeepCopy()
+	only.SetGroupVersionKind(gvk)
+	return only
+}
