@@ -11,14 +11,6 @@ var ofGuest = []mutant{
 		kills:  []suite{{folder: "framework", run: "TestG15ASourceThatPanics"}},
 	},
 	{
-		name:   "a run that panics passes by ErrorStatus",
-		breaks: "G15: a failure stays where it is",
-		file:   "framework/run.go",
-		old:    "if value := recover(); value != nil {",
-		new:    "if value := any(nil); value != nil {",
-		kills:  specs("isolates a panic, also from an ErrorStatusHandler's view"),
-	},
-	{
 		name:   "a guest whose start has failed goes on to offer",
 		breaks: "G15: a failure stays where it is",
 		file:   "framework/guest.go",
