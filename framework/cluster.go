@@ -87,16 +87,16 @@ type sharedStore struct {
 }
 
 func newCluster(config *rest.Config, scheme *runtime.Scheme, logger logr.Logger) (*cluster, error) {
-	c, err := rest.HTTPClientFor(config)
+	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("framework: %w", err)
 	}
-	disco, err := discovery.NewDiscoveryClientForConfigAndClient(config, c)
+	disco, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
 	if err != nil {
 		return nil, fmt.Errorf("framework: %w", err)
 	}
 	return &cluster{
-		config: config, http: c, scheme: scheme, logger: logger,
+		config: config, http: httpClient, scheme: scheme, logger: logger,
 		flying: &flight{}, office: &office{},
 		codecs:    serializer.NewCodecFactory(scheme),
 		disco:     disco,
@@ -130,7 +130,7 @@ func (c *cluster) resourceIn(ctx context.Context, form object.Form, gvk schema.G
 		return nil, fmt.Errorf("framework: %s%s: %w%s", gvk, c.place(), err, hint)
 	}
 	r, err := client.New(client.Config{
-		Rest: c.config, Http: c.http, Scheme: c.scheme, Codecs: c.codecs, Place: c.place(), Logger: c.logger, KeepsUnstructured: c.keepsUnstructured,
+		Rest: c.config, HTTP: c.http, Scheme: c.scheme, Codecs: c.codecs, Place: c.place(), Logger: c.logger, KeepsUnstructured: c.keepsUnstructured,
 	}, gvk, form, served, parts)
 	if err != nil {
 		return nil, err

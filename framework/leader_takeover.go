@@ -60,9 +60,10 @@ func (c *cluster) catchUpWith(ctx context.Context, s *sharedStore) error {
 		}
 		if len(keys) > catchUpList && from.Shard == "" {
 			selection := Selection{Namespace: from.Namespace, LabelSelector: from.Labels, FieldSelector: from.Fields}
+			// The list fails, for instance, if one object does not fit its Go type: then each is read.
 			if c.listLive(ctx, s.resource.Writes, selection, func(Object) bool { return true }) == nil {
 				continue
-			} // one by one, then: it may be that one does not fit its Go type
+			}
 		}
 		behind = append(behind, keys...)
 	}

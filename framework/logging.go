@@ -29,8 +29,3 @@ func loggerOr(given Logger) logr.Logger {
 	}
 	return given.V(0)
 }
-
-var (
-	_ logr.CallDepthLogSink       = safely.Limited{}
-	_ logr.CallStackHelperLogSink = safely.Limited{}
-)

@@ -3,7 +3,7 @@ package scheduler
 import "time"
 
 const (
-	// AtOnce is what is too little time to be one: who asks for a run after less asks for one at once.
+	// AtOnce bounds what counts as a run at once: one that is asked for after less time.
 	AtOnce = 10 * time.Millisecond
 	// SlowestLoop is the longest pause between runs of which each has caused the next.
 	SlowestLoop = time.Second
@@ -12,8 +12,8 @@ const (
 )
 
 // Slowed is the pause after so many runs in a row of which each has caused the next: none after up to three,
-// then 10 ms, doubling up to [SlowestLoop]. The scheduler keeps it for runs that ask for a further one at once; others may
-// keep it, by [Result.Rest], for runs that cause the next in a way that only they know of.
+// then 10 ms, doubling up to [SlowestLoop]. The scheduler waits that long between runs that ask for a further one at once.
+// Callers can do the same, by [Result.Rest], for runs that cause the next one in another way.
 func Slowed(runs int) time.Duration {
 	if runs < freeLoops {
 		return 0

@@ -21,7 +21,7 @@ import (
 // Config is what all resources of a cluster share.
 type Config struct {
 	Rest   *rest.Config
-	Http   *http.Client
+	HTTP   *http.Client
 	Scheme *runtime.Scheme
 	Codecs serializer.CodecFactory
 	Place  string      // that descriptions add, of another cluster
@@ -93,7 +93,7 @@ func (c Config) clientFor(r *Client) (rest.Interface, error) {
 		r.forUnstructured = func() bool { return c.KeepsUnstructured(r.GVK) }
 		r.Echoes.inProtobuf = true
 	}
-	client, err := rest.RESTClientForConfigAndClient(config, c.Http)
+	client, err := rest.RESTClientForConfigAndClient(config, c.HTTP)
 	if err != nil {
 		return nil, fmt.Errorf("framework: client for %s: %w", r.GVK, err)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// MaxVerbosity is framework.MaxVerbosity.
+// MaxVerbosity is the highest verbosity that loggers take; framework.MaxVerbosity says why.
 const MaxVerbosity = 6
 
 // Limited is a sink that drops all lines above a verbosity. Once the operator stops, the end of a
@@ -21,15 +21,21 @@ type Limited struct {
 	ofClient bool
 }
 
+var (
+	_ logr.CallDepthLogSink       = Limited{}
+	_ logr.CallStackHelperLogSink = Limited{}
+)
+
 // StopSign tells loggers that a stop has begun.
 type StopSign struct{ ended atomic.Pointer[func() error] }
 
-// Watch has it up once the context ends.
+// Watch raises the sign when the context ends.
 func (s *StopSign) Watch(ctx context.Context) {
 	ended := ctx.Err
 	s.ended.Store(&ended)
 }
 
+// IsUp reports whether the context has ended. A nil sign is never up.
 func (s *StopSign) IsUp() bool {
 	if s == nil {
 		return false
