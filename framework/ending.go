@@ -2,10 +2,12 @@ package framework
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -16,22 +18,43 @@ func (w *writer) begin(ctx context.Context, what request) (_ context.Context, do
 	if w.cluster.left.Load() {
 		return nil, nil, errClusterLeft
 	}
-	ctx, down, ok := w.cluster.flying.board(ctx, what)
+	asked := fmt.Stringer(what) // once: it allocates
+	ctx, down, ok := w.cluster.flying.board(ctx, asked)
 	if !ok {
 		return nil, nil, ErrRunEnded
 	}
-	ctx, downOfTerm, ok := w.inOffice(ctx, what)
+	ctx, downOfTerm, ok := w.inOffice(ctx, asked)
 	if !ok {
 		down()
 		return nil, nil, ErrStandby
 	}
-	ctx, downOfRun, ok := w.ofHome().flying.board(ctx, what)
+	ctx, downOfRun, ok := w.ofHome().flying.board(ctx, asked)
 	if !ok {
 		downOfTerm()
 		down()
 		return nil, nil, ErrRunEnded
 	}
 	return ctx, func() { downOfRun(); downOfTerm(); down() }, nil
+}
+
+// inOffice lets a write take off in the term that its run began in; outside of runs in whichever there is.
+func (w *writer) inOffice(ctx context.Context, what fmt.Stringer) (_ context.Context, done func(), ok bool) {
+	if !w.cluster.office.contested {
+		return ctx, func() {}, true
+	}
+	t := w.term
+	if !w.inRun() {
+		t = w.cluster.office.current()
+	}
+	if t == nil {
+		return nil, nil, false
+	}
+	return t.flying.board(ctx, what)
+}
+
+// deposed tells whether the term in which the run began has ended.
+func (w *writer) deposed() bool {
+	return w.cluster.office.contested && (w.term == nil || !w.term.lasts())
 }
 
 // check returns what begin would refuse a write for, nil if nothing: for those that turn out to need no request.
@@ -133,4 +156,23 @@ func (w *writer) close() {
 		s.AfterTo(w.run.Controller, done)
 	}
 	done()
+}
+
+// request says what is under way, for people.
+type request struct {
+	verb string
+	of   *client.Client // nil if it is not known
+	key  trc.Key
+	by   trc.Writer // nobody in particular if it is empty
+}
+
+func (r request) String() string {
+	text := "a request"
+	if r.of != nil {
+		text = r.verb + " " + r.of.Describe(r.key)
+	}
+	if r.by != (trc.Writer{}) {
+		text += " of a run of " + r.by.Primary.String() + " by controller " + r.by.Controller
+	}
+	return text
 }

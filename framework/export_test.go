@@ -166,7 +166,7 @@ func Cached(op *Operator, gvk schema.GroupVersionKind, key trc.Key) (all []Objec
 }
 
 // StopTimerOfTerm has the timer of the term in office come late, as after a pause of the process.
-func StopTimerOfTerm(op *Operator) { op.cluster.office.current().timer.Stop() }
+func StopTimerOfTerm(op *Operator) { op.cluster.office.current().pauseTimer() }
 
 // ResolvedElection is what the options of a leader election come to, or what is wrong with them.
 func ResolvedElection(o LeaderElection, operator, file string) (LeaderElection, error) {
@@ -237,38 +237,13 @@ func ResumesAfterCatchingUp(t *testing.T, leading context.Context, until time.Ti
 	controller := &resumable{}
 	resign := op.elect(over, func() {}, []runner{controller})
 	defer func() { _ = resign() }()
-	held := &term{asleep: awake, until: until, over: func() {}}
-	held.timer = time.AfterFunc(time.Hour, held.expire)
+	held := newTerm(func() {}, func() time.Duration { return 0 }, nil)
+	held.extend(until, 0)
 	defer held.stop()
 	op.cluster.office.enter(held)
 	op.election.begin(leading)
 	return controller.resumed
 }
 
-// awake is a machine that was never suspended.
-func awake() time.Duration { return 0 }
-
-// TermAfterLateRenewal reports whether a term lasts that was renewed when its deadline had passed,
-// and its timer, which is late, had not gone off.
-func TermAfterLateRenewal() (lasts bool) {
-	t := &term{over: func() {}, asleep: awake, until: time.Now().Add(-time.Second)}
-	t.timer = time.AfterFunc(time.Hour, t.expire)
-	defer t.stop()
-	t.extend(time.Now().Add(time.Hour), 0)
-	return t.lasts()
-}
-
-// TermAfterEarlyTimer reports what becomes of a term whose timer goes off though it was renewed.
-func TermAfterEarlyTimer() (lasts, ended bool) {
-	t := &term{over: func() { ended = true }, asleep: awake}
-	defer t.stop()
-	t.extend(time.Now().Add(time.Hour), 0)
-	t.expire()
-	return t.lasts(), ended
-}
-
 // SetAsleep has an operator with leader election believe that the machine was suspended so long so far.
 func SetAsleep(op *Operator, asleep func() time.Duration) { op.election.asleep = asleep }
-
-// Asleep is for how long the machine was suspended since it was started, as far as that can be told.
-func Asleep() time.Duration { return asleep() }

@@ -2,14 +2,13 @@ package framework
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
-	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/internal/author"
-	"github.com/evenkeel/evenkeel/trc"
 )
 
 // flightGrace is how long the end of requests is waited for whose contexts have ended. Those of ours end at once; what
@@ -29,35 +28,16 @@ type flight struct {
 
 // boarded is a request that is under way.
 type boarded struct {
-	request
+	what   fmt.Stringer
 	cancel context.CancelFunc
 	back   func() // to be called when it has returned after all; nil unless it was reported
 	// reported says that it was, or is being.
 	reported bool
 }
 
-// request says what is under way, for people.
-type request struct {
-	verb string
-	of   *client.Client // nil if it is not known
-	key  trc.Key
-	by   trc.Writer // nobody in particular if it is empty
-}
-
-func (r request) String() string {
-	text := "a request"
-	if r.of != nil {
-		text = r.verb + " " + r.of.Describe(r.key)
-	}
-	if r.by != (trc.Writer{}) {
-		text += " of a run of " + r.by.Primary.String() + " by controller " + r.by.Controller
-	}
-	return text
-}
-
 // board lets a request take off, unless the flight has ended. The returned context ends with the flight;
 // done must be called when the answer is there.
-func (f *flight) board(ctx context.Context, what request) (_ context.Context, done func(), ok bool) {
+func (f *flight) board(ctx context.Context, what fmt.Stringer) (_ context.Context, done func(), ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.ended.IsZero() {
@@ -69,7 +49,7 @@ func (f *flight) board(ctx context.Context, what request) (_ context.Context, do
 	}
 	f.next++
 	number := f.next
-	f.under[number] = &boarded{request: what, cancel: cancel}
+	f.under[number] = &boarded{what: what, cancel: cancel}
 	return ctx, func() { cancel(); f.down(number) }, true
 }
 
@@ -132,7 +112,7 @@ func (f *flight) report() {
 	maps.DeleteFunc(under, func(_ int, b *boarded) bool { known := b.reported; b.reported = true; return known })
 	f.mu.Unlock()
 	for number, b := range under {
-		back := f.calls.Ignores(b.String()+", whose context has ended", since)
+		back := f.calls.Ignores(b.what.String()+", whose context has ended", since)
 		f.mu.Lock()
 		if f.under[number] == b {
 			b.back, back = back, nil
@@ -149,7 +129,7 @@ func (f *flight) left() (left []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, b := range f.under {
-		left = append(left, b.String())
+		left = append(left, b.what.String())
 	}
 	slices.Sort(left)
 	return left

@@ -123,6 +123,14 @@ func (o LeaderElection) resolved(operator, namespace string) LeaderElection {
 	return o
 }
 
+// lease is what the lease is held by.
+func (o LeaderElection) lease() leaseOptions {
+	return leaseOptions{
+		Name: o.Name, Namespace: o.Namespace, Identity: o.Identity,
+		LeaseDuration: o.LeaseDuration, RenewDeadline: o.RenewDeadline, RetryPeriod: o.RetryPeriod,
+	}
+}
+
 // validate names every resolved option that makes no sense. Names do not matter where there is no election.
 func (o LeaderElection) validate() error {
 	var errs []error

@@ -22,14 +22,23 @@ import (
 // releaseTries bounds how often a lease is released again after a conflict with a renewal that was broken off.
 const releaseTries = 3
 
+// leaseOptions say which lease, by whom, and how it is renewed. All are set.
+type leaseOptions struct {
+	Name, Namespace, Identity                 string
+	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
+}
+
 // election is the part that this instance takes in the election of a leader.
 type election struct {
-	options LeaderElection
+	options leaseOptions
 	office  *office
 	logger  logr.Logger
 	calls   *author.Callbacks
 	asleep  func() time.Duration // for how long the machine was suspended so far
 	client  coordination.LeasesGetter
+	// config and http are for requests about the lease.
+	config *rest.Config
+	http   *http.Client
 	// begin lets runs start; finish ends those in flight and lets none start.
 	begin  func(ctx context.Context)
 	finish func()
@@ -40,7 +49,7 @@ type election struct {
 
 // leaseConfig returns the client configuration for leases, and a client over the same connections: a renewal
 // does not wait behind the limits of other requests, and one without an answer leaves time for another.
-func leaseConfig(config *rest.Config, client *http.Client, o LeaderElection) (*rest.Config, *http.Client) {
+func leaseConfig(config *rest.Config, client *http.Client, o leaseOptions) (*rest.Config, *http.Client) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.RateLimiter = -1, nil
 	own := *client
@@ -48,15 +57,17 @@ func leaseConfig(config *rest.Config, client *http.Client, o LeaderElection) (*r
 	return config, &own
 }
 
-func newElection(c *cluster, o LeaderElection, logger logr.Logger) (*election, error) {
-	config, client := leaseConfig(c.config, c.http, o)
+// newElection returns the part that this instance takes, over the connections of a client. From now on the office is contested: it must not
+// have been asked before.
+func newElection(config *rest.Config, client *http.Client, fence *office, o leaseOptions, logger logr.Logger, calls *author.Callbacks) (*election, error) {
+	config, client = leaseConfig(config, client, o)
 	leases, err := coordination.NewForConfigAndClient(config, client)
 	if err != nil {
 		return nil, fmt.Errorf("framework: leader election: %w", err)
 	}
-	c.office.contested = true
+	fence.contested = true
 	return &election{
-		options: o, office: c.office, client: leases, calls: c.calls, asleep: asleep,
+		options: o, office: fence, client: leases, config: config, http: client, calls: calls, asleep: asleep,
 		logger: logger.WithValues("lease", o.Namespace+"/"+o.Name, "identity", o.Identity),
 	}, nil
 }
@@ -82,7 +93,7 @@ func (e *election) run(ctx context.Context) error {
 func (e *election) stand(ctx context.Context) error {
 	ctx, resign := context.WithCancel(ctx)
 	defer resign()
-	t := &term{over: resign, asleep: e.asleep, flying: flight{calls: e.calls}}
+	t := newTerm(resign, e.asleep, e.calls)
 	defer t.stop()
 	led := make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{

@@ -41,21 +41,6 @@ func TestG06ControllersDoNotResumeOnceTheLeaseIsLost(t *testing.T) {
 	}
 }
 
-// TestG06ARenewalThatIsAnsweredAfterTheDeadlineProlongsNothing: others may lead since. After a pause
-// of the process the timer of the deadline has not gone off yet.
-func TestG06ARenewalThatIsAnsweredAfterTheDeadlineProlongsNothing(t *testing.T) {
-	if lasts := framework.TermAfterLateRenewal(); lasts {
-		t.Error("the term goes on")
-	}
-}
-
-// TestG06ATimerThatGoesOffWhileTheTermIsRenewedEndsNothing: the renewal was first.
-func TestG06ATimerThatGoesOffWhileTheTermIsRenewedEndsNothing(t *testing.T) {
-	if lasts, ended := framework.TermAfterEarlyTimer(); !lasts || ended {
-		t.Errorf("the term lasts: %v, was ended: %v", lasts, ended)
-	}
-}
-
 // TestG05WhatWasConfirmedInOneTermIsNotBelievedInTheNext: another instance has applied less by the
 // same field manager meanwhile. Nothing of the content has changed by that, as somebody else owns the
 // field, too; but the first instance does not own it any more, until it applies again.

@@ -22,7 +22,7 @@ func (op *Operator) checkElection(ctx context.Context) error {
 	}
 	ctx, cancel := client.WithRequestTimeout(ctx)
 	defer cancel()
-	return op.election.checkRights(ctx, op.cluster)
+	return op.election.checkRights(ctx)
 }
 
 // elect takes part in the election, if there is one, from standing by until the returned function is called,

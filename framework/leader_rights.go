@@ -14,9 +14,8 @@ import (
 
 // checkRights returns an error that names what the operator's user lacks to take part in the election. What
 // the API server does not tell is not taken for a refusal: the election itself shows it, in Ready.
-func (e *election) checkRights(ctx context.Context, c *cluster) error {
-	config, client := leaseConfig(c.config, c.http, e.options)
-	reviews, err := authorizationclient.NewForConfigAndClient(config, client)
+func (e *election) checkRights(ctx context.Context) error {
+	reviews, err := authorizationclient.NewForConfigAndClient(e.config, e.http)
 	if err != nil {
 		return fmt.Errorf("framework: leader election: %w", err)
 	}

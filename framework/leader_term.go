@@ -1,9 +1,10 @@
 package framework
 
 import (
-	"context"
 	"sync"
 	"time"
+
+	"github.com/evenkeel/evenkeel/internal/author"
 )
 
 // office tells whether this instance may write. Without leader election it always may.
@@ -47,26 +48,6 @@ func (o *office) may() bool {
 	return t != nil && t.lasts()
 }
 
-// inOffice lets a write take off in the term that its run began in; outside of runs in whichever there is.
-func (w *writer) inOffice(ctx context.Context, what request) (_ context.Context, done func(), ok bool) {
-	if !w.cluster.office.contested {
-		return ctx, func() {}, true
-	}
-	t := w.term
-	if !w.inRun() {
-		t = w.cluster.office.current()
-	}
-	if t == nil {
-		return nil, nil, false
-	}
-	return t.flying.board(ctx, what)
-}
-
-// deposed tells whether the term in which the run began has ended.
-func (w *writer) deposed() bool {
-	return w.cluster.office.contested && (w.term == nil || !w.term.lasts())
-}
-
 // term is one time in office, from getting the lease to losing it.
 //
 // It ends by the clock: a renewal carries it to a deadline that lies before the one at which others may
@@ -83,6 +64,19 @@ type term struct {
 	slept   time.Duration // what asleep was before that was asked for
 	expired bool
 	timer   *time.Timer
+}
+
+// newTerm returns a term that has not begun: extend begins it. over is called at its deadline, asleep tells for how long the machine was
+// suspended so far.
+func newTerm(over func(), asleep func() time.Duration, calls *author.Callbacks) *term {
+	return &term{over: over, asleep: asleep, flying: flight{calls: calls}}
+}
+
+// pauseTimer has the timer come late, as a pause of the process has. It is for tests.
+func (t *term) pauseTimer() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.timer.Stop()
 }
 
 // leftLocked is the time to the deadline.

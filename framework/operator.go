@@ -188,7 +188,7 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	op.instance = options.Name + "/" + rand.Text()[:13]
 	if e := options.LeaderElection; e.Mode == Always {
 		op.instance = "lease/" + e.Namespace + "/" + e.Name
-		op.election, err = newElection(cluster, options.LeaderElection, logger)
+		op.election, err = newElection(cluster.config, cluster.http, cluster.office, e.lease(), logger, op.calls)
 	}
 	return op, err
 }
