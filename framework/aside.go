@@ -36,7 +36,7 @@ func (c *cluster) tellAllSetAside() {
 
 func (c *cluster) tellSetAside(s *sharedStore, u *trc.Undecoded) {
 	c.event(s.resource.GVK, u, Warning, "Decode", ReasonSetAside, "%s", asideNote(u))
-	if !c.office.may() {
+	if !c.fence.Allowed() {
 		return
 	}
 	s.mu.Lock()

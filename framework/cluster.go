@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/framework/internal/client"
+	"github.com/evenkeel/evenkeel/framework/internal/lease"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/trc"
@@ -41,12 +42,12 @@ type cluster struct {
 	// others are all clusters of the operator, if there is more than one.
 	others func() []*cluster
 	// flying are the writes of all runs, and office tells whether they may be sent: both of the operator, for all its clusters.
-	flying *flight
-	office *office
-	ledger *trc.Ledger
-	memo   memo
-	lanes  lanes
-	users  int // guarded by the operator's mutex; see clusterAt
+	inflight *lease.Inflight
+	fence    *lease.Fence
+	ledger   *trc.Ledger
+	memo     memo
+	lanes    lanes
+	users    int // guarded by the operator's mutex; see clusterAt
 	// left says that no secondaries are there any more. Caches that come to be later are those of another cluster, also at the same place.
 	left atomic.Bool
 	// staleAfter is how long a watch may be silent.
@@ -97,7 +98,7 @@ func newCluster(config *rest.Config, scheme *runtime.Scheme, logger logr.Logger)
 	}
 	return &cluster{
 		config: config, http: httpClient, scheme: scheme, logger: logger,
-		flying: &flight{}, office: &office{},
+		inflight: &lease.Inflight{}, fence: &lease.Fence{},
 		codecs:    serializer.NewCodecFactory(scheme),
 		disco:     disco,
 		ledger:    trc.NewLedger(0),

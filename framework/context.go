@@ -141,7 +141,7 @@ func Live[T Object, P Object](ctx context.Context, c *Context[P], namespace, nam
 // bytes. It never blocks; events are best effort. Once the run has ended, or the lease is lost in which it began, nothing
 // is published: what such a run decides does not come about.
 func (c *Context[P]) Event(kind EventKind, action, reason, note string, args ...any) {
-	if c.ended.Load() || c.write.deposed() {
+	if c.ended.Load() || c.write.lostLease() {
 		return
 	}
 	c.controller.operator.event(c.controller.gvk, c.write.owner, kind, action, reason, note, args...)

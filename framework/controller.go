@@ -411,7 +411,7 @@ func (c *controller[P]) subscribe() error {
 	c.store.onRewound = append(c.store.onRewound, c.rewound)
 	c.store.onSetAside = append(c.store.onSetAside, c.wasSetAside)
 	c.store.mu.Unlock()
-	if c.operator.cluster.office.may() { // others may have had the store filled before
+	if c.operator.cluster.fence.Allowed() { // others may have had the store filled before
 		for _, u := range c.store.AllSetAside() {
 			c.wasSetAside(u)
 		}

@@ -299,8 +299,8 @@ func (c *controller[P]) repeated(t trc.Transition) {
 // leaveToLeader forgets, while standing by, the departures that the leader has run for: those from so long ago that
 // another instance would lead by now, had it ended before.
 func (c *controller[P]) leaveToLeader() {
-	office := c.operator.cluster.office
-	if !office.contested || office.current() != nil {
+	office := c.operator.cluster.fence
+	if !office.Required || office.Current() != nil {
 		return
 	}
 	for key, next := range c.departures.expire(time.Now().Add(-3 * c.operator.options.LeaderElection.LeaseDuration)) {

@@ -19,16 +19,16 @@ func (w *writer) begin(ctx context.Context, what request) (_ context.Context, do
 		return nil, nil, errClusterLeft
 	}
 	asked := fmt.Stringer(what) // once: it allocates
-	ctx, down, ok := w.cluster.flying.board(ctx, asked)
+	ctx, down, ok := w.cluster.inflight.Enter(ctx, asked)
 	if !ok {
 		return nil, nil, ErrRunEnded
 	}
-	ctx, downOfTerm, ok := w.inOffice(ctx, asked)
+	ctx, downOfTerm, ok := w.enterTerm(ctx, asked)
 	if !ok {
 		down()
 		return nil, nil, ErrStandby
 	}
-	ctx, downOfRun, ok := w.ofHome().flying.board(ctx, asked)
+	ctx, downOfRun, ok := w.ofHome().inflight.Enter(ctx, asked)
 	if !ok {
 		downOfTerm()
 		down()
@@ -37,32 +37,32 @@ func (w *writer) begin(ctx context.Context, what request) (_ context.Context, do
 	return ctx, func() { downOfRun(); downOfTerm(); down() }, nil
 }
 
-// inOffice lets a write take off in the term that its run began in; outside of runs in whichever there is.
-func (w *writer) inOffice(ctx context.Context, what fmt.Stringer) (_ context.Context, done func(), ok bool) {
-	if !w.cluster.office.contested {
+// enterTerm lets a write take off in the term that its run began in; outside of runs in whichever there is.
+func (w *writer) enterTerm(ctx context.Context, what fmt.Stringer) (_ context.Context, done func(), ok bool) {
+	if !w.cluster.fence.Required {
 		return ctx, func() {}, true
 	}
 	t := w.term
 	if !w.inRun() {
-		t = w.cluster.office.current()
+		t = w.cluster.fence.Current()
 	}
 	if t == nil {
 		return nil, nil, false
 	}
-	return t.flying.board(ctx, what)
+	return t.Inflight.Enter(ctx, what)
 }
 
-// deposed tells whether the term in which the run began has ended.
-func (w *writer) deposed() bool {
-	return w.cluster.office.contested && (w.term == nil || !w.term.lasts())
+// lostLease tells whether the term in which the run began has ended.
+func (w *writer) lostLease() bool {
+	return w.cluster.fence.Required && (w.term == nil || !w.term.Lasts())
 }
 
 // check returns what begin would refuse a write for, nil if nothing: for those that turn out to need no request.
 func (w *writer) check() error {
 	switch {
-	case w.cluster.flying.isOver() || w.ofHome().flying.isOver():
+	case w.cluster.inflight.IsClosed() || w.ofHome().inflight.IsClosed():
 		return ErrRunEnded
-	case w.inRun() && w.deposed() || !w.cluster.office.may():
+	case w.inRun() && w.lostLease() || !w.cluster.fence.Allowed():
 		return ErrStandby
 	case w.cluster.left.Load():
 		return errClusterLeft
@@ -73,8 +73,8 @@ func (w *writer) check() error {
 // end closes the writer and returns the requests it sent. None of them is under way any more, but for those that
 // ignore the end of their context.
 func (w *writer) end() []timeline.Request {
-	w.flying.end()
-	left := w.flying.left()
+	w.inflight.Close()
+	left := w.inflight.Left()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(left) > 0 {

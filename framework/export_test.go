@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/framework/internal/client"
+	"github.com/evenkeel/evenkeel/framework/internal/lease"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
@@ -32,7 +33,7 @@ func PendingKeys(op *Operator, controller string) int {
 }
 
 // EndWrites does to writes what the end of Operator.Run does.
-func EndWrites(op *Operator) { op.cluster.flying.end() }
+func EndWrites(op *Operator) { op.cluster.inflight.Close() }
 
 // Shown is the version of an object that the caches show, empty if none does.
 func Shown(op *Operator, gvk schema.GroupVersionKind, key trc.Key) string {
@@ -166,7 +167,7 @@ func Cached(op *Operator, gvk schema.GroupVersionKind, key trc.Key) (all []Objec
 }
 
 // StopTimerOfTerm has the timer of the term in office come late, as after a pause of the process.
-func StopTimerOfTerm(op *Operator) { op.cluster.office.current().pauseTimer() }
+func StopTimerOfTerm(op *Operator) { op.cluster.fence.Current().PauseTimer() }
 
 // ResolvedElection is what the options of a leader election come to, or what is wrong with them.
 func ResolvedElection(o LeaderElection, operator, file string) (LeaderElection, error) {
@@ -237,13 +238,13 @@ func ResumesAfterCatchingUp(t *testing.T, leading context.Context, until time.Ti
 	controller := &resumable{}
 	resign := op.elect(over, func() {}, []runner{controller})
 	defer func() { _ = resign() }()
-	held := newTerm(func() {}, func() time.Duration { return 0 }, nil)
-	held.extend(until, 0)
-	defer held.stop()
-	op.cluster.office.enter(held)
-	op.election.begin(leading)
+	held := lease.NewTerm(func() {}, func() time.Duration { return 0 }, nil)
+	held.Extend(until, 0)
+	defer held.Stop()
+	op.cluster.fence.Set(held)
+	op.election.Begin(leading)
 	return controller.resumed
 }
 
 // SetAsleep has an operator with leader election believe that the machine was suspended so long so far.
-func SetAsleep(op *Operator, asleep func() time.Duration) { op.election.asleep = asleep }
+func SetAsleep(op *Operator, asleep func() time.Duration) { op.election.Asleep = asleep }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/evenkeel/evenkeel/framework/internal/lease"
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -173,7 +174,7 @@ func (g *gate) overdue() []string {
 	defer g.mu.Unlock()
 	var keys []string
 	for run, key := range g.inside {
-		cut := !run.ignores.IsZero() && time.Since(run.ignores) > safely.TooLong-flightGrace
+		cut := !run.ignores.IsZero() && time.Since(run.ignores) > safely.TooLong-lease.Grace
 		if time.Since(run.deadline) > overdueGrace || cut {
 			keys = append(keys, key.String())
 		}

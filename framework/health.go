@@ -43,8 +43,8 @@ func (op *Operator) Ready() error {
 	}
 	errs = append(errs, safely.Hung(0, op.calls, op.probes))
 	if op.election != nil {
-		if err := op.election.lastErr(); err != nil {
-			errs = append(errs, fmt.Errorf("framework: leader election: %s: %w", op.election.describe(), err))
+		if err := op.election.LastErr(); err != nil {
+			errs = append(errs, fmt.Errorf("framework: leader election: %s: %w", op.election.Describe(), err))
 		}
 	}
 	for _, s := range op.allStores() {

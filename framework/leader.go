@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/evenkeel/evenkeel/framework/internal/lease"
 )
 
 // ErrStandby is what writes return while another instance of the operator leads, and those of a run that
@@ -124,8 +126,8 @@ func (o LeaderElection) resolved(operator, namespace string) LeaderElection {
 }
 
 // lease is what the lease is held by.
-func (o LeaderElection) lease() leaseOptions {
-	return leaseOptions{
+func (o LeaderElection) lease() lease.Options {
+	return lease.Options{
 		Name: o.Name, Namespace: o.Namespace, Identity: o.Identity,
 		LeaseDuration: o.LeaseDuration, RenewDeadline: o.RenewDeadline, RetryPeriod: o.RetryPeriod,
 	}

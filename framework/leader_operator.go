@@ -12,7 +12,7 @@ func (op *Operator) Leading() bool {
 	op.mu.Lock()
 	running := op.running
 	op.mu.Unlock()
-	return running && op.cluster.office.may()
+	return running && op.cluster.fence.Allowed()
 }
 
 // checkElection finds out at the start whether this instance may take part in the election.
@@ -22,7 +22,7 @@ func (op *Operator) checkElection(ctx context.Context) error {
 	}
 	ctx, cancel := client.WithRequestTimeout(ctx)
 	defer cancel()
-	return op.election.checkRights(ctx)
+	return op.election.CheckRights(ctx)
 }
 
 // elect takes part in the election, if there is one, from standing by until the returned function is called,
@@ -32,9 +32,9 @@ func (op *Operator) elect(ctx context.Context, stop func(), controllers []runner
 		return func() error { return nil }
 	}
 	op.pause(controllers)
-	op.election.begin = func(ctx context.Context) {
+	op.election.Begin = func(ctx context.Context) {
 		op.catchUp(ctx)
-		if !op.cluster.office.may() || ctx.Err() != nil {
+		if !op.cluster.fence.Allowed() || ctx.Err() != nil {
 			return // the lease was lost meanwhile, by the clock at least
 		}
 		op.cluster.tellAllSetAside()
@@ -42,7 +42,7 @@ func (op *Operator) elect(ctx context.Context, stop func(), controllers []runner
 			c.resume()
 		}
 	}
-	op.election.finish = func() {
+	op.election.Finish = func() {
 		op.pause(controllers)
 		// Others apply by the same field managers from now on: what was confirmed says nothing of theirs.
 		for _, c := range op.clusters() {
@@ -53,7 +53,7 @@ func (op *Operator) elect(ctx context.Context, stop func(), controllers []runner
 	done := make(chan error, 1)
 	go func() {
 		defer stop()
-		done <- op.election.run(ctx)
+		done <- op.election.Run(ctx)
 	}()
 	return func() error {
 		cancel()

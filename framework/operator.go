@@ -24,6 +24,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/health"
+	"github.com/evenkeel/evenkeel/framework/internal/lease"
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
 	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/timeline"
@@ -78,8 +79,8 @@ type Operator struct {
 	logger   logr.Logger
 	stopping *safely.StopSign               // for the logger
 	failures flowcontrol.PassiveRateLimiter // bounds the events about runs that failed
-	election *election                      // nil if there is none
-	always   perTerm                        // what is kept then
+	election *lease.Election                // nil if there is none
+	always   lease.Values                   // what is kept then
 	calls    *author.Callbacks
 	probes   *author.Callbacks // those that say how they do: they are asked again with each probe
 	instance string            // see Context.Instance
@@ -183,12 +184,12 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 		scope:    &scope{namespaces: slices.Clone(options.Namespaces)},
 		calls:    &author.Callbacks{Reporter: safely.NewReporter(logger)}, probes: &author.Callbacks{Reporter: safely.NewReporter(logger)},
 	}
-	cluster.calls, cluster.flying.calls = op.calls, op.calls
+	cluster.calls, cluster.inflight.Calls = op.calls, op.calls
 	cluster.event, cluster.others = op.event, op.severalClusters
 	op.instance = options.Name + "/" + rand.Text()[:13]
 	if e := options.LeaderElection; e.Mode == Always {
 		op.instance = "lease/" + e.Namespace + "/" + e.Name
-		op.election, err = newElection(cluster.config, cluster.http, cluster.office, e.lease(), logger, op.calls)
+		op.election, err = lease.New(cluster.config, cluster.http, cluster.fence, e.lease(), logger, op.calls)
 	}
 	return op, err
 }
@@ -285,7 +286,7 @@ func (op *Operator) Run(ctx context.Context) error {
 	}
 	defer op.noteEnd()
 	// Also what runs write that have ignored their cancellation.
-	defer op.cluster.flying.end()
+	defer op.cluster.inflight.Close()
 	defer op.setRunning(false)
 	op.stopping.Watch(ctx)
 	ctx = logr.NewContext(ctx, op.logger)
@@ -322,7 +323,7 @@ func (op *Operator) work(ctx context.Context, l *life, controllers []runner) err
 		group.Go(func() error { return op.operate(groupCtx, l, c) })
 	}
 	err := group.Wait()
-	op.cluster.flying.end()
+	op.cluster.inflight.Close()
 	return errors.Join(err, resign())
 }
 
@@ -414,7 +415,7 @@ func (op *Operator) event(gvk schema.GroupVersionKind, about Object, kind EventK
 	op.mu.Lock()
 	recorder := op.recorder
 	op.mu.Unlock()
-	if recorder != nil && op.cluster.office.may() {
+	if recorder != nil && op.cluster.fence.Allowed() {
 		apiVersion, kindOfObject := gvk.ToAPIVersionAndKind()
 		reference := &corev1.ObjectReference{
 			APIVersion: apiVersion, Kind: kindOfObject, Namespace: about.GetNamespace(), Name: about.GetName(), UID: about.GetUID(),

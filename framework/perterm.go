@@ -1,19 +1,5 @@
 package framework
 
-import "sync"
-
-// perTerm is what is kept for a time in office. The zero value is ready for use.
-type perTerm struct{ kept sync.Map }
-
-// get returns what is kept under a key: what create returned the first time. It may be called once more than needed.
-func (v *perTerm) get(key any, create func() any) any {
-	if known, ok := v.kept.Load(key); ok {
-		return known
-	}
-	made, _ := v.kept.LoadOrStore(key, create())
-	return made
-}
-
 // PerTerm returns what is kept, under a key, for as long as this instance leads without a break, or for as long as the operator runs if it has no
 // leader election: what create returned when the key was asked for first. It is for what is true only while nobody else works on the primaries. Keys
 // are compared with ==; the address of what asks is a good one. create must be quick and read nothing, and may be called once more than needed.
@@ -22,11 +8,11 @@ func (c *Context[P]) PerTerm(key any, create func() any) any {
 	kept := &c.controller.operator.always
 	switch t := c.write.term; {
 	case t != nil:
-		kept = &t.kept
-	case c.write.cluster.office.contested: // the lease was lost before the run began
+		kept = &t.Values
+	case c.write.cluster.fence.Required: // the lease was lost before the run began
 		return create()
 	}
-	return kept.get(key, create)
+	return kept.Get(key, create)
 }
 
 // Instance names who may work on the run's primary, among all that may be running: with leader election the lease, which one process

@@ -39,7 +39,7 @@ func (op *Operator) clusterAt(config *rest.Config) (*cluster, error) {
 	}
 	remote.calls = op.calls
 	remote.at, remote.staleAfter = op.nameLocked(config.Host), op.options.StaleAfter
-	remote.flying, remote.office, remote.others = op.cluster.flying, op.cluster.office, op.severalClusters
+	remote.inflight, remote.fence, remote.others = op.cluster.inflight, op.cluster.fence, op.severalClusters
 	remote.event = func(schema.GroupVersionKind, Object, EventKind, string, string, string, ...any) {}
 	if op.remotes == nil {
 		op.remotes = map[*rest.Config]*cluster{}

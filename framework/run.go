@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/framework/internal/lease"
 	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/scheduler"
@@ -100,7 +101,7 @@ func (c *controller[P]) goThrough(ctx context.Context, rc *Context[P], shared tr
 // cutOff tells whether the run was ended for what is no failure of its own: its term in office is over, or what it
 // reads is no longer watched.
 func (c *Context[P]) cutOff() bool {
-	return c.write.deposed() || errors.Is(c.life.cause(), errNamespacesChanged)
+	return c.write.lostLease() || errors.Is(c.life.cause(), errNamespacesChanged)
 }
 
 // resolve finds out what became of writes whose fate the last run of the primary could not learn, so that
@@ -141,7 +142,7 @@ func (c *controller[P]) resolve(ctx context.Context, rc *Context[P]) (resolved b
 // leftover is the writes of unknown fate that runs of one incarnation of a primary left.
 type leftover struct {
 	of     types.UID
-	in     *term // the time in office of the run
+	in     *lease.Term // the time in office of the run
 	writes []write
 	made   []write // those of known fate whose objects the runs cannot find by themselves
 }
@@ -205,8 +206,8 @@ func (c *controller[P]) newContext(life context.Context, key trc.Key, run schedu
 	rc.controller, rc.key, rc.run, rc.write = c, key, run, w
 	rc.life.parent, rc.life.of = life, rc
 	rc.life.limit, rc.life.deadline = c.options.RunTimeout, time.Now().Add(c.options.RunTimeout)
-	w.manner, w.noting, w.flying.calls = &c.manner, c.keepsRecords(), c.operator.calls
-	w.run, w.term = c.ledgerWriter(key), c.operator.cluster.office.current()
+	w.manner, w.noting, w.inflight.Calls = &c.manner, c.keepsRecords(), c.operator.calls
+	w.run, w.term = c.ledgerWriter(key), c.operator.cluster.fence.Current()
 	return rc
 }
 
@@ -232,7 +233,7 @@ func (c *controller[P]) lifecycle(ctx context.Context, rc *Context[P], shared tr
 	}
 	read := shared
 	if c.needsFinalizer(shared) {
-		if !rc.write.deposed() && !c.hasFinalizer(shared) {
+		if !rc.write.lostLease() && !c.hasFinalizer(shared) {
 			c.tellOfFinalizer(shared, rc.run.Causes)
 		}
 		withFinalizer, err := c.addFinalizer(ctx, rc.write, shared)

@@ -127,7 +127,7 @@ func (c *controller[P]) tellOfLeftOver(rc *Context[P], primary trc.Object) {
 			left = append(left, f)
 		}
 	}
-	if len(left) == 0 || rc.write.deposed() {
+	if len(left) == 0 || rc.write.lostLease() {
 		return
 	}
 	if told, _ := c.leftOver.Swap(rc.key, primary.GetUID()); told == primary.GetUID() {
@@ -178,7 +178,7 @@ func (c *controller[P]) tellOfUnmapped(w *writer, r *client.Client, key trc.Key)
 			return // it is there; reads are errors as long as it is
 		}
 	}
-	if !registered || home.ownerGone || home.deposed() {
+	if !registered || home.ownerGone || home.lostLease() {
 		return
 	}
 	if _, told := c.unmapped.LoadOrStore(identity{cluster: w.cluster, gvk: r.GVK}, true); told {
@@ -199,7 +199,7 @@ func (c *controller[P]) tellOfNotSelected(last trc.Object) {
 	if c.options.LabelSelector == "" && c.options.FieldSelector == "" || !c.cleans() || !c.hasFinalizer(last) {
 		return
 	}
-	if released == last.GetUID() || !c.operator.cluster.office.may() {
+	if released == last.GetUID() || !c.operator.cluster.fence.Allowed() {
 		return
 	}
 	selector := strings.Trim(c.options.LabelSelector+" "+c.options.FieldSelector, " ")

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/framework/internal/client"
+	"github.com/evenkeel/evenkeel/framework/internal/lease"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -65,15 +66,15 @@ type writer struct {
 	// run is who writes in a run; empty outside of one.
 	run trc.Writer
 	// term is the time in office in which the run began, nil if there is no election.
-	term *term
+	term *lease.Term
 
 	// home is what the run writes to the operator's own cluster through: nil if that is it. far are those of other clusters.
 	home *writer
 	// wrong is why nothing can be written, nil mostly.
 	wrong error
 
-	flying flight // the requests of the run
-	noting bool   // requests and reads are to be noted
+	inflight lease.Inflight // the requests of the run
+	noting   bool           // requests and reads are to be noted
 	// readsAhead counts the objects that reads brought from ahead of the watch.
 	readsAhead atomic.Int32
 

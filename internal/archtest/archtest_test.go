@@ -114,6 +114,11 @@ var rules = []rule{
 		"it speaks with an API server and keeps no objects: no caches, no writes of its own",
 	},
 	{
+		"framework/internal/lease",
+		[]string{"std", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...", "github.com/go-logr/logr", module + "/internal/author"},
+		"it is asked whether writes are allowed, it asks nobody: no caches, no writers",
+	},
+	{
 		"framework/internal/safely",
 		[]string{"std", "github.com/go-logr/logr", module + "/trc", module + "/scheduler", module + "/internal/author"},
 		"it calls what authors wrote: every room may use it",

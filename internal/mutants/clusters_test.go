@@ -32,8 +32,8 @@ var ofClusters = []mutant{
 		name:   "the lease is asked for in the operator's own cluster only",
 		breaks: "G06: nothing is written after the lease is lost, in whatever cluster",
 		file:   "framework/remote.go",
-		old:    "op.cluster.flying, op.cluster.office, op.severalClusters",
-		new:    "op.cluster.flying, &office{}, op.severalClusters",
+		old:    "op.cluster.inflight, op.cluster.fence, op.severalClusters",
+		new:    "op.cluster.inflight, remote.fence, op.severalClusters",
 		kills:  far("TestG06WritesToAnotherClusterEndWithTheLease"),
 	},
 	{

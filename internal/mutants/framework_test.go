@@ -231,7 +231,7 @@ var ofFramework = []mutant{
 		name:   "a run's writes outlive it",
 		breaks: "G19: nothing is written after a run has ended",
 		file:   "framework/ending.go",
-		old:    "	w.flying.end()\n",
+		old:    "	w.inflight.Close()\n",
 		new:    "",
 		kills:  specs("leaves no write of a run under way"),
 	},

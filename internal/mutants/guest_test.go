@@ -73,9 +73,9 @@ var ofAuthor = []mutant{
 	{
 		name:   "a request that ignores its end is waited for without limit",
 		breaks: "G19: a stop is bounded",
-		file:   "framework/flight.go",
-		old:    "time.NewTimer(flightGrace-time.Since(f.ended))",
-		new:    "time.NewTimer(1000*flightGrace)",
+		file:   "framework/internal/lease/inflight.go",
+		old:    "time.NewTimer(Grace-time.Since(f.closed))",
+		new:    "time.NewTimer(1000*Grace)",
 		kills:  []suite{{folder: "framework", run: "TestG06G19ALostLease|TestG19AStopIsBounded"}},
 	},
 	{
@@ -178,7 +178,7 @@ var ofAuthor = []mutant{
 	{
 		name:   "a term does not end while the machine is suspended",
 		breaks: "G06: only the holder of the lease writes",
-		file:   "framework/leader_term.go",
+		file:   "framework/internal/lease/term.go",
 		old:    "time.Until(t.until) - (t.asleep() - t.slept)",
 		new:    "time.Until(t.until)",
 		kills:  []suite{{folder: "framework", run: "TestG06ATermEndsWhileTheMachine"}},

@@ -56,7 +56,7 @@ var ofSimulation = []mutant{
 	{
 		name:   "a renewal counts from when it is sent",
 		breaks: "G06: no write comes when another may lead",
-		file:   "framework/leader_election.go",
+		file:   "framework/internal/lease/election.go",
 		old:    "record.RenewTime.Add(l.election.options.RenewDeadline)",
 		new:    "time.Now().Add(l.election.options.RenewDeadline)",
 		kills:  []suite{{folder: "framework", run: "TestG06ARenewal"}},

@@ -1,6 +1,6 @@
 //go:build !linux
 
-package framework
+package lease
 
 import "time"
 

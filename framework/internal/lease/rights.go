@@ -1,4 +1,4 @@
-package framework
+package lease
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 )
 
-// checkRights returns an error that names what the operator's user lacks to take part in the election. What
+// CheckRights returns an error that names what the operator's user lacks to take part in the election. What
 // the API server does not tell is not taken for a refusal: the election itself shows it, in Ready.
-func (e *election) checkRights(ctx context.Context) error {
+func (e *Election) CheckRights(ctx context.Context) error {
 	reviews, err := authorizationclient.NewForConfigAndClient(e.config, e.http)
 	if err != nil {
 		return fmt.Errorf("framework: leader election: %w", err)
@@ -39,7 +39,7 @@ func (e *election) checkRights(ctx context.Context) error {
 		return nil
 	}
 	return fmt.Errorf("framework: leader election: %s: not allowed to %s: grant the operator get, create and update on leases.%s in that namespace, or set LeaderElection.Mode to Never%s",
-		e.describe(), strings.Join(missing, ", "), coordinationv1.GroupName, because(reasons))
+		e.Describe(), strings.Join(missing, ", "), coordinationv1.GroupName, because(reasons))
 }
 
 func because(reasons []string) string {
@@ -50,7 +50,7 @@ func because(reasons []string) string {
 }
 
 // review asks about one verb. A name cannot restrict a create.
-func (e *election) review(verb string) *authorization.SelfSubjectAccessReview {
+func (e *Election) review(verb string) *authorization.SelfSubjectAccessReview {
 	attributes := &authorization.ResourceAttributes{
 		Namespace: e.options.Namespace, Name: e.options.Name, Verb: verb,
 		Group: coordinationv1.GroupName, Version: coordinationv1.SchemeGroupVersion.Version, Resource: "leases",
@@ -61,7 +61,7 @@ func (e *election) review(verb string) *authorization.SelfSubjectAccessReview {
 	return &authorization.SelfSubjectAccessReview{Spec: authorization.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes}}
 }
 
-func (e *election) exists(ctx context.Context) bool {
+func (e *Election) exists(ctx context.Context) bool {
 	_, err := e.client.Leases(e.options.Namespace).Get(ctx, e.options.Name, metav1.GetOptions{})
 	return err == nil
 }

@@ -1,4 +1,4 @@
-package framework
+package lease
 
 import (
 	"context"
@@ -22,34 +22,34 @@ import (
 // releaseTries bounds how often a lease is released again after a conflict with a renewal that was broken off.
 const releaseTries = 3
 
-// leaseOptions say which lease, by whom, and how it is renewed. All are set.
-type leaseOptions struct {
+// Options say which lease, by whom, and how it is renewed. All are set.
+type Options struct {
 	Name, Namespace, Identity                 string
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
-// election is the part that this instance takes in the election of a leader.
-type election struct {
-	options leaseOptions
-	office  *office
+// Election is the part that this instance takes in the election of a leader.
+type Election struct {
+	options Options
+	fence   *Fence
 	logger  logr.Logger
 	calls   *author.Callbacks
-	asleep  func() time.Duration // for how long the machine was suspended so far
+	Asleep  func() time.Duration // for how long the machine was suspended so far
 	client  coordination.LeasesGetter
 	// config and http are for requests about the lease.
 	config *rest.Config
 	http   *http.Client
 	// begin lets runs start; finish ends those in flight and lets none start.
-	begin  func(ctx context.Context)
-	finish func()
+	Begin  func(ctx context.Context)
+	Finish func()
 
 	mu  sync.Mutex // guards below; a leaf
 	err error      // of the last request about the lease
 }
 
-// leaseConfig returns the client configuration for leases, and a client over the same connections: a renewal
+// clientConfig returns the client configuration for leases, and a client over the same connections: a renewal
 // does not wait behind the limits of other requests, and one without an answer leaves time for another.
-func leaseConfig(config *rest.Config, client *http.Client, o leaseOptions) (*rest.Config, *http.Client) {
+func clientConfig(config *rest.Config, client *http.Client, o Options) (*rest.Config, *http.Client) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.RateLimiter = -1, nil
 	own := *client
@@ -57,27 +57,27 @@ func leaseConfig(config *rest.Config, client *http.Client, o leaseOptions) (*res
 	return config, &own
 }
 
-// newElection returns the part that this instance takes, over the connections of a client. From now on the office is contested: it must not
+// New returns the part that this instance takes, over the connections of a client. From now on the office is contested: it must not
 // have been asked before.
-func newElection(config *rest.Config, client *http.Client, fence *office, o leaseOptions, logger logr.Logger, calls *author.Callbacks) (*election, error) {
-	config, client = leaseConfig(config, client, o)
+func New(config *rest.Config, client *http.Client, fence *Fence, o Options, logger logr.Logger, calls *author.Callbacks) (*Election, error) {
+	config, client = clientConfig(config, client, o)
 	leases, err := coordination.NewForConfigAndClient(config, client)
 	if err != nil {
 		return nil, fmt.Errorf("framework: leader election: %w", err)
 	}
-	fence.contested = true
-	return &election{
-		options: o, office: fence, client: leases, config: config, http: client, calls: calls, asleep: asleep,
+	fence.Required = true
+	return &Election{
+		options: o, fence: fence, client: leases, config: config, http: client, calls: calls, Asleep: asleep,
 		logger: logger.WithValues("lease", o.Namespace+"/"+o.Name, "identity", o.Identity),
 	}, nil
 }
 
-func (e *election) describe() string {
+func (e *Election) Describe() string {
 	return fmt.Sprintf("lease %q in namespace %q", e.options.Name, e.options.Namespace)
 }
 
-// run takes part until ctx ends, which must be after the last write: then it releases the lease.
-func (e *election) run(ctx context.Context) error {
+// Run takes part until ctx ends, which must be after the last write: then it releases the lease.
+func (e *Election) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := e.stand(ctx); err != nil {
 			return err
@@ -90,11 +90,11 @@ func (e *election) run(ctx context.Context) error {
 }
 
 // stand waits for the lease, and leads while it is held.
-func (e *election) stand(ctx context.Context) error {
+func (e *Election) stand(ctx context.Context) error {
 	ctx, resign := context.WithCancel(ctx)
 	defer resign()
-	t := newTerm(resign, e.asleep, e.calls)
-	defer t.stop()
+	t := NewTerm(resign, e.Asleep, e.calls)
+	defer t.Stop()
 	led := make(chan struct{})
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock:          &timedLock{Interface: e.lock(), election: e, term: t},
@@ -120,17 +120,17 @@ func (e *election) stand(ctx context.Context) error {
 }
 
 // lead is one term: runs start and may write until the lease is lost, given up, or its deadline has passed.
-func (e *election) lead(leading context.Context, t *term) {
-	e.office.enter(t)
+func (e *Election) lead(leading context.Context, t *Term) {
+	e.fence.Set(t)
 	e.logger.Info("leading")
-	e.begin(leading)
+	e.Begin(leading)
 	<-leading.Done()
-	e.office.leave(t)
-	e.finish()
+	e.fence.Clear(t)
+	e.Finish()
 	e.logger.Info("standing by")
 }
 
-func (e *election) lock() resourcelock.Interface {
+func (e *Election) lock() resourcelock.Interface {
 	return &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: e.options.Namespace, Name: e.options.Name},
 		Client:     e.client,
@@ -140,7 +140,7 @@ func (e *election) lock() resourcelock.Interface {
 
 // release gives the lease up at once, if this instance holds it. A renewal that was broken off may still be
 // carried out: the conflict is met again.
-func (e *election) release(ctx context.Context) error {
+func (e *Election) release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, e.options.RenewDeadline)
 	defer cancel()
 	lock := e.lock()
@@ -162,8 +162,8 @@ func (e *election) release(ctx context.Context) error {
 	}
 }
 
-// lastErr is what is wrong with the lease, nil if nothing is.
-func (e *election) lastErr() error {
+// LastErr is what is wrong with the lease, nil if nothing is.
+func (e *Election) LastErr() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.err
@@ -171,7 +171,7 @@ func (e *election) lastErr() error {
 
 // answered notes the answer to a request about the lease. That others were faster is no failure; what this
 // instance broke off itself tells nothing.
-func (e *election) answered(err error) {
+func (e *Election) answered(err error) {
 	if errors.Is(err, context.Canceled) {
 		return
 	}
@@ -188,8 +188,8 @@ func (e *election) answered(err error) {
 // was lost, is repeated as it was; nothing is stored then, and the others see nothing new.
 type timedLock struct {
 	resourcelock.Interface
-	election *election
-	term     *term
+	election *Election
+	term     *Term
 }
 
 // Get reads the lease.
@@ -210,11 +210,11 @@ func (l *timedLock) Update(ctx context.Context, record resourcelock.LeaderElecti
 }
 
 func (l *timedLock) held(record resourcelock.LeaderElectionRecord, write func() error) error {
-	until, slept := record.RenewTime.Add(l.election.options.RenewDeadline), l.election.asleep()
+	until, slept := record.RenewTime.Add(l.election.options.RenewDeadline), l.election.Asleep()
 	err := write()
 	l.election.answered(err)
 	if err == nil {
-		l.term.extend(until, slept)
+		l.term.Extend(until, slept)
 	}
 	return err
 }

@@ -1,0 +1,47 @@
+package lease
+
+import "sync"
+
+// Fence says whether this instance may write: while it holds the lease, or always where there is no leader election. The
+// zero value is the latter. It is safe for concurrent use.
+type Fence struct {
+	// Required says that there is a leader election. It must be set before the fence is used.
+	Required bool
+
+	mu   sync.Mutex // guards below; a leaf
+	term *Term      // nil while standing by
+}
+
+// Set begins a term: writes are allowed while it lasts.
+func (f *Fence) Set(t *Term) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.term = t
+}
+
+// Clear ends a term: writes are refused, those in flight are cancelled. It returns when they have ended, see
+// [Inflight.Close].
+func (f *Fence) Clear(t *Term) {
+	f.mu.Lock()
+	if f.term == t {
+		f.term = nil
+	}
+	f.mu.Unlock()
+	t.Inflight.Close()
+}
+
+// Current returns the present term, nil while standing by and if there is no election.
+func (f *Fence) Current() *Term {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.term
+}
+
+// Allowed reports whether a request may be sent now. It must be called before each one.
+func (f *Fence) Allowed() bool {
+	if !f.Required {
+		return true
+	}
+	t := f.Current()
+	return t != nil && t.Lasts()
+}
