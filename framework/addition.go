@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -32,7 +33,7 @@ type addition struct {
 	readers    int              // runs in flight that read it
 	unread     chan struct{}    // closed when it is removed, and no run reads it
 	opened     *opened          // nil until it may be read
-	filling    *sharedStore     // before that
+	filling    *cache.Store     // before that
 	err        error            // what is wrong with it
 	waiting    map[trc.Key]bool // the primaries that are due when it may
 }
@@ -75,7 +76,7 @@ func (a *addition) place() string {
 	if a.guest != nil {
 		return ""
 	}
-	return a.secondary.cluster.place()
+	return a.secondary.cluster.Place()
 }
 
 func (a *addition) describe() string {
@@ -97,5 +98,5 @@ func (d *secondaryDescription) text() string {
 	if d.fields != "" {
 		text += " where " + d.fields
 	}
-	return text + d.keeping.describe()
+	return text + d.keeping.Describe()
 }

@@ -69,7 +69,7 @@ func (w *writer) apply(ctx context.Context, desired Object, options writeOptions
 // compared returns what a matcher is asked about, which may be shared: what caches show, or, where they keep a poorer form of all
 // of it, what the server has. It is nil if there is none, or if caches keep a part of it only.
 func (w *writer) compared(ctx context.Context, r *client.Client, key trc.Key) (Object, error) {
-	if o := w.cluster.shown(r, key); o != nil || w.cluster.shownIn(object.Typed, r, key) == nil {
+	if o := w.cluster.Newest(r, key); o != nil || w.cluster.NewestIn(object.Typed, r, key) == nil {
 		return o, nil
 	}
 	live, _, err := w.read(ctx, r, key)
@@ -84,7 +84,7 @@ func (w *writer) compared(ctx context.Context, r *client.Client, key trc.Key) (O
 
 // matched asks the author's matcher about a copy, in the form of what is desired.
 func (w *writer) matched(r *client.Client, live, desired Object, options writeOptions) (bool, error) {
-	asked, err := w.cluster.convert(live, object.FormOf(desired), r.GVK)
+	asked, err := w.cluster.Convert(live, object.FormOf(desired), r.GVK)
 	return err == nil && options.matches(asked, desired), err
 }
 
@@ -216,11 +216,11 @@ func (w *writer) confirmed(r *client.Client, said memoKey, body []byte, intent m
 		return nil
 	}
 	if object.FormOf(live) != r.Form { // cheaper than to convert it
-		if o := w.cluster.shownIn(r.Form, r, said.key); o != nil && o.GetUID() == held.GetUID() && o.GetResourceVersion() == held.GetResourceVersion() {
+		if o := w.cluster.NewestIn(r.Form, r, said.key); o != nil && o.GetUID() == held.GetUID() && o.GetResourceVersion() == held.GetResourceVersion() {
 			live = o
 		}
 	}
-	confirmed, err := w.cluster.as(r.Form, r.GVK, client.Answer{Object: live})
+	confirmed, err := w.cluster.As(r.Form, r.GVK, client.Answer{Object: live})
 	if _, isUndecodable := confirmed.(*trc.Undecoded); err != nil || isUndecodable {
 		return nil
 	}
@@ -242,7 +242,7 @@ func (w *writer) isConfirmed(r *client.Client, said memoKey, body []byte, intent
 	}
 	now := held
 	if in := object.FormOf(known.live); object.FormOf(held) != in || w.primary(r, said.key) == nil {
-		now = w.cluster.shownIn(in, r, said.key)
+		now = w.cluster.NewestIn(in, r, said.key)
 	}
 	if now == nil || now.GetUID() != held.GetUID() || now.GetResourceVersion() != held.GetResourceVersion() {
 		return nil, false
@@ -256,19 +256,19 @@ func serves(from, to object.Form) bool { return from == to || from == object.Uns
 // remember keeps what the server stored in answer to an intent, for as long as a cache shows the object: as one of the
 // caches keeps it, if that is no poorer than the answer.
 func (w *writer) remember(r *client.Client, said memoKey, intent []byte, stored Object) {
-	if w.cluster.whole(r, said.key) == nil {
+	if w.cluster.NewestWhole(r, said.key) == nil {
 		w.cluster.memo.drop(r.GVK, said.key) // nobody will tell when it goes
 		return
 	}
-	live := w.cluster.shownIn(object.Unstructured, r, said.key)
+	live := w.cluster.NewestIn(object.Unstructured, r, said.key)
 	if live == nil && object.FormOf(stored) == object.Typed {
-		live = w.cluster.shownIn(object.Typed, r, said.key)
+		live = w.cluster.NewestIn(object.Typed, r, said.key)
 	}
 	if live == nil || live.GetResourceVersion() != stored.GetResourceVersion() {
 		live = stored.DeepCopyObject().(Object) // that one is the author's
 	}
 	w.cluster.memo.remember(said, intent, live)
-	if w.cluster.whole(r, said.key) == nil {
+	if w.cluster.NewestWhole(r, said.key) == nil {
 		w.cluster.memo.drop(r.GVK, said.key)
 	}
 }
@@ -332,7 +332,7 @@ func (w *writer) base(ctx context.Context, r *client.Client, key trc.Key, option
 	}
 	held := w.primary(r, key)
 	if held == nil {
-		held = w.cluster.sighted(r, key)
+		held = w.cluster.NewestMetadata(r, key)
 	}
 	if options.authorVersion == "" || (held != nil && held.GetResourceVersion() == options.authorVersion) {
 		return held, nil

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/framework/conditions"
+	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/scheduler"
@@ -102,7 +103,7 @@ func (c *controller[P]) showAside(rc *Context[P], u *trc.Undecoded) (result sche
 		result.Requests = rc.write.end()
 	}()
 	result.Gone = true // nothing is kept of it
-	if errors.Is(u.Err, errUnread) {
+	if errors.Is(u.Err, cache.ErrUnread) {
 		return result // its watch brings it
 	}
 	note := asideNote(u)
@@ -135,7 +136,7 @@ func (c *controller[P]) sendAside(ctx context.Context, w *writer, u *trc.Undecod
 		return err
 	}
 	defer done()
-	r, err := w.cluster.resourceIn(ctx, object.Unstructured, c.gvk)
+	r, err := w.cluster.ClientIn(ctx, object.Unstructured, c.gvk)
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -37,7 +38,7 @@ func (s *addedSources) attendSecondary(ctx context.Context, l *life, a *addition
 	found := s.again(ctx, a, func(ctx context.Context) (err error) {
 		ctx, cancel := client.WithRequestTimeout(ctx)
 		defer cancel()
-		d.resource, err = d.cluster.watchable(ctx, d.object, d.gvk)
+		d.resource, err = d.cluster.Watchable(ctx, d.object, d.gvk)
 		return err
 	})
 	if !found {
@@ -59,12 +60,12 @@ func (s *addedSources) attendSecondary(ctx context.Context, l *life, a *addition
 		return
 	}
 	defer stop()
-	o.store.told(ctx, s.of.controllerName()) // what is told after a run has begun that waited for it brings another
+	o.store.AwaitDelivery(ctx, s.of.controllerName()) // what is told after a run has begun that waited for it brings another
 	for !s.admit(a, o) {
 		if !isFilled(ctx, o.store) {
 			return
 		}
-		o.store.told(ctx, s.of.controllerName())
+		o.store.AwaitDelivery(ctx, s.of.controllerName())
 	}
 	<-ctx.Done()
 	select {
@@ -82,7 +83,7 @@ func (s *addedSources) set(l *life, a *addition, d secondaryDescription) (*opene
 		return nil, err
 	}
 	s.note(a, o.store, nil)
-	l.feed([]*sharedStore{o.store})
+	l.feed([]*cache.Store{o.store})
 	return o, nil
 }
 
@@ -94,9 +95,9 @@ func (s *addedSources) clear(o *opened) {
 }
 
 // isFilled waits until a store is filled, and reports false if ctx ends before.
-func isFilled(ctx context.Context, store *sharedStore) bool {
-	for _, namespace := range store.watching() {
-		await(ctx, store.Filled(namespace))
+func isFilled(ctx context.Context, store *cache.Store) bool {
+	for _, namespace := range store.Watching() {
+		cache.Await(ctx, store.Filled(namespace))
 	}
 	return ctx.Err() == nil
 }
@@ -112,7 +113,7 @@ func (s *addedSources) admit(a *addition, o *opened) bool {
 func (s *addedSources) admitted(a *addition, o *opened) (waiting map[trc.Key]bool, ok bool) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
-	for _, namespace := range o.store.watching() {
+	for _, namespace := range o.store.Watching() {
 		select {
 		case <-o.store.Filled(namespace):
 		default:
@@ -152,10 +153,10 @@ func (h held) Offer(primary trc.Key, offer eventsource.Offer) {
 // attendSource runs a source of the author's until it is removed.
 func (s *addedSources) attendSource(ctx context.Context, a *addition) {
 	for _, before := range a.after { // it may be any that can be started again, but not twice at a time
-		await(ctx, before.gone)
+		cache.Await(ctx, before.gone)
 		if ctx.Err() == nil && before.starts && !isClosed(before.guest.ended) {
 			s.note(a, nil, errLingers)
-			await(ctx, before.guest.ended)
+			cache.Await(ctx, before.guest.ended)
 			s.note(a, nil, nil)
 		}
 	}
@@ -195,7 +196,7 @@ func (s *addedSources) again(ctx context.Context, a *addition, do func(context.C
 		if ctx.Err() == nil && s.note(a, nil, err) {
 			s.of.sourceFails(a.name, err)
 		}
-		if errors.Is(err, errMisuse) {
+		if errors.Is(err, cache.ErrMisuse) {
 			return false
 		}
 		select {
@@ -207,7 +208,7 @@ func (s *addedSources) again(ctx context.Context, a *addition, do func(context.C
 }
 
 // note keeps what is wrong with an addition, or what is being filled for it, and reports whether that is news.
-func (s *addedSources) note(a *addition, filling *sharedStore, err error) (news bool) {
+func (s *addedSources) note(a *addition, filling *cache.Store, err error) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := a.err
@@ -234,7 +235,7 @@ func (s *addedSources) problem(a *addition) error {
 }
 
 // storeFor is the cache of secondaries, nil before it is set up.
-func (s *addedSources) storeFor(a *addition) *sharedStore {
+func (s *addedSources) storeFor(a *addition) *cache.Store {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a.opened != nil {
@@ -283,7 +284,7 @@ func (c *controller[P]) forsake(a *addition) {
 
 // watchPrimaries tells a source of all primaries there are, and from then on of their changes.
 func (c *controller[P]) watchPrimaries(ctx context.Context, g *guest) (unsubscribe func()) {
-	await(ctx, c.store.Synced())
+	cache.Await(ctx, c.store.Synced())
 	subscription := c.store.SubscribeAs(trc.Subscriber{
 		Handle: func(t trc.Transition) {
 			if !isRepeated(t) {
@@ -293,7 +294,7 @@ func (c *controller[P]) watchPrimaries(ctx context.Context, g *guest) (unsubscri
 		Of: c.name, Apart: true,
 	})
 	g.primaries.Store(subscription)
-	c.store.told(ctx, c.name)
+	c.store.AwaitDelivery(ctx, c.name)
 	return subscription.End
 }
 
@@ -319,7 +320,7 @@ func (c *controller[P]) isGone(primary trc.Key, uid types.UID) bool {
 
 // read is a store that a controller reads, until unread is closed; for as long as it runs if that is nil.
 type read struct {
-	*sharedStore
+	*cache.Store
 	unread <-chan struct{}
 }
 
@@ -327,7 +328,7 @@ type read struct {
 func (c *controller[P]) readsNow() []read {
 	var all []read
 	for _, s := range c.reads {
-		all = append(all, read{sharedStore: s})
+		all = append(all, read{Store: s})
 	}
 	for _, a := range c.added.now() {
 		c.added.mu.Lock()

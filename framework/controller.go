@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/scheduler"
@@ -37,12 +38,12 @@ type controller[P Object] struct {
 	manner       manner // of what runs write
 	conditions   []int  // where a primary has them, see conditionsIn
 	workflow     managed[P]
-	former       string // finalizer that counts as the controller's; see ControllerOptions.Finalizer
-	scope        *scope // the namespaces that are watched where nothing else is said
+	former       string       // finalizer that counts as the controller's; see ControllerOptions.Finalizer
+	scope        *cache.Scope // the namespaces that are watched where nothing else is said
 
 	resource  *client.Client
-	store     *sharedStore
-	reads     []*sharedStore       // that and those of the secondaries
+	store     *cache.Store
+	reads     []*cache.Store       // that and those of the secondaries
 	sources   []eventsource.Source // over the stores of the secondaries
 	guests    []*guest             // the author's sources
 	stops     []func()             // of what was subscribed to and started
@@ -90,7 +91,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	}
 	c.scope, c.former = op.scope, options.formerFinalizer(gvk)
 	if len(options.Namespaces) > 0 {
-		c.scope = &scope{of: c.name, namespaces: slices.Clone(options.Namespaces)}
+		c.scope = &cache.Scope{Of: c.name, Namespaces: slices.Clone(options.Namespaces)}
 	}
 	c.added.of, c.added.changing = c, &op.changing
 	c.cleaner, _ = reconciler.(Cleaner[P])
@@ -221,7 +222,7 @@ func (c *controller[P]) describeSecondary(as string, secondary SecondarySource) 
 	if function := d.authors(); function != "" {
 		d.mapping = &mapping{callback: c.callback(function, d.name)}
 	}
-	if err := d.keeping.check(object.FormOf(d.object)); err != nil {
+	if err := errors.Join(d.wrong, d.keeping.Check(object.FormOf(d.object))); err != nil {
 		errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err))
 	}
 	return d, errors.Join(errs...)
@@ -258,12 +259,12 @@ func (c *controller[P]) yields(gk, finalizer string) {
 func (c *controller[P]) findKinds(ctx context.Context) error {
 	cluster := c.operator.cluster
 	var err error
-	if c.resource, err = cluster.watchable(ctx, newObject[P](), c.gvk); err != nil {
+	if c.resource, err = cluster.Watchable(ctx, newObject[P](), c.gvk); err != nil {
 		return fmt.Errorf("framework: controller %q: %w", c.name, err)
 	}
 	for i := range c.secondaries {
 		d := &c.secondaries[i]
-		if d.resource, err = d.cluster.watchable(ctx, d.object, d.gvk); err != nil {
+		if d.resource, err = d.cluster.Watchable(ctx, d.object, d.gvk); err != nil {
 			return &impatient{fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err), d.patience}
 		}
 	}
@@ -274,9 +275,9 @@ func (c *controller[P]) findKinds(ctx context.Context) error {
 func (c *controller[P]) prepare() error {
 	fail := func(err error) error { return fmt.Errorf("framework: controller %q: %w", c.name, err) }
 	var err error
-	c.store, err = c.operator.cluster.storeOf(c.resource, watching{
-		namespaces: c.scope.namespaces, follows: c.scope, labels: c.options.LabelSelector, fields: c.options.FieldSelector,
-		keeping: keeping{page: c.options.ListLimit, shard: c.options.ShardSelector},
+	c.store, err = c.operator.cluster.Open(c.resource, cache.Watch{
+		Namespaces: c.scope.Namespaces, Follows: c.scope, Labels: c.options.LabelSelector, Fields: c.options.FieldSelector,
+		Retention: cache.Retention{Page: c.options.ListLimit, Shard: c.options.ShardSelector},
 	})
 	if err != nil {
 		return fail(err)
@@ -302,7 +303,7 @@ func (c *controller[P]) prepare() error {
 
 // opened is how secondaries are read.
 type opened struct {
-	store    *sharedStore
+	store    *cache.Store
 	informer *eventsource.Informer
 	// references are the secondaries of a primary, and referred the index of those; none unless primaries refer to them.
 	references eventsource.Mapper
@@ -313,15 +314,15 @@ type opened struct {
 
 // open makes the source of secondaries, which are watched where the controller is unless they say otherwise.
 func (c *controller[P]) open(d secondaryDescription, index string) (*opened, error) {
-	w := watching{namespaces: c.scope.namespaces, follows: c.scope, labels: d.labels, fields: d.fields, keeping: d.keeping}
+	w := cache.Watch{Namespaces: c.scope.Namespaces, Follows: c.scope, Labels: d.labels, Fields: d.fields, Retention: d.keeping}
 	if len(d.namespaces) > 0 {
-		w.namespaces, w.follows = watchedNamespaces(d.namespaces), nil
+		w.Namespaces, w.Follows = cache.WatchedNamespaces(d.namespaces), nil
 	}
-	store, err := d.cluster.storeOf(d.resource, w)
+	store, err := d.cluster.Open(d.resource, w)
 	if err != nil {
 		return nil, err
 	}
-	found := &opened{store: store, fetch: d.cluster.fetch(d.resource)}
+	found := &opened{store: store, fetch: d.cluster.Fetch(d.resource)}
 	if d.refers != nil {
 		found.referred = index + "/referred"
 	}
@@ -337,7 +338,7 @@ func (c *controller[P]) open(d secondaryDescription, index string) (*opened, err
 		return nil, err
 	}
 	options := eventsource.InformerOptions{
-		Name: d.name, Index: index, Unindexed: d.refers != nil, Kind: d.gvk.Kind, Cluster: d.cluster.at,
+		Name: d.name, Index: index, Unindexed: d.refers != nil, Kind: d.gvk.Kind, Cluster: d.cluster.At,
 		Map: d.mapper, Filter: c.guardedFilter("Filter", d.name, d.filter), Indexes: d.filedUnder(),
 		Of: c.name, Apart: d.mapping != nil || d.filter != nil,
 		Missed: func() { c.everythingDue(missedSome) },
@@ -379,13 +380,13 @@ func (c *controller[P]) restoreBy(d secondaryDescription, found *opened, index s
 	}
 }
 
-func (c *controller[P]) stores() []*sharedStore { return c.reads }
+func (c *controller[P]) stores() []*cache.Store { return c.reads }
 
 // caches are what must be filled before the author's sources start.
 func (c *controller[P]) caches() []need {
 	var all []need
 	for i, s := range c.reads {
-		all = append(all, need{name: "the cache of " + s.describe(), synced: s.Synced(), err: s.Err, patience: c.patienceFor(i)})
+		all = append(all, need{name: "the cache of " + s.Describe(), synced: s.Synced(), err: s.Err, patience: c.patienceFor(i)})
 	}
 	return all
 }
@@ -407,11 +408,8 @@ func (c *controller[P]) subscribe() error {
 	})
 	c.primaries.Store(subscription)
 	c.stops = append(c.stops, subscription.End)
-	c.store.mu.Lock()
-	c.store.onRewound = append(c.store.onRewound, c.rewound)
-	c.store.onSetAside = append(c.store.onSetAside, c.wasSetAside)
-	c.store.mu.Unlock()
-	if c.operator.cluster.fence.Allowed() { // others may have had the store filled before
+	c.store.CallBack(c.rewound, c.wasSetAside)
+	if c.operator.cluster.Fence.Allowed() { // others may have had the store filled before
 		for _, u := range c.store.AllSetAside() {
 			c.wasSetAside(u)
 		}
@@ -429,7 +427,7 @@ func (c *controller[P]) subscribe() error {
 // startBrought starts the author's sources, once those that ask for it have been told of all primaries.
 func (c *controller[P]) startBrought(ctx context.Context) {
 	for _, s := range c.reads {
-		s.told(ctx, c.name) // what is told after the first run has begun brings a second one
+		s.AwaitDelivery(ctx, c.name) // what is told after the first run has begun brings a second one
 	}
 	for _, g := range c.guests {
 		if ctx.Err() == nil {

@@ -299,7 +299,7 @@ func (c *controller[P]) repeated(t trc.Transition) {
 // leaveToLeader forgets, while standing by, the departures that the leader has run for: those from so long ago that
 // another instance would lead by now, had it ended before.
 func (c *controller[P]) leaveToLeader() {
-	office := c.operator.cluster.fence
+	office := c.operator.cluster.Fence
 	if !office.Required || office.Current() != nil {
 		return
 	}

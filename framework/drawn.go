@@ -203,6 +203,6 @@ func (c *controller[P]) isHidden(q write) bool {
 		return false
 	}
 	return !slices.ContainsFunc(c.readsNow(), func(s read) bool {
-		return s.cluster == q.in && s.key.gvk.GroupKind() == q.resource.GVK.GroupKind() && s.Get(q.key) != nil
+		return q.in != nil && s.Cluster == q.in.Cluster && s.Key.GVK.GroupKind() == q.resource.GVK.GroupKind() && s.Get(q.key) != nil
 	})
 }

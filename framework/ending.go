@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -15,7 +16,7 @@ import (
 // begin refuses a write once the run has ended, and while another instance leads. The context of its requests
 // ends with the run, the term in office and the operator.
 func (w *writer) begin(ctx context.Context, what request) (_ context.Context, done func(), err error) {
-	if w.cluster.left.Load() {
+	if w.cluster.Abandoned.Load() {
 		return nil, nil, errClusterLeft
 	}
 	asked := fmt.Stringer(what) // once: it allocates
@@ -39,12 +40,12 @@ func (w *writer) begin(ctx context.Context, what request) (_ context.Context, do
 
 // enterTerm lets a write take off in the term that its run began in; outside of runs in whichever there is.
 func (w *writer) enterTerm(ctx context.Context, what fmt.Stringer) (_ context.Context, done func(), ok bool) {
-	if !w.cluster.fence.Required {
+	if !w.cluster.Fence.Required {
 		return ctx, func() {}, true
 	}
 	t := w.term
 	if !w.inRun() {
-		t = w.cluster.fence.Current()
+		t = w.cluster.Fence.Current()
 	}
 	if t == nil {
 		return nil, nil, false
@@ -54,7 +55,7 @@ func (w *writer) enterTerm(ctx context.Context, what fmt.Stringer) (_ context.Co
 
 // lostLease tells whether the term in which the run began has ended.
 func (w *writer) lostLease() bool {
-	return w.cluster.fence.Required && (w.term == nil || !w.term.Lasts())
+	return w.cluster.Fence.Required && (w.term == nil || !w.term.Lasts())
 }
 
 // check returns what begin would refuse a write for, nil if nothing: for those that turn out to need no request.
@@ -62,9 +63,9 @@ func (w *writer) check() error {
 	switch {
 	case w.cluster.inflight.IsClosed() || w.ofHome().inflight.IsClosed():
 		return ErrRunEnded
-	case w.inRun() && w.lostLease() || !w.cluster.fence.Allowed():
+	case w.inRun() && w.lostLease() || !w.cluster.Fence.Allowed():
 		return ErrStandby
-	case w.cluster.left.Load():
+	case w.cluster.Abandoned.Load():
 		return errClusterLeft
 	}
 	return nil
@@ -84,11 +85,11 @@ func (w *writer) end() []timeline.Request {
 }
 
 // writtenStores are the caches that answers were laid over, in whatever cluster.
-func (w *writer) writtenStores() (stores []*sharedStore) {
+func (w *writer) writtenStores() (stores []*cache.Store) {
 	w.mu.Lock()
 	far := w.far
 	for kind := range w.written {
-		stores = append(stores, w.cluster.storesOfKind(kind)...)
+		stores = append(stores, w.cluster.StoresOfKind(kind)...)
 	}
 	w.mu.Unlock()
 	for _, other := range far {
@@ -107,7 +108,7 @@ func (w *writer) tellAll(ctx context.Context) {
 	for _, s := range w.writtenStores() {
 		if done := s.DeliveredTo(w.run.Controller); done != nil {
 			ctx, cancel := context.WithTimeout(ctx, tellTime)
-			await(ctx, done)
+			cache.Await(ctx, done)
 			cancel()
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/lease"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
@@ -45,7 +46,7 @@ func Shown(op *Operator, gvk schema.GroupVersionKind, key trc.Key) string {
 
 // ShownObject is the object that the caches show, shared, or nil.
 func ShownObject(op *Operator, gvk schema.GroupVersionKind, key trc.Key) Object {
-	for _, s := range op.cluster.storesOf(gvk) {
+	for _, s := range op.cluster.StoresOf(gvk) {
 		if o := s.Get(key); o != nil {
 			return o
 		}
@@ -57,7 +58,7 @@ func ShownObject(op *Operator, gvk schema.GroupVersionKind, key trc.Key) Object 
 func AnswerAs(answered Object, gvk schema.GroupVersionKind, sample Object) Object {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypeWithName(gvk, sample)
-	own, err := (&cluster{scheme: scheme}).as(object.Typed, gvk, client.Answer{Object: answered})
+	own, err := (&cache.Cluster{Scheme: scheme}).As(object.Typed, gvk, client.Answer{Object: answered})
 	if err != nil {
 		panic(err)
 	}
@@ -97,8 +98,8 @@ func Confirms(intent map[string]any, confirmed, now Object) bool {
 
 // Rewind does to an operator what a list does that is older than what its watch had delivered.
 func Rewind(op *Operator, gvk schema.GroupVersionKind) {
-	for _, s := range op.cluster.storesOf(gvk) {
-		op.cluster.rewound(s, "7", "3")
+	for _, s := range op.cluster.StoresOf(gvk) {
+		op.cluster.Rewound(s, "7", "3")
 	}
 }
 
@@ -158,7 +159,7 @@ func (l logs) Logger() logr.Logger { return l() }
 
 // Cached returns the object as each cache shows it: the very one.
 func Cached(op *Operator, gvk schema.GroupVersionKind, key trc.Key) (all []Object) {
-	for _, s := range op.cluster.storesOf(gvk) {
+	for _, s := range op.cluster.StoresOf(gvk) {
 		if o := s.Get(key); o != nil {
 			all = append(all, o)
 		}
@@ -167,7 +168,7 @@ func Cached(op *Operator, gvk schema.GroupVersionKind, key trc.Key) (all []Objec
 }
 
 // StopTimerOfTerm has the timer of the term in office come late, as after a pause of the process.
-func StopTimerOfTerm(op *Operator) { op.cluster.fence.Current().PauseTimer() }
+func StopTimerOfTerm(op *Operator) { op.cluster.Fence.Current().PauseTimer() }
 
 // ResolvedElection is what the options of a leader election come to, or what is wrong with them.
 func ResolvedElection(o LeaderElection, operator, file string) (LeaderElection, error) {
@@ -189,7 +190,7 @@ func StillReads[P Object](c *Context[P], secondary SecondarySource) (count func(
 
 // HasIndex tells whether a cache of a kind has an index.
 func HasIndex(op *Operator, gvk schema.GroupVersionKind, name string) bool {
-	for _, s := range op.cluster.storesOf(gvk) {
+	for _, s := range op.cluster.StoresOf(gvk) {
 		if _, err := s.ByIndex(name, ""); err == nil {
 			return true
 		}
@@ -241,7 +242,7 @@ func ResumesAfterCatchingUp(t *testing.T, leading context.Context, until time.Ti
 	held := lease.NewTerm(func() {}, func() time.Duration { return 0 }, nil)
 	held.Extend(until, 0)
 	defer held.Stop()
-	op.cluster.fence.Set(held)
+	op.cluster.Fence.Set(held)
 	op.election.Begin(leading)
 	return controller.resumed
 }

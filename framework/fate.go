@@ -28,7 +28,7 @@ func (w *writer) definite(ctx context.Context, q write) (got client.Answer, lost
 	var failures retry.State
 	lost = q.tried
 	for {
-		if got, err = (client.Answer{}), error(ErrStandby); w.cluster.fence.Allowed() {
+		if got, err = (client.Answer{}), error(ErrStandby); w.cluster.Fence.Allowed() {
 			noted := w.noteRequest(q)
 			got, err = attempt(ctx, q)
 			got.Noted = noted

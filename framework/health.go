@@ -49,10 +49,10 @@ func (op *Operator) Ready() error {
 	}
 	for _, s := range op.allStores() {
 		if err := s.Err(); err != nil {
-			errs = append(errs, fmt.Errorf("framework: the watch of %s fails: %w (%s)", s.describe(), err, op.feeds(s)))
+			errs = append(errs, fmt.Errorf("framework: the watch of %s fails: %w (%s)", s.Describe(), err, op.feeds(s)))
 		}
 		if err := s.Stale(); err != nil {
-			errs = append(errs, fmt.Errorf("framework: the watch of %s: %w (%s)", s.describe(), err, op.feeds(s)))
+			errs = append(errs, fmt.Errorf("framework: the watch of %s: %w (%s)", s.Describe(), err, op.feeds(s)))
 		}
 	}
 	return errors.Join(errs...)

@@ -2,18 +2,9 @@ package framework
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"reflect"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
-	"github.com/evenkeel/evenkeel/framework/internal/client"
-	"github.com/evenkeel/evenkeel/framework/internal/object"
-	"github.com/evenkeel/evenkeel/framework/internal/safely"
-	"github.com/evenkeel/evenkeel/internal/author"
+	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -28,15 +19,11 @@ type Transform[S Object] struct {
 	Prune func(S)
 }
 
-// pruner is a Transform without its type parameter. What implements it is a pointer, by which it is compared.
-type pruner interface {
-	label() string
-	prune(Object)
-	check() error
-}
+// transformed is a Transform as caches know it.
+type transformed[S Object] struct{ by *Transform[S] }
 
-func (t *Transform[S]) label() string  { return t.Name }
-func (t *Transform[S]) prune(o Object) { t.Prune(o.(S)) }
+func (t transformed[S]) Label() string  { return t.by.Name }
+func (t transformed[S]) Prune(o Object) { t.by.Prune(o.(S)) }
 
 func (t *Transform[S]) check() error {
 	if t.Name == "" || t.Prune == nil {
@@ -45,130 +32,15 @@ func (t *Transform[S]) check() error {
 	return nil
 }
 
-// metadataKept drops all but the metadata: what a bounded store keeps of everything by default.
-type metadataKept struct{}
-
-var keepMetadata pruner = &metadataKept{}
-
-func (*metadataKept) label() string { return "metadata" }
-func (*metadataKept) check() error  { return nil }
-
-func (*metadataKept) prune(o Object) {
-	switch o := o.(type) {
-	case *metav1.PartialObjectMetadata:
-	case *unstructured.Unstructured:
-		for field := range o.Object {
-			if field != "apiVersion" && field != "kind" && field != "metadata" {
-				delete(o.Object, field)
-			}
-		}
-	default:
-		object := reflect.ValueOf(o).Elem()
-		for i := range object.NumField() {
-			if name := object.Type().Field(i).Name; name != "TypeMeta" && name != "ObjectMeta" && object.Field(i).CanSet() {
-				object.Field(i).SetZero()
-			}
-		}
-	}
-}
-
-// keeping is what a store keeps of the objects that it watches, and how it lists them. Stores are one only if they agree
-// in it.
-type keeping struct {
-	prune pruner // nil keeps everything
-	whole int    // so many are kept whole beside that
-	page  int64  // so many are listed at a time; 0 for a streamed list
-	shard string // selector
-}
-
 // keeping is that of a Secondary.
-func (s *Secondary[S]) keeping() keeping {
-	k := keeping{whole: s.KeepWhole, page: s.ListLimit, shard: s.ShardSelector}
+func (s *Secondary[S]) keeping() cache.Retention {
+	k := cache.Retention{Whole: s.KeepWhole, Page: s.ListLimit, Shard: s.ShardSelector}
 	if s.Transform != nil {
-		k.prune = s.Transform
+		k.Prune = transformed[S]{s.Transform}
 	} else if s.KeepWhole > 0 {
-		k.prune = keepMetadata
+		k.Prune = cache.KeepMetadata
 	}
 	return k
-}
-
-// check reports what makes no sense.
-func (k keeping) check(form object.Form) error {
-	var errs []error
-	if k.prune != nil {
-		errs = append(errs, k.prune.check())
-	}
-	if k.whole < 0 {
-		errs = append(errs, fmt.Errorf("KeepWhole %d: must not be negative", k.whole))
-	}
-	if k.whole > 0 && form == object.Metadata {
-		errs = append(errs, fmt.Errorf("KeepWhole %d: metadata-only objects are never whole; use a typed or unstructured Secondary", k.whole))
-	}
-	if k.page < 0 {
-		errs = append(errs, fmt.Errorf("ListLimit %d: must not be negative", k.page))
-	}
-	if _, err := client.ParseShard(k.shard); err != nil {
-		errs = append(errs, err)
-	}
-	return errors.Join(errs...)
-}
-
-func (k keeping) describe() string {
-	d := ""
-	if k.prune != nil {
-		d += ", keeping " + k.prune.label()
-	}
-	if k.whole > 0 {
-		d += fmt.Sprintf(" and %d whole", k.whole)
-	}
-	if k.page > 0 {
-		d += fmt.Sprintf(", listed by %d", k.page)
-	}
-	if k.shard != "" {
-		d += ", shard " + k.shard
-	}
-	return d
-}
-
-// isPartial tells stores that do not keep the whole of every object: writes are not computed from these.
-func (s *sharedStore) isPartial() bool { return s.key.prune != nil || s.key.form == object.Metadata }
-
-// guardedPrune is a transform for a store, or nil. One that panics or ends its goroutine leaves the object as far as it
-// got. One that hangs has the object, which is set aside; it is not called while it hangs, and objects are kept whole.
-func (c *cluster) guardedPrune(p pruner) func(trc.Object) {
-	if p == nil || p == keepMetadata {
-		return prunes(p)
-	}
-	callback := c.calls.New(fmt.Sprintf("Transform %q", p.label()))
-	return func(o trc.Object) {
-		about := safely.About(o)
-		name := about()
-		failure := callback.Do(func() string { return name }, func() { p.prune(o) })
-		if failure != nil && failure.Kind == author.Hangs && !failure.Skipped {
-			panic(trc.Abandoned{Err: fmt.Errorf("framework: %s: %w", callback.Name(), failure)})
-		}
-	}
-}
-
-func prunes(p pruner) func(trc.Object) {
-	if p == nil {
-		return nil
-	}
-	return func(o trc.Object) { p.prune(o) }
-}
-
-// fetch reads an object of the resource whole and has all caches know what was found.
-func (c *cluster) fetch(r *client.Client) trc.Fetch {
-	return func(ctx context.Context, key trc.Key) (trc.Object, error) {
-		live, _, err := c.read(ctx, r, key)
-		switch {
-		case apierrors.IsNotFound(err):
-			return nil, nil
-		case err != nil:
-			return nil, err
-		}
-		return r.Formed(live), nil
-	}
 }
 
 // GetWhole returns the object with that name as it was before [Secondary.Transform], whether it belongs to the primary

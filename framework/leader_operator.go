@@ -12,7 +12,7 @@ func (op *Operator) Leading() bool {
 	op.mu.Lock()
 	running := op.running
 	op.mu.Unlock()
-	return running && op.cluster.fence.Allowed()
+	return running && op.cluster.Fence.Allowed()
 }
 
 // checkElection finds out at the start whether this instance may take part in the election.
@@ -34,10 +34,10 @@ func (op *Operator) elect(ctx context.Context, stop func(), controllers []runner
 	op.pause(controllers)
 	op.election.Begin = func(ctx context.Context) {
 		op.catchUp(ctx)
-		if !op.cluster.fence.Allowed() || ctx.Err() != nil {
+		if !op.cluster.Fence.Allowed() || ctx.Err() != nil {
 			return // the lease was lost meanwhile, by the clock at least
 		}
-		op.cluster.tellAllSetAside()
+		op.cluster.PublishUndecodable()
 		for _, c := range controllers {
 			c.resume()
 		}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
@@ -29,8 +30,8 @@ func (c *cluster) catchUp(ctx context.Context, patience, pause time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var caches errgroup.Group
-	for _, s := range c.allStores() {
-		if !s.isSynced() {
+	for _, s := range c.AllStores() {
+		if !s.IsSynced() {
 			continue // its first list is to come, and will be as new
 		}
 		caches.Go(func() error {
@@ -40,7 +41,7 @@ func (c *cluster) catchUp(ctx context.Context, patience, pause time.Duration) {
 				return last == nil, nil
 			})
 			if err != nil {
-				c.logger.Info("begins to lead with a cache that may be behind the former leader", "cache", s.describe(), "error", fmt.Sprint(last))
+				c.Logger.Info("begins to lead with a cache that may be behind the former leader", "cache", s.Describe(), "error", fmt.Sprint(last))
 			}
 			return nil
 		})
@@ -50,18 +51,18 @@ func (c *cluster) catchUp(ctx context.Context, patience, pause time.Duration) {
 
 // catchUpWith reads the objects of which one cache shows another version than the API server has: one by one, or, if they are
 // many, by a list of all that it watches.
-func (c *cluster) catchUpWith(ctx context.Context, s *sharedStore) error {
+func (c *cluster) catchUpWith(ctx context.Context, s *cache.Store) error {
 	var behind []trc.Key
-	for _, watched := range s.watched(s.watching()) {
+	for _, watched := range s.WatchesOf(s.Watching()) {
 		from := watched.From.(client.ListWatch)
 		keys, err := c.behind(ctx, s, from)
 		if err != nil {
 			return err
 		}
 		if len(keys) > catchUpList && from.Shard == "" {
-			selection := Selection{Namespace: from.Namespace, LabelSelector: from.Labels, FieldSelector: from.Fields}
+			all := cache.Selection{Namespace: from.Namespace, LabelSelector: from.Labels, FieldSelector: from.Fields}
 			// The list fails, for instance, if one object does not fit its Go type: then each is read.
-			if c.listLive(ctx, s.resource.Writes, selection, func(Object) bool { return true }) == nil {
+			if c.ListLive(ctx, s.Resource.Writes, all, func(Object) bool { return true }) == nil {
 				continue
 			}
 		}
@@ -73,7 +74,7 @@ func (c *cluster) catchUpWith(ctx context.Context, s *sharedStore) error {
 	for _, key := range behind {
 		reads.Go(func() error {
 			return safely.Try(func() error { // in a goroutine of its own
-				_, err := reader.readBack(ctx, write{resource: s.resource.Writes, key: key})
+				_, err := reader.readBack(ctx, write{resource: s.Resource.Writes, key: key})
 				return err
 			})
 		})
@@ -83,8 +84,8 @@ func (c *cluster) catchUpWith(ctx context.Context, s *sharedStore) error {
 
 // behind are the keys of which a cache shows less than a consistent list of one of its watches, or what that does
 // not have.
-func (c *cluster) behind(ctx context.Context, s *sharedStore, from client.ListWatch) ([]trc.Key, error) {
-	only, err := c.resourceIn(ctx, object.Metadata, s.key.gvk)
+func (c *cluster) behind(ctx context.Context, s *cache.Store, from client.ListWatch) ([]trc.Key, error) {
+	only, err := c.ClientIn(ctx, object.Metadata, s.Key.GVK)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +94,7 @@ func (c *cluster) behind(ctx context.Context, s *sharedStore, from client.ListWa
 	defer cancel()
 	listed, err := from.List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("framework: list %s: %w", s.describe(), err)
+		return nil, fmt.Errorf("framework: list %s: %w", s.Describe(), err)
 	}
 	var keys []trc.Key
 	exists := map[trc.Key]bool{}
@@ -101,7 +102,7 @@ func (c *cluster) behind(ctx context.Context, s *sharedStore, from client.ListWa
 	for i := range items {
 		key := trc.KeyOf(&items[i])
 		exists[key] = true
-		if !s.has(&items[i]) {
+		if !s.Has(&items[i]) {
 			keys = append(keys, key)
 		}
 	}
@@ -111,19 +112,4 @@ func (c *cluster) behind(ctx context.Context, s *sharedStore, from client.ListWa
 		}
 	}
 	return keys, nil
-}
-
-// isBehind tells whether what is shown may be older than what exists. The watch may be ahead of the list.
-func isBehind(shown trc.Object, exists Object) bool {
-	return shown == nil || shown.GetUID() != exists.GetUID() ||
-		(shown.GetResourceVersion() != exists.GetResourceVersion() && !newer(shown, exists))
-}
-
-func (s *sharedStore) isSynced() bool {
-	select {
-	case <-s.Synced():
-		return true
-	default:
-		return false
-	}
 }

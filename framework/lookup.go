@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -378,4 +379,24 @@ func copies[S Object](found []trc.Object, err error) ([]S, error) {
 		all[i] = copyOf[S](o)
 	}
 	return all, nil
+}
+
+// checkSetAside returns an error if a secondary of the primary is set aside, as far as what could be decoded of it
+// tells: reads would lack it.
+func checkSetAside(c Lookup, store *trc.Store, maps func(trc.Object) []trc.Key) error {
+	for _, u := range store.AllSetAside() {
+		for _, primary := range maps(u.Object) {
+			if primary == c.primaryKey() {
+				return setAsideError(c, u)
+			}
+		}
+	}
+	return nil
+}
+
+func setAsideError(c Lookup, u *trc.Undecoded) error {
+	if errors.Is(u.Err, cache.ErrUnread) {
+		return fmt.Errorf("framework: secondary %s of %s: %w", trc.KeyOf(u), c.primaryKey(), u.Err)
+	}
+	return fmt.Errorf("framework: secondary %s of %s does not fit its Go type: %w", trc.KeyOf(u), c.primaryKey(), u.Err)
 }

@@ -6,18 +6,11 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/evenkeel/evenkeel/framework/internal/client"
+	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
-
-// scope is a list of namespaces that may change while the operator runs: the operator's, or those that a controller
-// names. Stores that follow it watch what it holds; they are shared among all that follow the same.
-type scope struct {
-	of         string   // the controller's name, empty for the operator
-	namespaces []string // as in the options; guarded by Operator.changing
-}
 
 // SetNamespaces changes [OperatorOptions.Namespaces], at any time: controllers and secondaries that name
 // namespaces of their own keep to these; see [Operator.SetControllerNamespaces]. Empty is all, as is [AllNamespaces].
@@ -63,7 +56,7 @@ func (op *Operator) SetControllerNamespaces(controller string, namespaces []stri
 }
 
 // change changes the namespaces of a scope, and tells of it when changing is no longer held: that is the author's code.
-func (op *Operator) change(of *scope, namespaces []string) {
+func (op *Operator) change(of *cache.Scope, namespaces []string) {
 	op.changing.Lock()
 	tell := op.changeLocked(of, namespaces)
 	op.changing.Unlock()
@@ -73,22 +66,22 @@ func (op *Operator) change(of *scope, namespaces []string) {
 }
 
 // changeLocked returns what is to be called without changing, which it is called with.
-func (op *Operator) changeLocked(of *scope, namespaces []string) (tell []func()) {
-	before, after := namespaceList(of.namespaces), namespaceList(namespaces)
-	of.namespaces = slices.Clone(namespaces)
-	added, removed := without(after, before), without(before, after)
+func (op *Operator) changeLocked(of *cache.Scope, namespaces []string) (tell []func()) {
+	before, after := cache.NamespaceList(of.Namespaces), cache.NamespaceList(namespaces)
+	of.Namespaces = slices.Clone(namespaces)
+	added, removed := cache.Without(after, before), cache.Without(before, after)
 	if op.life == nil || len(added)+len(removed) == 0 {
 		return nil
 	}
-	op.logger.Info("namespaces changed", "controller", of.of, "added", added, "removed", removed)
+	op.logger.Info("namespaces changed", "controller", of.Of, "added", added, "removed", removed)
 	controllers := slices.DeleteFunc(op.runners(), func(c runner) bool { return !c.follows(of) })
 	left := make([][]trc.Object, len(controllers))
 	for i, c := range controllers {
 		left[i] = c.closeNamespaces(added, removed)
 	}
-	stores := slices.DeleteFunc(op.allStores(), func(s *sharedStore) bool { return s.key.follows != of })
+	stores := slices.DeleteFunc(op.allStores(), func(s *cache.Store) bool { return s.Key.Follows != of })
 	for _, s := range stores {
-		op.removeNamespaces(s, after, removed)
+		s.Unwatch(removed, after)
 	}
 	for i, c := range controllers {
 		tell = append(tell, c.leaveNamespaces(removed, left[i]))
@@ -105,81 +98,16 @@ func (op *Operator) changeLocked(of *scope, namespaces []string) (tell []func())
 	return tell
 }
 
-// namespaceList is namespaces as stores watch them: one "" for all.
-func namespaceList(namespaces []string) []string {
-	named := slices.Compact(slices.Sorted(slices.Values(watchedNamespaces(namespaces))))
-	if len(named) == 0 {
-		return []string{""}
-	}
-	return named
-}
-
-// without returns a without what is in b.
-func without(a, b []string) []string {
-	return slices.DeleteFunc(slices.Clone(a), func(namespace string) bool { return slices.Contains(b, namespace) })
-}
-
-// removeNamespaces ends watches of a store, which is to watch what it does now then.
-func (op *Operator) removeNamespaces(s *sharedStore, now, removed []string) {
-	for _, namespace := range removed {
-		keys := s.Keys(namespace)
-		s.RemoveWatch(namespace)
-		for _, key := range keys { // nothing else will tell
-			s.cluster.memo.drop(s.resource.GVK, key)
-		}
-	}
-	s.mu.Lock()
-	s.namespaces = now
-	s.mu.Unlock()
-}
-
-// watching are the namespaces that are watched now.
-func (s *sharedStore) watching() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.namespaces)
-}
-
-// told waits until a controller has been told of what is shown by now, or ctx ends.
-func (s *sharedStore) told(ctx context.Context, controller string) {
-	if done := s.DeliveredTo(controller); done != nil {
-		await(ctx, done)
-	}
-}
-
-func await(ctx context.Context, done <-chan struct{}) {
-	select {
-	case <-done:
-	case <-ctx.Done():
-	}
-}
-
-// watched are watches of namespaces.
-func (s *sharedStore) watched(namespaces []string) []trc.Watched {
-	watched := make([]trc.Watched, len(namespaces))
-	for i, namespace := range namespaces {
-		watched[i] = trc.Watched{
-			Namespace: namespace,
-			From:      client.ListWatch{Client: s.resource, Namespace: namespace, Labels: s.key.labels, Fields: s.key.fields, Shard: s.key.shard},
-			PageSize:  s.key.page,
-		}
-		if s.resource.HasProtobuf() { // those always decode
-			watched[i].Expected = s.resource.NewItem()
-		}
-	}
-	return watched
-}
-
-func (c *controller[P]) ownScope() *scope {
-	if c.scope.of == "" {
+func (c *controller[P]) ownScope() *cache.Scope {
+	if c.scope.Of == "" {
 		return nil
 	}
 	return c.scope
 }
 
 // follows tells whether the controller is set up, and reads the namespaces of a scope, which then is its own.
-func (c *controller[P]) follows(of *scope) bool {
-	return slices.ContainsFunc(c.readsNow(), func(s read) bool { return s.key.follows == of })
+func (c *controller[P]) follows(of *cache.Scope) bool {
+	return slices.ContainsFunc(c.readsNow(), func(s read) bool { return s.Key.Follows == of })
 }
 
 // closeNamespaces lets no run begin in namespaces that are added or removed, and returns the primaries in these.
@@ -190,7 +118,7 @@ func (c *controller[P]) closeNamespaces(added, removed []string) (leaving []trc.
 		// What is removed disappears from what these read.
 		return key.Namespace == "" || slices.Contains(removed, "") || slices.Contains(removed, key.Namespace)
 	})
-	if c.store.key.follows != nil {
+	if c.store.Key.Follows != nil {
 		for _, namespace := range removed {
 			leaving = append(leaving, c.store.List(namespace, nil)...)
 		}
@@ -201,7 +129,7 @@ func (c *controller[P]) closeNamespaces(added, removed []string) (leaving []trc.
 // leaveNamespaces forgets the primaries of namespaces that are no longer watched: once what was told of them before
 // has been told, and before anything is that comes from watches which begin now; at the latest by deliver.
 func (c *controller[P]) leaveNamespaces(removed []string, leaving []trc.Object) (deliver func()) {
-	watched := c.store.watching()
+	watched := c.store.Watching()
 	gone := func(tell func(old, new trc.Object)) func() {
 		return func() {
 			for _, primary := range leaving {
@@ -241,7 +169,7 @@ func (c *controller[P]) leaveNamespaces(removed []string, leaving []trc.Object) 
 			c.letGo(key)
 			c.histories.Forget(recordKey(key))
 		}
-		if c.store.key.follows == nil && len(removed) > 0 {
+		if c.store.Key.Follows == nil && len(removed) > 0 {
 			c.offer(c.store.Keys(""), "namespaces were removed")
 		}
 	}))
@@ -255,7 +183,7 @@ func (c *controller[P]) leaveNamespaces(removed []string, leaving []trc.Object) 
 // enterNamespace lets runs into a namespace once all that they read there is filled.
 func (c *controller[P]) enterNamespace(ctx context.Context, added string) {
 	for _, s := range c.readsNow() {
-		if s.key.follows != c.scope {
+		if s.Key.Follows != c.scope {
 			continue
 		}
 		select {
@@ -265,10 +193,10 @@ func (c *controller[P]) enterNamespace(ctx context.Context, added string) {
 		case <-ctx.Done():
 			return
 		}
-		s.told(ctx, c.name) // or it would bring a second run
+		s.AwaitDelivery(ctx, c.name) // or it would bring a second run
 	}
 	refused := c.gate.open([]string{added})
-	if c.store.key.follows == nil {
+	if c.store.Key.Follows == nil {
 		c.offer(c.store.Keys(""), "namespaces were added")
 	}
 	// The others have run since, or are about to: they were told of as additions, or just now. One that is set aside was not.

@@ -1,22 +1,17 @@
 package framework
 
-import (
-	"maps"
-	"slices"
-
-	"github.com/evenkeel/evenkeel/framework/health"
-)
+import "github.com/evenkeel/evenkeel/framework/health"
 
 // Occupancy returns what the operator holds now. It suits metrics.
 func (op *Operator) Occupancy() health.Occupancy {
 	var o health.Occupancy
 	for _, c := range op.clusters() {
-		edges, forgotten := c.ledger.Len()
+		edges, forgotten := c.Ledger.Len()
 		o.Edges, o.Forgotten = o.Edges+edges, o.Forgotten+forgotten
-		o.Confirmed, o.Applying, o.Echoes = o.Confirmed+c.memo.len(), o.Applying+c.lanes.len(), o.Echoes+c.expectedEchoes()
+		o.Confirmed, o.Applying, o.Echoes = o.Confirmed+c.memo.len(), o.Applying+c.lanes.len(), o.Echoes+c.Echoes()
 	}
 	for _, s := range op.allStores() {
-		o.Caches = append(o.Caches, health.Cache{Cache: s.describe(), Objects: s.Len(), Ahead: s.Ahead(), Whole: s.WholeKept(), SetAside: len(s.AllSetAside()), Comparable: s.Comparable(), Err: s.Err()})
+		o.Caches = append(o.Caches, health.Cache{Cache: s.Describe(), Objects: s.Len(), Ahead: s.Ahead(), Whole: s.WholeKept(), SetAside: len(s.AllSetAside()), Comparable: s.Comparable(), Err: s.Err()})
 	}
 	for _, c := range op.runners() {
 		c.occupies(&o)
@@ -35,15 +30,4 @@ func (c *controller[P]) occupies(o *health.Occupancy) {
 		o.Unresolved += len(left.(leftover).writes) + len(left.(leftover).made)
 		return true
 	})
-}
-
-// expectedEchoes counts them over all kinds.
-func (c *cluster) expectedEchoes() (n int) {
-	c.mu.Lock()
-	all := slices.Collect(maps.Values(c.resources))
-	c.mu.Unlock()
-	for _, r := range all {
-		n += r.Echoes.Len()
-	}
-	return n
 }

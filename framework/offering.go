@@ -24,9 +24,9 @@ func (s sink[P]) Offer(primary trc.Key, offer eventsource.Offer) {
 	c.scheduler.Offer(primary, event)
 }
 
-// isMissing tells for certain that a run would find no primary: one that is added later is offered then.
+// cache.IsMissing tells for certain that a run would find no primary: one that is added later is offered then.
 func (c *controller[P]) isMissing(key trc.Key) bool {
-	return c.store.isSynced() && !c.gate.isClosed(key) && c.store.Get(key) == nil && c.departures.due(key) == nil
+	return c.store.IsSynced() && !c.gate.isClosed(key) && c.store.Get(key) == nil && c.departures.due(key) == nil
 }
 
 func laneOf(initial bool) scheduler.Lane {

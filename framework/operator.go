@@ -24,6 +24,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/health"
+	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/lease"
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
 	"github.com/evenkeel/evenkeel/internal/author"
@@ -85,9 +86,9 @@ type Operator struct {
 	probes   *author.Callbacks // those that say how they do: they are asked again with each probe
 	instance string            // see Context.Instance
 
-	changing sync.Mutex // serialises changes of namespaces and what sets up and ends stores; taken before all others
-	life     *life      // while it runs; guarded by changing
-	scope    *scope     // the namespaces of OperatorOptions
+	changing sync.Mutex   // serialises changes of namespaces and what sets up and ends stores; taken before all others
+	life     *life        // while it runs; guarded by changing
+	scope    *cache.Scope // the namespaces of OperatorOptions
 
 	mu          sync.Mutex // guards everything below; a leaf
 	controllers []runner
@@ -112,7 +113,7 @@ type runner interface {
 	startBrought(ctx context.Context)
 	end()
 	// stores, caches and brought are what there is to wait for.
-	stores() []*sharedStore
+	stores() []*cache.Store
 	caches() []need
 	brought() []need
 	// sourcesAdded are those that come and go while it runs.
@@ -120,9 +121,9 @@ type runner interface {
 	addSecondary(secondary SecondarySource, by visitor) error
 	addSource(source eventsource.Source, by visitor) error
 	// ownScope are the namespaces that it names itself, nil if it names none.
-	ownScope() *scope
+	ownScope() *cache.Scope
 	// follows and so on are the steps of [Operator.SetNamespaces].
-	follows(*scope) bool
+	follows(*cache.Scope) bool
 	closeNamespaces(added, removed []string) (leaving []trc.Object)
 	leaveNamespaces(removed []string, leaving []trc.Object) (deliver func())
 	enterNamespace(ctx context.Context, added string)
@@ -177,19 +178,19 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	if err != nil {
 		return nil, err
 	}
-	cluster.staleAfter = options.StaleAfter
+	cluster.StaleAfter = options.StaleAfter
 	op := &Operator{
 		options: options, cluster: cluster, logger: logger, stopping: stopping,
 		failures: flowcontrol.NewTokenBucketPassiveRateLimiter(failureEventsPerSecond, failureEventsAtOnce),
-		scope:    &scope{namespaces: slices.Clone(options.Namespaces)},
+		scope:    &cache.Scope{Namespaces: slices.Clone(options.Namespaces)},
 		calls:    &author.Callbacks{Reporter: safely.NewReporter(logger)}, probes: &author.Callbacks{Reporter: safely.NewReporter(logger)},
 	}
-	cluster.calls, cluster.inflight.Calls = op.calls, op.calls
-	cluster.event, cluster.others = op.event, op.severalClusters
+	cluster.Calls, cluster.inflight.Calls = op.calls, op.calls
+	cluster.Hooks.Undecodable, cluster.others = op.undecodable, op.severalClusters
 	op.instance = options.Name + "/" + rand.Text()[:13]
 	if e := options.LeaderElection; e.Mode == Always {
 		op.instance = "lease/" + e.Namespace + "/" + e.Name
-		op.election, err = lease.New(cluster.config, cluster.http, cluster.fence, e.lease(), logger, op.calls)
+		op.election, err = lease.New(cluster.Config, cluster.HTTP, cluster.Fence, e.lease(), logger, op.calls)
 	}
 	return op, err
 }
@@ -394,7 +395,7 @@ func (op *Operator) Records(controller string) []timeline.Record {
 
 // startEvents starts the recorder of Kubernetes events; repetitions are counted in series.
 func (op *Operator) startEvents(ctx context.Context) (stop func(), err error) {
-	client, err := typedevents.NewForConfigAndClient(op.cluster.config, op.cluster.http)
+	client, err := typedevents.NewForConfigAndClient(op.cluster.Config, op.cluster.HTTP)
 	if err != nil {
 		return nil, fmt.Errorf("framework: events: %w", err)
 	}
@@ -415,11 +416,16 @@ func (op *Operator) event(gvk schema.GroupVersionKind, about Object, kind EventK
 	op.mu.Lock()
 	recorder := op.recorder
 	op.mu.Unlock()
-	if recorder != nil && op.cluster.fence.Allowed() {
+	if recorder != nil && op.cluster.Fence.Allowed() {
 		apiVersion, kindOfObject := gvk.ToAPIVersionAndKind()
 		reference := &corev1.ObjectReference{
 			APIVersion: apiVersion, Kind: kindOfObject, Namespace: about.GetNamespace(), Name: about.GetName(), UID: about.GetUID(),
 		}
 		recorder.Eventf(reference, nil, kind.String(), reason, action, "%s", shortened(fmt.Sprintf(note, args...)))
 	}
+}
+
+// undecodable publishes an event about an object of the operator's own cluster that is set aside.
+func (op *Operator) undecodable(gvk schema.GroupVersionKind, u *trc.Undecoded) {
+	op.event(gvk, u, Warning, "Decode", ReasonSetAside, "%s", asideNote(u))
 }

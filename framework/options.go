@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/scheduler"
@@ -138,7 +139,7 @@ func (o *ControllerOptions[P]) validate(cleans, deletes bool) error {
 	if _, err := fields.ParseSelector(o.FieldSelector); err != nil {
 		bad("FieldSelector", o.FieldSelector, err.Error())
 	}
-	if err := (keeping{page: o.ListLimit, shard: o.ShardSelector}).check(object.Typed); err != nil {
+	if err := (cache.Retention{Page: o.ListLimit, Shard: o.ShardSelector}).Check(object.Typed); err != nil {
 		errs = append(errs, fmt.Errorf("framework: controller %q: %w", o.Name, err))
 	}
 	if err := checkNamespaces(o.Namespaces); err != nil {
@@ -250,20 +251,6 @@ func checkNamespaces(namespaces []string) error {
 	for _, namespace := range namespaces {
 		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
 			return fmt.Errorf("%q: %s", namespace, strings.Join(problems, "; "))
-		}
-	}
-	return nil
-}
-
-// watchedNamespaces resolves a chain of defaults, the most specific first, to what stores take:
-// empty for all.
-func watchedNamespaces(chain ...[]string) []string {
-	for _, namespaces := range chain {
-		if slices.Contains(namespaces, AllNamespaces) {
-			return nil
-		}
-		if len(namespaces) > 0 {
-			return namespaces
 		}
 	}
 	return nil

@@ -54,7 +54,7 @@ func (w *writer) patchFor(r *client.Client, key trc.Key, o Object, kind types.Pa
 		from = o
 	default:
 		if from = w.primary(r, key); from == nil {
-			from = w.cluster.sighted(r, key)
+			from = w.cluster.NewestMetadata(r, key)
 		}
 	}
 	if from == nil {
@@ -227,7 +227,7 @@ func (w *writer) applyByPatch(ctx context.Context, r *client.Client, key trc.Key
 	}
 	var keys object.ListKeys
 	if desired.GetUID() == "" { // the lists of a changed copy are what they are to be
-		keys = object.ListKeysOf(w.cluster.scheme, r.GVK, desired)
+		keys = object.ListKeysOf(w.cluster.Scheme, r.GVK, desired)
 	}
 	patch, err := object.Additions(current, intent, keys)
 	if err != nil || patch == nil {
@@ -250,7 +250,7 @@ func (w *writer) createByPatch(ctx context.Context, r *client.Client, said memoK
 	created, err := w.create(ctx, desired, options)
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		err = &conflict{error: err, live: w.cluster.sighted(r, said.key)} // the cache did not show it yet, but does now
+		err = &conflict{error: err, live: w.cluster.NewestMetadata(r, said.key)} // the cache did not show it yet, but does now
 	case err == nil && !options.DryRun:
 		w.remember(r, said, body, created)
 	}
@@ -276,7 +276,7 @@ func (w *writer) isPatched(r *client.Client, said memoKey, body []byte, intent m
 	if options.authorVersion != "" || options.DryRun || options.unconditional {
 		return false
 	}
-	held := w.cluster.shown(r, said.key)
+	held := w.cluster.Newest(r, said.key)
 	if held == nil || held.GetResourceVersion() != current.GetResourceVersion() {
 		return false
 	}
@@ -302,7 +302,7 @@ func (w *writer) patchWith(ctx context.Context, r *client.Client, key trc.Key, c
 // be the version and the object that desired is for.
 func (w *writer) currentFor(ctx context.Context, r *client.Client, key trc.Key, desired Object, options writeOptions) (Object, error) {
 	if options.authorVersion != "" {
-		base := w.cluster.shown(r, key)
+		base := w.cluster.Newest(r, key)
 		if base == nil || base.GetResourceVersion() != options.authorVersion {
 			var err error
 			if base, err = w.atVersion(ctx, r, key, options); err != nil {
@@ -311,7 +311,7 @@ func (w *writer) currentFor(ctx context.Context, r *client.Client, key trc.Key, 
 		}
 		return object.Copy(base)
 	}
-	current, err := w.cluster.current(ctx, r, key)
+	current, err := w.cluster.Current(ctx, r, key)
 	if err != nil {
 		return nil, fmt.Errorf("framework: get %s: %w", r.Describe(key), err)
 	}

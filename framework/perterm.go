@@ -9,7 +9,7 @@ func (c *Context[P]) PerTerm(key any, create func() any) any {
 	switch t := c.write.term; {
 	case t != nil:
 		kept = &t.Values
-	case c.write.cluster.fence.Required: // the lease was lost before the run began
+	case c.write.cluster.Fence.Required: // the lease was lost before the run began
 		return create()
 	}
 	return kept.Get(key, create)

@@ -33,7 +33,7 @@ func (c *controller[P]) addFinalizer(ctx context.Context, w *writer, from trc.Ob
 			return stored, nil
 		}
 		if err == nil {
-			return c.operator.cluster.convert(stored, c.resource.Form, c.gvk)
+			return c.operator.cluster.Convert(stored, c.resource.Form, c.gvk)
 		}
 		if !errors.As(err, &met) || try == conflictTries {
 			return nil, err

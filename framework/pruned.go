@@ -12,25 +12,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/json"
 
+	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/trc"
 )
-
-// Objects that were read from a cache that keeps a part of them must not be written back as if they were whole. Who
-// holds such a copy cannot be told from who holds a whole one, so whether a write would change what some cache of the
-// kind drops is looked up on the server: at the version that the write is for, as at any other it is refused.
-
-// pruned are the transforms of the caches of a kind, each with the form that it is for.
-func (c *cluster) pruned(r *client.Client) []storeKey {
-	var found []storeKey
-	for _, s := range c.storesOf(r.GVK) {
-		if s.key.prune != nil {
-			found = append(found, s.key)
-		}
-	}
-	return found
-}
 
 // outcome is what a write makes of the content of an object in some form.
 type outcome func(content map[string]any, form object.Form) (map[string]any, error)
@@ -49,7 +35,7 @@ type rewrite struct {
 // sparesPruned refuses a rewrite that would change what a cache of the kind drops. One that is spelled out may set
 // or remove a field of which the cache keeps nothing, unless it is a list, to which something may have been added.
 func (w *writer) sparesPruned(ctx context.Context, r *client.Client, q rewrite) error {
-	prunes, key := w.cluster.pruned(r), trc.KeyOf(q.from)
+	prunes, key := w.cluster.Pruned(r), trc.KeyOf(q.from)
 	if len(prunes) == 0 || q.from.GetUID() == "" {
 		return nil
 	}
@@ -60,21 +46,21 @@ func (w *writer) sparesPruned(ctx context.Context, r *client.Client, q rewrite) 
 	if err != nil && live.Object == nil {
 		return fmt.Errorf("framework: get %s: %w", r.Describe(key), err)
 	}
-	for _, cache := range prunes {
-		whole, err := w.cluster.as(cache.form, r.GVK, live)
-		if _, isUndecodable := whole.(*trc.Undecoded); isUndecodable || errors.Is(err, errPoorer) {
+	for _, kept := range prunes {
+		whole, err := w.cluster.As(kept.Form, r.GVK, live)
+		if _, isUndecodable := whole.(*trc.Undecoded); isUndecodable || errors.Is(err, cache.ErrPoorer) {
 			continue // nobody has read it there
 		}
 		var where string
 		if err == nil {
-			where, err = w.lost(r, whole, cache, q)
+			where, err = w.lost(r, whole, kept, q)
 		}
 		if err != nil {
 			return fmt.Errorf("framework: write %s: %w", r.Describe(key), err)
 		}
 		if where != "" {
 			return fmt.Errorf("framework: write %s: it would change %s, which a cache does not keep (Transform %q): what was read there is no base for that; apply what is wanted, or read the object with Live or GetWhole and merge in what changes",
-				r.Describe(key), where, cache.prune.label())
+				r.Describe(key), where, kept.Prune.Label())
 		}
 	}
 	return nil
@@ -82,19 +68,19 @@ func (w *writer) sparesPruned(ctx context.Context, r *client.Client, q rewrite) 
 
 // lost returns the path of the first field that a rewrite of an object, in the form of a cache, would change and that the
 // cache does not keep as it is.
-func (w *writer) lost(r *client.Client, whole Object, cache storeKey, q rewrite) (string, error) {
+func (w *writer) lost(r *client.Client, whole Object, cache cache.StoreKey, q rewrite) (string, error) {
 	before, err := object.Content(whole)
 	if err != nil {
 		return "", err
 	}
-	if abandoned := trc.Prune(whole, w.cluster.guardedPrune(cache.prune)); abandoned != nil {
+	if abandoned := trc.Prune(whole, w.cluster.GuardedPrune(cache.Prune)); abandoned != nil {
 		return "", abandoned.Err
 	}
 	known, err := object.Content(whole)
 	if err != nil {
 		return "", err
 	}
-	after, err := q.becomes(runtime.DeepCopyJSON(before), cache.form)
+	after, err := q.becomes(runtime.DeepCopyJSON(before), cache.Form)
 	if err != nil {
 		return "", err
 	}
@@ -145,7 +131,7 @@ func lostAt(path string, whole, known, after map[string]any, spelledOut bool) st
 // replacedBy is the outcome of a PUT.
 func (w *writer) replacedBy(r *client.Client, o Object) outcome {
 	return func(_ map[string]any, form object.Form) (map[string]any, error) {
-		converted, err := w.cluster.convert(o, form, r.GVK)
+		converted, err := w.cluster.Convert(o, form, r.GVK)
 		if err != nil {
 			return nil, err
 		}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -37,10 +38,10 @@ func (op *Operator) clusterAt(config *rest.Config) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	remote.calls = op.calls
-	remote.at, remote.staleAfter = op.nameLocked(config.Host), op.options.StaleAfter
-	remote.inflight, remote.fence, remote.others = op.cluster.inflight, op.cluster.fence, op.severalClusters
-	remote.event = func(schema.GroupVersionKind, Object, EventKind, string, string, string, ...any) {}
+	remote.Calls = op.calls
+	remote.At, remote.StaleAfter = op.nameLocked(config.Host), op.options.StaleAfter
+	remote.inflight, remote.Fence, remote.others = op.cluster.inflight, op.cluster.Fence, op.severalClusters
+	remote.Hooks.Undecodable = func(schema.GroupVersionKind, *trc.Undecoded) {}
 	if op.remotes == nil {
 		op.remotes = map[*rest.Config]*cluster{}
 	}
@@ -55,14 +56,14 @@ func (op *Operator) leaveCluster(config *rest.Config) {
 	if left != nil {
 		if left.users--; left.users == 0 {
 			delete(op.remotes, config)
-			left.left.Store(true)
+			left.Abandoned.Store(true)
 		} else {
 			left = nil
 		}
 	}
 	op.mu.Unlock()
 	if left != nil {
-		left.http.CloseIdleConnections()
+		left.HTTP.CloseIdleConnections()
 	}
 }
 
@@ -72,7 +73,7 @@ func (op *Operator) nameLocked(host string) string {
 	for n := 2; ; n++ {
 		taken := false
 		for _, other := range op.remotes {
-			taken = taken || other.at == name
+			taken = taken || other.At == name
 		}
 		if !taken {
 			return name
@@ -89,7 +90,7 @@ func (op *Operator) clusters() []*cluster {
 	for _, remote := range op.remotes {
 		clusters = append(clusters, remote)
 	}
-	slices.SortFunc(clusters[1:], func(a, b *cluster) int { return strings.Compare(a.at, b.at) })
+	slices.SortFunc(clusters[1:], func(a, b *cluster) int { return strings.Compare(a.At, b.At) })
 	return clusters
 }
 
@@ -104,31 +105,23 @@ func (op *Operator) severalClusters() []*cluster {
 	return op.clusters()
 }
 
-// place is what descriptions add for what is in another cluster.
-func (c *cluster) place() string {
-	if c.at == "" {
-		return ""
-	}
-	return " at " + c.at
-}
-
 // ledgerOf is the ledger of the cluster that a cause tells of.
 func (op *Operator) ledgerOf(cause timeline.Cause) *trc.Ledger {
 	if step, ok := cause.(timeline.Resource); ok && step.Cluster != "" {
 		for _, c := range op.clusters() {
-			if c.at == step.Cluster {
-				return c.ledger
+			if c.At == step.Cluster {
+				return c.Ledger
 			}
 		}
 	}
-	return op.cluster.ledger
+	return op.cluster.Ledger
 }
 
 // allStores returns the stores of all clusters, in a stable order.
-func (op *Operator) allStores() []*sharedStore {
-	var all []*sharedStore
+func (op *Operator) allStores() []*cache.Store {
+	var all []*cache.Store
 	for _, c := range op.clusters() {
-		all = append(all, c.allStores()...)
+		all = append(all, c.AllStores()...)
 	}
 	return all
 }
@@ -219,17 +212,9 @@ func (c *cluster) checkPlace(r *client.Client, key trc.Key, uid types.UID) error
 		return nil
 	}
 	for _, other := range c.others() {
-		if other != c && other.shows(r.GVK, key, uid) && !c.shows(r.GVK, key, uid) {
-			return fmt.Errorf("framework: %s: it is an object of another cluster%s: Secondary.In writes to that of its secondaries, a Context to the operator's own", r.Describe(key), other.place())
+		if other != c && other.Shows(r.GVK, key, uid) && !c.Shows(r.GVK, key, uid) {
+			return fmt.Errorf("framework: %s: it is an object of another cluster%s: Secondary.In writes to that of its secondaries, a Context to the operator's own", r.Describe(key), other.Place())
 		}
 	}
 	return nil
-}
-
-// shows tells whether a cache shows that very object.
-func (c *cluster) shows(gvk schema.GroupVersionKind, key trc.Key, uid types.UID) bool {
-	return slices.ContainsFunc(c.storesOf(gvk), func(s *sharedStore) bool {
-		o := s.Get(key)
-		return o != nil && o.GetUID() == uid
-	})
 }

@@ -118,7 +118,7 @@ func (c *controller[P]) resolve(ctx context.Context, rc *Context[P]) (resolved b
 		// longer than that.
 		q := &left.writes[0]
 		q.creates = q.creates && left.in == rc.write.term
-		if q.in.left.Load() { // nothing is read there any more
+		if q.in.Abandoned.Load() { // nothing is read there any more
 			left.writes = left.writes[1:]
 			continue
 		}
@@ -207,7 +207,7 @@ func (c *controller[P]) newContext(life context.Context, key trc.Key, run schedu
 	rc.life.parent, rc.life.of = life, rc
 	rc.life.limit, rc.life.deadline = c.options.RunTimeout, time.Now().Add(c.options.RunTimeout)
 	w.manner, w.noting, w.inflight.Calls = &c.manner, c.keepsRecords(), c.operator.calls
-	w.run, w.term = c.ledgerWriter(key), c.operator.cluster.fence.Current()
+	w.run, w.term = c.ledgerWriter(key), c.operator.cluster.Fence.Current()
 	return rc
 }
 

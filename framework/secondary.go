@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -85,7 +86,7 @@ type Secondary[S Object] struct {
 }
 
 // AllNamespaces, as the only element of a list of namespaces, stands for all of them.
-const AllNamespaces = "*"
+const AllNamespaces = cache.AllNamespaces
 
 // SecondarySource is a [Secondary] of any type.
 type SecondarySource interface {
@@ -173,7 +174,8 @@ type secondaryDescription struct {
 	namespaces []string
 	labels     string
 	fields     string
-	keeping    keeping
+	keeping    cache.Retention
+	wrong      error        // with Transform
 	config     *rest.Config // of another cluster, or nil
 	cluster    *cluster
 	patience   patience
@@ -200,6 +202,9 @@ func (s *Secondary[S]) describe() secondaryDescription {
 	}
 	if s.Map != nil {
 		d.mapper = func(o trc.Object) []trc.Key { return s.Map(o.(S)) }
+	}
+	if s.Transform != nil {
+		d.wrong = s.Transform.check()
 	}
 	d.by, d.filter, d.indexes = s.By, s.filters(), describeIndexes(s.Indexes)
 	return d

@@ -68,7 +68,7 @@ func (w *writer) execute(ctx context.Context, q write) (Object, error) {
 		return nil, err
 	}
 	defer done()
-	if err := w.cluster.room(ctx, q.resource.GVK); err != nil {
+	if err := w.cluster.AwaitRoom(ctx, q.resource.GVK); err != nil {
 		return nil, fmt.Errorf("framework: %s: %w", q.describe(), err)
 	}
 	got, lost, err := w.definite(ctx, q)
@@ -105,7 +105,7 @@ func (q *write) carriedOut(o Object, undecodable error) (Object, error) {
 // explained already.
 func (w *writer) take(ctx context.Context, q write, got client.Answer) {
 	gvk, proof := q.resource.GVK, q.proof(got)
-	if w.inRun() && !q.options.unfiltered && (proof.Created || proof.Base != "") && w.cluster.comparable(gvk) {
+	if w.inRun() && !q.options.unfiltered && (proof.Created || proof.Base != "") && w.cluster.Comparable(gvk) {
 		w.record(trc.Edge{UID: got.GetUID(), From: proof.Base, To: got.GetResourceVersion()})
 		w.noteProof(got, proof)
 	} else {
@@ -121,7 +121,7 @@ func (w *writer) take(ctx context.Context, q write, got client.Answer) {
 func (w *writer) record(edge trc.Edge) {
 	w.mu.Lock()
 	if w.page == nil {
-		w.page = w.cluster.ledger.Open(w.run)
+		w.page = w.cluster.Ledger.Open(w.run)
 	}
 	page := w.page
 	w.mu.Unlock()
@@ -131,19 +131,19 @@ func (w *writer) record(edge trc.Edge) {
 // acknowledge lays what the server said of an object over the caches of its kind.
 func (w *writer) acknowledge(ctx context.Context, gvk schema.GroupVersionKind, got client.Answer, proof trc.Proof) {
 	w.wrote(gvk)
-	w.cluster.acknowledge(ctx, gvk, got, proof)
+	w.cluster.Acknowledge(ctx, gvk, got, proof)
 }
 
 // read reads an object past the caches, and has them show what was found; see cluster.read.
 func (w *writer) read(ctx context.Context, r *client.Client, key trc.Key) (found client.Answer, missed bool, err error) {
 	w.wrote(r.GVK)
-	return w.cluster.read(ctx, r, key)
+	return w.cluster.Read(ctx, r, key)
 }
 
 // acknowledgeGone takes the object out of the caches of its kind.
 func (w *writer) acknowledgeGone(gvk schema.GroupVersionKind, o Object) {
 	w.wrote(gvk)
-	w.cluster.acknowledgeGone(gvk, o)
+	w.cluster.AcknowledgeGone(gvk, o)
 }
 
 // wrote notes that the caches of a kind are about to be told something.

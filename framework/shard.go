@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 )
 
@@ -14,7 +15,7 @@ func (c *controller[P]) probeShards(ctx context.Context) error {
 	probe := func(r *client.Client, shard string, namespaces []string) error {
 		l := client.ListWatch{Client: r, Shard: shard}
 		if r.Namespaced {
-			l.Namespace = append(watchedNamespaces(namespaces), "")[0]
+			l.Namespace = append(cache.WatchedNamespaces(namespaces), "")[0]
 		}
 		if err := l.ProbeShard(ctx); errors.Is(err, client.ErrUnsharded) {
 			return err
@@ -25,7 +26,7 @@ func (c *controller[P]) probeShards(ctx context.Context) error {
 		return fmt.Errorf("framework: controller %q: %w", c.name, err)
 	}
 	for _, d := range c.secondaries {
-		if err := probe(d.resource, d.keeping.shard, d.namespaces); err != nil {
+		if err := probe(d.resource, d.keeping.Shard, d.namespaces); err != nil {
 			return fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err)
 		}
 	}

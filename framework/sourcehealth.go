@@ -3,18 +3,13 @@ package framework
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/health"
-	"github.com/evenkeel/evenkeel/framework/internal/client"
-	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
 	"github.com/evenkeel/evenkeel/internal/author"
 )
@@ -97,21 +92,21 @@ func (c *controller[P]) withProblem(a *addition, h health.Source) health.Source 
 }
 
 // cacheHealth is that of a source over a cache, nil before it is set up.
-func (c *controller[P]) cacheHealth(source, kind string, in *cluster, s *sharedStore) health.Source {
-	h := health.Source{Controller: c.name, Source: source, Kind: kind, Cluster: in.at}
+func (c *controller[P]) cacheHealth(source, kind string, in *cluster, s *cache.Store) health.Source {
+	h := health.Source{Controller: c.name, Source: source, Kind: kind, Cluster: in.At}
 	if s == nil {
 		return h
 	}
-	h.Cache, h.Synced, h.Watches = s.describe(), s.isSynced(), s.Watches()
+	h.Cache, h.Synced, h.Watches = s.Describe(), s.IsSynced(), s.Watches()
 	h.Objects, h.Ahead, h.SetAside, h.Incomparable = s.Len(), s.Ahead(), len(s.AllSetAside()), !s.Comparable()
-	if err := s.wrong(); err != nil {
+	if err := s.Problem(); err != nil {
 		h.Problem = err.Error()
 	}
 	return h
 }
 
 // storeFor is the cache of a secondary, nil before it is set up.
-func (c *controller[P]) storeFor(source SecondarySource) *sharedStore {
+func (c *controller[P]) storeFor(source SecondarySource) *cache.Store {
 	informer := c.informers[source]
 	if informer == nil {
 		return nil
@@ -124,9 +119,6 @@ func (c *controller[P]) storeFor(source SecondarySource) *sharedStore {
 	return nil
 }
 
-// wrong is what is wrong with a cache now, nil if nothing is.
-func (s *sharedStore) wrong() error { return errors.Join(s.Err(), s.Stale()) }
-
 func isClosed(done <-chan struct{}) bool {
 	select {
 	case <-done:
@@ -137,10 +129,10 @@ func isClosed(done <-chan struct{}) bool {
 }
 
 // feeds names the sources over a cache, as in `controller "pages", source "configmap"`.
-func (op *Operator) feeds(s *sharedStore) string {
+func (op *Operator) feeds(s *cache.Store) string {
 	var all []string
 	for _, h := range op.Health() {
-		if h.Cache == s.describe() {
+		if h.Cache == s.Describe() {
 			all = append(all, fmt.Sprintf("controller %q, source %q", h.Controller, h.Source))
 		}
 	}
@@ -154,44 +146,8 @@ func (op *Operator) Probe(ctx context.Context) []health.Lag {
 	var all []health.Lag
 	for _, s := range op.allStores() {
 		for _, w := range s.Watches() {
-			all = append(all, s.probe(ctx, w.Namespace))
+			all = append(all, s.Probe(ctx, w.Namespace))
 		}
 	}
 	return all
-}
-
-func (s *sharedStore) probe(ctx context.Context, namespace string) health.Lag {
-	lag := health.Lag{Cache: s.describe(), Namespace: namespace}
-	lag.Consistent, lag.Err = s.consistent(ctx, namespace)
-	if lag.Err != nil {
-		lag.Error = lag.Err.Error()
-		return lag
-	}
-	for _, w := range s.Watches() {
-		if w.Namespace == namespace {
-			lag.Progress = w.Progress
-		}
-	}
-	there, err := strconv.ParseUint(lag.Consistent, 10, 64)
-	here, errHere := strconv.ParseUint(lag.Progress, 10, 64)
-	if err == nil && errHere == nil {
-		lag.Current = here >= there
-		lag.Versions = there - min(here, there)
-	}
-	return lag
-}
-
-// consistent asks for the version that the API server has.
-func (s *sharedStore) consistent(ctx context.Context, namespace string) (string, error) {
-	only, err := s.cluster.resourceIn(ctx, object.Metadata, s.key.gvk)
-	if err != nil {
-		return "", err
-	}
-	ctx, cancel := client.WithRequestTimeout(ctx)
-	defer cancel()
-	listed, err := client.ListWatch{Client: only, Namespace: namespace}.List(ctx, metav1.ListOptions{Limit: 1})
-	if err != nil {
-		return "", fmt.Errorf("framework: list %s: %w", s.describe(), err)
-	}
-	return listed.(metav1.ListInterface).GetResourceVersion(), nil
 }

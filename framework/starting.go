@@ -8,10 +8,9 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 )
 
@@ -35,9 +34,6 @@ const (
 // rights beyond those that every client has.
 var kindPoll = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.1, Steps: 10, Cap: 10 * time.Second}
 
-// errMisuse is what no waiting mends.
-var errMisuse = errors.New("framework: the scheme does not fit")
-
 // life is an operator while it runs.
 type life struct {
 	background context.Context // of what outlives the runs: caches and events
@@ -45,22 +41,15 @@ type life struct {
 }
 
 // feed runs those of the stores that are not fed yet.
-func (l *life) feed(stores []*sharedStore) {
+func (l *life) feed(stores []*cache.Store) {
 	for _, s := range stores {
-		s.feeding.Do(func() {
-			l.watch(s, s.watching())
-		})
+		s.StartOnce(func() { l.watch(s, s.Watching()) })
 	}
 }
 
 // watch has a store fed in more namespaces, until they are removed.
-func (l *life) watch(s *sharedStore, namespaces []string) {
-	run := s.Feed(l.background, s.watched(namespaces)...)
-	s.fed.Add(1)
-	l.stores.Go(func() {
-		defer s.fed.Done()
-		run()
-	})
+func (l *life) watch(s *cache.Store, namespaces []string) {
+	l.stores.Go(s.FeedIn(l.background, namespaces))
 }
 
 // operate starts a controller as soon as all that it reads is there, and runs it until ctx ends, which is an
@@ -120,10 +109,10 @@ func (op *Operator) awaitKinds(ctx context.Context, c runner) (missed bool, err 
 		if err == nil || ctx.Err() != nil {
 			return missed, nil
 		}
-		if errors.Is(err, errMisuse) || errors.Is(err, client.ErrUnsharded) {
+		if errors.Is(err, cache.ErrMisuse) || errors.Is(err, client.ErrUnsharded) {
 			return missed, err
 		}
-		missed = missed || isMissing(err)
+		missed = missed || cache.IsMissing(err)
 		delay := poll.Step()
 		if patience := patienceOf(err); patience.isBounded(op, missed) {
 			limit = began.Add(patience.limit(op))
@@ -151,11 +140,6 @@ func (op *Operator) findKinds(ctx context.Context, c runner, limit time.Time, mi
 		defer cancel()
 	}
 	return c.findKinds(ctx)
-}
-
-// isMissing tells the API server's word that a kind is not served from its silence.
-func isMissing(err error) bool {
-	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err)
 }
 
 // awaitSync waits for the first list of a controller's stores, or for its author's sources: each has SyncTimeout.

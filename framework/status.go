@@ -42,7 +42,7 @@ func (c *controller[P]) statusError(ctx context.Context, key trc.Key, err error)
 	if err == nil || wasApart && !apierrors.IsNotFound(err) {
 		return err
 	}
-	_, parts, unknown := c.operator.cluster.served(ctx, c.gvk)
+	_, parts, unknown := c.operator.cluster.Served(ctx, c.gvk)
 	if isApart := parts.Has("status"); unknown == nil && isApart != wasApart {
 		r.StatusApart.Store(isApart)
 		err = fmt.Errorf("whether %s has a status sub-resource has changed, the next attempt knows: %w", c.gvk.Kind, err)

@@ -9,9 +9,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/trc"
@@ -31,7 +28,7 @@ func (c *cluster) isAnsweredAsOther(ctx context.Context, r *client.Client, key t
 	refuse := func(format string, args ...any) (bool, error) {
 		return false, fmt.Errorf("framework: %s %s of %s: %s; %w", verb, name, r.Describe(key), fmt.Sprintf(format, args...), errNothingSent)
 	}
-	sub, known, err := c.subresource(ctx, r, name)
+	sub, known, err := c.Subresource(ctx, r, name)
 	if err != nil {
 		return refuse("the API server does not tell what it is: %v", err)
 	}
@@ -52,31 +49,16 @@ func (c *cluster) isAnsweredAsOther(ctx context.Context, r *client.Client, key t
 	return true, nil
 }
 
-// subresource asks discovery anew for one that it did not know: the definition of a custom kind may have
-// changed.
-func (c *cluster) subresource(ctx context.Context, r *client.Client, name string) (metav1.APIResource, bool, error) {
-	if sub, known := (*r.Subresources.Load())[name]; known {
-		return sub, true, nil
-	}
-	_, now, err := c.served(ctx, r.GVK)
-	if err != nil {
-		return metav1.APIResource{}, false, err
-	}
-	r.Subresources.Store(&now)
-	sub, known := now[name]
-	return sub, known, nil
-}
-
 // readCarriedOut follows a write that was carried out, whose answer was not the object: it reads that. No object and no error
 // means that there is none. It does what [writer.read] does, but that the proof must come before what is read is shown.
 func (w *writer) readCarriedOut(ctx context.Context, q write, got client.Answer) (Object, error) {
 	gvk := q.resource.GVK
 	w.wrote(gvk)
-	before := w.cluster.sightings(gvk.GroupKind(), q.key)
+	before := w.cluster.Entries(gvk.GroupKind(), q.key)
 	live, err := q.resource.Get(ctx, q.key)
 	switch {
 	case apierrors.IsNotFound(err):
-		w.cluster.acknowledgeNone(gvk, before, err)
+		w.cluster.AcknowledgeNone(gvk, before, err)
 		return nil, nil
 	case live.Object == nil:
 		w.leave(q)
@@ -88,20 +70,6 @@ func (w *writer) readCarriedOut(ctx context.Context, q write, got client.Answer)
 	live.Noted = got.Noted
 	w.take(ctx, q, live)
 	return q.carriedOut(live.Object, live.Undecodable)
-}
-
-// watchable is resourceOf for what is to be listed and watched.
-func (c *cluster) watchable(ctx context.Context, sample runtime.Object, gvk schema.GroupVersionKind) (*client.Client, error) {
-	r, err := c.resourceOf(ctx, sample, gvk)
-	switch {
-	case err != nil:
-		return nil, err
-	case r.OnlyCreated:
-		return nil, fmt.Errorf("%w: objects of %s are never stored, they cannot be watched", errMisuse, gvk)
-	case r.NewList == nil:
-		return nil, fmt.Errorf("%w: the list type of %s is not registered in it", errMisuse, gvk)
-	}
-	return r, nil
 }
 
 // createOnly sends an object that the server answers and does not store.

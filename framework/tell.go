@@ -199,7 +199,7 @@ func (c *controller[P]) tellOfNotSelected(last trc.Object) {
 	if c.options.LabelSelector == "" && c.options.FieldSelector == "" || !c.cleans() || !c.hasFinalizer(last) {
 		return
 	}
-	if released == last.GetUID() || !c.operator.cluster.fence.Allowed() {
+	if released == last.GetUID() || !c.operator.cluster.Fence.Allowed() {
 		return
 	}
 	selector := strings.Trim(c.options.LabelSelector+" "+c.options.FieldSelector, " ")

@@ -233,11 +233,11 @@ func (w *writer) resourceOf(ctx context.Context, o Object) (*client.Client, erro
 	if object.IsNil(o) {
 		return nil, errors.New("framework: the object is nil")
 	}
-	gvk, err := client.GVKOf(w.cluster.scheme, o)
+	gvk, err := client.GVKOf(w.cluster.Scheme, o)
 	if err != nil {
 		return nil, err
 	}
-	return w.cluster.resourceOf(ctx, o, gvk)
+	return w.cluster.ClientOf(ctx, o, gvk)
 }
 
 // wholeTarget is target for writes that send the whole object.
@@ -368,7 +368,7 @@ func (w *writer) do(ctx context.Context, about Object, request func(context.Cont
 	}
 	return w.execute(ctx, write{verb: "do", resource: r, key: key, options: options, once: true, send: func(ctx context.Context) (client.Answer, error) {
 		o, err := request(ctx)
-		if err == nil && !isWhole(w.cluster.scheme, r.GVK, o) { // caches need all of it
+		if err == nil && !isWhole(w.cluster.Scheme, r.GVK, o) { // caches need all of it
 			if !options.DryRun {
 				return client.Answer{}, nil
 			}

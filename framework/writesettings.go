@@ -24,6 +24,6 @@ func SettingsOf(c Writes, options ...WriteOption) WriteSettings {
 // earlier process wrote is not known. It takes no request.
 func Wrote(c Writes, o Object, fieldManager string) bool {
 	w := c.writer()
-	gvk, err := client.GVKOf(w.cluster.scheme, o)
+	gvk, err := client.GVKOf(w.cluster.Scheme, o)
 	return err == nil && o.GetUID() != "" && w.cluster.memo.knows(memoKey{gvk: gvk, key: trc.KeyOf(o), by: applier{manager: fieldManager}}, o.GetUID())
 }

@@ -119,6 +119,15 @@ var rules = []rule{
 		"it is asked whether writes are allowed, it asks nobody: no caches, no writers",
 	},
 	{
+		"framework/internal/cache",
+		[]string{
+			"std", "golang.org/x/sync/...", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...", "github.com/go-logr/logr",
+			module + "/trc", module + "/framework/health", module + "/framework/internal/client", module + "/framework/internal/lease",
+			module + "/framework/internal/object", module + "/framework/internal/safely", module + "/internal/author",
+		},
+		"it shows what there is: no writes, no sources, no runs",
+	},
+	{
 		"framework/internal/safely",
 		[]string{"std", "github.com/go-logr/logr", module + "/trc", module + "/scheduler", module + "/internal/author"},
 		"it calls what authors wrote: every room may use it",

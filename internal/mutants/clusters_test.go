@@ -9,7 +9,7 @@ var ofClusters = []mutant{
 		breaks: "G04: versions and UIDs of one cluster say nothing of another",
 		file:   "framework/remote.go",
 		old:    "	if op.remotes == nil {\n		op.remotes",
-		new:    "	remote.ledger = op.cluster.ledger\n	if op.remotes == nil {\n		op.remotes",
+		new:    "	remote.Ledger = op.cluster.Ledger\n	if op.remotes == nil {\n		op.remotes",
 		kills:  far("TestG04AnOwnWriteInOneCluster"),
 	},
 	{
@@ -32,8 +32,8 @@ var ofClusters = []mutant{
 		name:   "the lease is asked for in the operator's own cluster only",
 		breaks: "G06: nothing is written after the lease is lost, in whatever cluster",
 		file:   "framework/remote.go",
-		old:    "op.cluster.inflight, op.cluster.fence, op.severalClusters",
-		new:    "op.cluster.inflight, remote.fence, op.severalClusters",
+		old:    "op.cluster.inflight, op.cluster.Fence, op.severalClusters",
+		new:    "op.cluster.inflight, remote.Fence, op.severalClusters",
 		kills:  far("TestG06WritesToAnotherClusterEndWithTheLease"),
 	},
 	{

@@ -100,8 +100,8 @@ var ofFootguns = []mutant{
 	{
 		name:   "the hint at a definition comes with every failure of discovery",
 		breaks: "G18: what is said is so",
-		file:   "framework/cluster.go",
-		old:    "		if isMissing(err) && client.AsSubresource(gvk) == nil {\n",
+		file:   "framework/internal/cache/cluster.go",
+		old:    "		if IsMissing(err) && client.AsSubresource(gvk) == nil {\n",
 		new:    "		if client.AsSubresource(gvk) == nil {\n",
 		kills:  far("TestTheHintAtADefinitionIsOnlyForKindsThatAreNotServed"),
 	},
@@ -221,8 +221,8 @@ var ofFootguns = []mutant{
 		name:   "a primary that was cleaned up is taken for one that left its selector",
 		breaks: "G18: what is said is so",
 		file:   "framework/tell.go",
-		old:    "	if released == last.GetUID() || !c.operator.cluster.fence.Allowed() {\n",
-		new:    "	if released == nil && false || !c.operator.cluster.fence.Allowed() {\n",
+		old:    "	if released == last.GetUID() || !c.operator.cluster.Fence.Allowed() {\n",
+		new:    "	if released == nil && false || !c.operator.cluster.Fence.Allowed() {\n",
 		kills:  far("TestAPrimaryThatLeavesItsSelectorWithTheFinalizerOnIsTold"),
 	},
 }

@@ -166,7 +166,7 @@ var ofFramework = []mutant{
 	{
 		name:   "an answer is laid over the first cache of its kind only",
 		breaks: "G01: every read begun after a write is at least as new",
-		file:   "framework/shown.go",
+		file:   "framework/internal/cache/acknowledge.go",
 		old:    "		c.take(s, own, err, proof)\n",
 		new:    "		c.take(s, own, err, proof)\n		break\n",
 		kills:  specs("proven of a write G01"),
@@ -351,7 +351,7 @@ var ofFramework = []mutant{
 		name:   "a controller starts while it is still told of what there was before",
 		breaks: "C74: events before the start make one run",
 		file:   "framework/controller.go",
-		old:    "		s.told(ctx, c.name) // what is told after the first run has begun brings a second one\n",
+		old:    "		s.AwaitDelivery(ctx, c.name) // what is told after the first run has begun brings a second one\n",
 		new:    "		_ = s\n",
 		kills:  []suite{{folder: "framework", run: "TestC74"}},
 	},

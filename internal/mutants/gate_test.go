@@ -79,8 +79,8 @@ var ofGate = []mutant{
 	{
 		name:   "nobody hears of a dependent that a consistent list has found",
 		breaks: "G10: every deletion order drains",
-		file:   "framework/live.go",
-		old:    "			c.acknowledge(ctx, r.GVK, got, trc.Proof{})\n",
+		file:   "framework/internal/cache/live.go",
+		old:    "			c.Acknowledge(ctx, r.GVK, got, trc.Proof{})\n",
 		new:    "",
 		kills:  far("TestG02WhatALiveList"),
 	},

@@ -36,9 +36,9 @@ var ofKeeping = []mutant{
 	{
 		name:   "writes are computed from what a cache keeps a part of",
 		breaks: "C50: applies repair what the cache does not keep",
-		file:   "framework/keeping.go",
-		old:    "return s.key.prune != nil || s.key.form == object.Metadata }",
-		new:    "return s.key.form == object.Metadata }",
+		file:   "framework/internal/cache/store.go",
+		old:    "return s.Key.Prune != nil || s.Key.Form == object.Metadata }",
+		new:    "return s.Key.Form == object.Metadata }",
 		kills:  []suite{{folder: "framework", run: "TestC50AnApplyRepairs.*/^apply$"}},
 	},
 	{

@@ -1,4 +1,4 @@
-package framework
+package cache
 
 import (
 	"encoding/json"
@@ -14,27 +14,27 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// errPoorer is a form that an answer has not enough for.
-var errPoorer = errors.New("framework: the answer holds less than that form")
+// ErrPoorer is a form that an answer has not enough for.
+var ErrPoorer = errors.New("framework: the answer holds less than that form")
 
-// errUnread is why a cache sets an object aside that changed, and of which the cache could not read the new state.
-var errUnread = errors.New("framework: it was changed, and could not be read since")
+// ErrUnread is why a cache sets an object aside that changed, and of which the cache could not read the new state.
+var ErrUnread = errors.New("framework: it was changed, and could not be read since")
 
-// as returns a private copy of an answer in a form, for a cache of that form: [trc.Undecoded] if its Go type cannot
-// hold the object. The error is errPoorer if there is nothing to make that form from.
-func (c *cluster) as(form object.Form, gvk schema.GroupVersionKind, got client.Answer) (Object, error) {
+// As returns a private copy of an answer in a form, for a cache of that form: [trc.Undecoded] if its Go type cannot
+// hold the object. The error is ErrPoorer if there is nothing to make that form from.
+func (c *Cluster) As(form object.Form, gvk schema.GroupVersionKind, got client.Answer) (trc.Object, error) {
 	from := object.FormOf(got.Object)
 	switch {
 	case form == object.Metadata:
 		return object.MetadataOf(got.Object, gvk), nil
 	case from == form && got.Undecodable == nil:
-		return got.DeepCopyObject().(Object), nil
+		return got.DeepCopyObject().(trc.Object), nil
 	case from == form:
-		return &trc.Undecoded{Object: got.DeepCopyObject().(Object), Err: got.Undecodable}, nil
+		return &trc.Undecoded{Object: got.DeepCopyObject().(trc.Object), Err: got.Undecodable}, nil
 	case got.Text != nil:
 		return c.decodeAs(form, gvk, got.Text, got.Object)
 	case from != object.Unstructured || got.Undecodable != nil:
-		return nil, errPoorer
+		return nil, ErrPoorer
 	}
 	text, err := json.Marshal(got.Object)
 	if err != nil {
@@ -44,7 +44,7 @@ func (c *cluster) as(form object.Form, gvk schema.GroupVersionKind, got client.A
 }
 
 // decodeAs decodes an object in a form. metadata is its metadata, in any form.
-func (c *cluster) decodeAs(form object.Form, gvk schema.GroupVersionKind, text []byte, metadata Object) (Object, error) {
+func (c *Cluster) decodeAs(form object.Form, gvk schema.GroupVersionKind, text []byte, metadata trc.Object) (trc.Object, error) {
 	o, err := c.newObject(form, gvk)
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func (c *cluster) decodeAs(form object.Form, gvk schema.GroupVersionKind, text [
 }
 
 // undecodedAs returns what stands for an object in a cache of a form that has no more than its metadata, and why.
-func (c *cluster) undecodedAs(form object.Form, gvk schema.GroupVersionKind, metadata Object, why error) (Object, error) {
+func (c *Cluster) undecodedAs(form object.Form, gvk schema.GroupVersionKind, metadata trc.Object, why error) (trc.Object, error) {
 	o, err := c.newObject(form, gvk)
 	if err != nil {
 		return nil, err
@@ -73,16 +73,16 @@ func (c *cluster) undecodedAs(form object.Form, gvk schema.GroupVersionKind, met
 }
 
 // newObject returns an empty object of a form.
-func (c *cluster) newObject(form object.Form, gvk schema.GroupVersionKind) (Object, error) {
+func (c *Cluster) newObject(form object.Form, gvk schema.GroupVersionKind) (trc.Object, error) {
 	switch form {
 	case object.Unstructured:
 		return &unstructured.Unstructured{}, nil
 	case object.Metadata:
 		return &metav1.PartialObjectMetadata{}, nil
 	}
-	o, err := c.scheme.New(gvk)
+	o, err := c.Scheme.New(gvk)
 	if err != nil {
 		return nil, fmt.Errorf("framework: %s: %w", gvk, err)
 	}
-	return o.(Object), nil
+	return o.(trc.Object), nil
 }

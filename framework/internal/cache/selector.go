@@ -1,4 +1,4 @@
-package framework
+package cache
 
 import (
 	"fmt"

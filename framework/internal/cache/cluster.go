@@ -1,0 +1,244 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/rest"
+
+	"github.com/evenkeel/evenkeel/framework/internal/client"
+	"github.com/evenkeel/evenkeel/framework/internal/lease"
+	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/internal/author"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// Cluster are the resources of one API server, and the stores over them, which all controllers share.
+type Cluster struct {
+	Config *rest.Config
+	HTTP   *http.Client
+	Scheme *runtime.Scheme
+	codecs serializer.CodecFactory
+	disco  *discovery.DiscoveryClient
+	Logger logr.Logger
+	Calls  *author.Callbacks
+	At     string // where it is, empty for the operator's own
+	Ledger *trc.Ledger
+	Fence  *lease.Fence
+	Hooks  Hooks
+	// left says that no secondaries are there any more. Caches that come to be later are those of another cluster, also at the same place.
+	Abandoned atomic.Bool
+	// staleAfter is how long a watch may be silent.
+	StaleAfter time.Duration
+
+	mu        sync.Mutex // guards everything below; a leaf
+	resources map[clientKey]*client.Client
+	stores    map[StoreKey]*Store
+}
+
+type clientKey struct {
+	GVK  schema.GroupVersionKind
+	Form object.Form
+}
+
+// Hooks are what others do about what happens to caches. All are set before the first store is made; they may be called at the same time.
+type Hooks struct {
+	// dropped is called when caches show an object no more.
+	Dropped func(schema.GroupVersionKind, trc.Key)
+	// rewound is called when the API server went back in time.
+	Rewound func()
+	// undecodable is called with an object that is set aside, whether or not this instance leads.
+	Undecodable func(schema.GroupVersionKind, *trc.Undecoded)
+}
+
+func NewCluster(config *rest.Config, scheme *runtime.Scheme, logger logr.Logger) (*Cluster, error) {
+	httpClient, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("framework: %w", err)
+	}
+	disco, err := discovery.NewDiscoveryClientForConfigAndClient(config, httpClient)
+	if err != nil {
+		return nil, fmt.Errorf("framework: %w", err)
+	}
+	return &Cluster{
+		Config: config, HTTP: httpClient, Scheme: scheme, Logger: logger,
+		Fence:     &lease.Fence{},
+		codecs:    serializer.NewCodecFactory(scheme),
+		disco:     disco,
+		Ledger:    trc.NewLedger(0),
+		resources: map[clientKey]*client.Client{},
+		stores:    map[StoreKey]*Store{},
+	}, nil
+}
+
+// ClientOf returns the resource that serves the kind of sample. It asks the API server's discovery
+// the first time.
+func (c *Cluster) ClientOf(ctx context.Context, sample runtime.Object, gvk schema.GroupVersionKind) (*client.Client, error) {
+	return c.ClientIn(ctx, object.FormOf(sample), gvk)
+}
+
+func (c *Cluster) ClientIn(ctx context.Context, form object.Form, gvk schema.GroupVersionKind) (*client.Client, error) {
+	key := clientKey{GVK: gvk, Form: form}
+	c.mu.Lock()
+	known := c.resources[key]
+	c.mu.Unlock()
+	if known != nil {
+		return known, nil
+	}
+	// Discovery is a request: never under the lock. Two callers may both make it; the first result serves.
+	served, parts, err := c.Served(ctx, gvk)
+	if err != nil {
+		hint := ""
+		if IsMissing(err) && client.AsSubresource(gvk) == nil {
+			hint = "; is its CustomResourceDefinition installed?"
+		}
+		return nil, fmt.Errorf("framework: %s%s: %w%s", gvk, c.Place(), err, hint)
+	}
+	r, err := client.New(client.Config{
+		Rest: c.Config, HTTP: c.HTTP, Scheme: c.Scheme, Codecs: c.codecs, Place: c.Place(), Logger: c.Logger, KeepsUnstructured: c.keepsUnstructured,
+	}, gvk, form, served, parts)
+	if err != nil {
+		return nil, err
+	}
+	if form == object.Metadata {
+		if r.Writes, err = c.ClientIn(ctx, object.Unstructured, gvk); err != nil {
+			return nil, err
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if other := c.resources[key]; other != nil {
+		return other, nil
+	}
+	c.resources[key] = r
+	return r, nil
+}
+
+// Served asks for the resource of a kind and its sub-resources. It asks about the group and version alone: all of a cluster's
+// discovery is a large document.
+func (c *Cluster) Served(ctx context.Context, gvk schema.GroupVersionKind) (served metav1.APIResource, parts client.Subresources, err error) {
+	if err := client.AsSubresource(gvk); err != nil {
+		return metav1.APIResource{}, nil, err
+	}
+	list, err := c.disco.ServerResourcesForGroupVersionWithContext(ctx, gvk.GroupVersion().String())
+	if err != nil {
+		return metav1.APIResource{}, nil, err
+	}
+	for _, r := range list.APIResources {
+		if isSubresource := strings.Contains(r.Name, "/"); r.Kind == gvk.Kind && !isSubresource {
+			return r, client.SubresourcesOf(r.Name, list.APIResources), nil
+		}
+	}
+	return metav1.APIResource{}, nil, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
+}
+
+// incomparable says that the versions of a resource prove nothing.
+func (c *Cluster) incomparable(s *Store, version string) {
+	c.Logger.Info("resourceVersions are no integers: own writes are not filtered, and kept only over the very version they were made on",
+		"cache", s.Describe(), "resourceVersion", version)
+}
+
+// Rewound drops what was proven before the API server went back in time.
+func (c *Cluster) Rewound(s *Store, progress, listed string) {
+	c.Ledger.Forget()
+	c.Hooks.Rewound()
+	c.Logger.Info("the API server went back in time, as after a restore of etcd: what was written since is forgotten",
+		"cache", s.Describe(), "progress", progress, "listed", listed)
+	s.mu.Lock()
+	told := slices.Clone(s.onRewound)
+	s.mu.Unlock()
+	for _, tell := range told {
+		tell()
+	}
+}
+
+// AwaitRoom waits until the caches of a kind have room for what a request will be answered with.
+func (c *Cluster) AwaitRoom(ctx context.Context, gvk schema.GroupVersionKind) error {
+	for _, s := range c.StoresOfKind(gvk.GroupKind()) {
+		if err := s.Room(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Echoes counts them over all kinds.
+func (c *Cluster) Echoes() (n int) {
+	c.mu.Lock()
+	all := slices.Collect(maps.Values(c.resources))
+	c.mu.Unlock()
+	for _, r := range all {
+		n += r.Echoes.Len()
+	}
+	return n
+}
+
+// Place is what descriptions add for what is in another cluster.
+func (c *Cluster) Place() string {
+	if c.At == "" {
+		return ""
+	}
+	return " at " + c.At
+}
+
+// Shows tells whether a cache shows that very object.
+func (c *Cluster) Shows(gvk schema.GroupVersionKind, key trc.Key, uid types.UID) bool {
+	return slices.ContainsFunc(c.StoresOf(gvk), func(s *Store) bool {
+		o := s.Get(key)
+		return o != nil && o.GetUID() == uid
+	})
+}
+
+// ErrMisuse is what no waiting mends.
+var ErrMisuse = errors.New("framework: the scheme does not fit")
+
+// IsMissing tells the API server's word that a kind is not served from its silence.
+func IsMissing(err error) bool {
+	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err)
+}
+
+// Subresource asks discovery anew for one that it did not know: the definition of a custom kind may have
+// changed.
+func (c *Cluster) Subresource(ctx context.Context, r *client.Client, name string) (metav1.APIResource, bool, error) {
+	if sub, known := (*r.Subresources.Load())[name]; known {
+		return sub, true, nil
+	}
+	_, now, err := c.Served(ctx, r.GVK)
+	if err != nil {
+		return metav1.APIResource{}, false, err
+	}
+	r.Subresources.Store(&now)
+	sub, known := now[name]
+	return sub, known, nil
+}
+
+// Watchable is resourceOf for what is to be listed and watched.
+func (c *Cluster) Watchable(ctx context.Context, sample runtime.Object, gvk schema.GroupVersionKind) (*client.Client, error) {
+	r, err := c.ClientOf(ctx, sample, gvk)
+	switch {
+	case err != nil:
+		return nil, err
+	case r.OnlyCreated:
+		return nil, fmt.Errorf("%w: objects of %s are never stored, they cannot be watched", ErrMisuse, gvk)
+	case r.NewList == nil:
+		return nil, fmt.Errorf("%w: the list type of %s is not registered in it", ErrMisuse, gvk)
+	}
+	return r, nil
+}
