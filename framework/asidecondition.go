@@ -13,12 +13,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -100,7 +100,7 @@ func (c *controller[P]) showAside(rc *Context[P], u *trc.Undecoded) (result sche
 	defer rc.life.end()
 	defer func() {
 		rc.ended.Store(true)
-		result.Requests = rc.write.end()
+		result.Requests = rc.write.End()
 	}()
 	result.Gone = true // nothing is kept of it
 	if errors.Is(u.Err, cache.ErrUnread) {
@@ -115,9 +115,9 @@ func (c *controller[P]) showAside(rc *Context[P], u *trc.Undecoded) (result sche
 	case err == nil:
 	case rc.cutOff(), errors.Is(err, ErrStandby), errors.Is(err, ErrRunEnded):
 		// Who leads next tells, and so does a namespace that is watched again.
-	case isStale(err):
+	case write.IsStale(err):
 		return scheduler.Result{RescheduleAfter: asideAgain}
-	case isAnswer(err):
+	case write.IsAnswer(err):
 		rc.Logger().Info("that it is set aside cannot be shown in its status", "error", err.Error())
 	default:
 		return scheduler.Result{Err: fmt.Errorf("framework: status of %s, which is set aside: %w", c.resource.Describe(rc.key), err)}
@@ -130,16 +130,7 @@ func asideNote(u *trc.Undecoded) string {
 }
 
 // sendAside goes past the caches, which do not show the object.
-func (c *controller[P]) sendAside(ctx context.Context, w *writer, u *trc.Undecoded, note string) error {
-	ctx, done, err := w.begin(ctx, request{"apply status of", c.resource, trc.KeyOf(u), w.run})
-	if err != nil {
-		return err
-	}
-	defer done()
-	r, err := w.cluster.ClientIn(ctx, object.Unstructured, c.gvk)
-	if err != nil {
-		return err
-	}
+func (c *controller[P]) sendAside(ctx context.Context, w *write.Writer, u *trc.Undecoded, note string) error {
 	var conds []metav1.Condition
 	meta.SetStatusCondition(&conds, metav1.Condition{
 		Type: conditions.Stalled, Status: metav1.ConditionTrue, ObservedGeneration: u.GetGeneration(), Reason: ReasonSetAside, Message: note,
@@ -156,12 +147,7 @@ func (c *controller[P]) sendAside(ctx context.Context, w *writer, u *trc.Undecod
 	options := client.Options{
 		FieldManager: c.operator.options.Name + "/set-aside", LeaveToOthers: true, Subresource: []string{"status"},
 	}
-	q := write{verb: "apply", resource: r, key: trc.KeyOf(u), options: writeOptions{Options: options}, send: func(ctx context.Context) (client.Answer, error) {
-		return r.Patch(ctx, trc.KeyOf(u), types.ApplyPatchType, intent, options)
-	}}
-	w.noteRequest(q)
-	_, err = attempt(ctx, q)
-	return err
+	return w.ApplyPastCaches(ctx, c.gvk, trc.KeyOf(u), intent, options)
 }
 
 // fits takes off what a primary says of having been set aside, and returns it as it is then.
@@ -180,7 +166,7 @@ func (c *controller[P]) fits(ctx context.Context, rc *Context[P], primary trc.Ob
 	if err != nil {
 		return nil, err
 	}
-	return rc.write.primary(c.resource, rc.key), nil
+	return rc.write.Primary(c.resource, rc.key), nil
 }
 
 // fitsAgain is why a primary is due that was set aside, and fits, but that a filter lets have no run for that.

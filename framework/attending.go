@@ -340,6 +340,15 @@ func (c *controller[P]) readsNow() []read {
 	return all
 }
 
+// cachesNow are the caches of these.
+func (c *controller[P]) cachesNow() []*cache.Store {
+	var all []*cache.Store
+	for _, s := range c.readsNow() {
+		all = append(all, s.Store)
+	}
+	return all
+}
+
 func externalCause(source, what string) timeline.Cause {
 	return timeline.External{Source: source, ID: what}
 }

@@ -1,11 +1,7 @@
 package framework
 
 import (
-	"errors"
-	"time"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
+	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/retry"
 )
 
@@ -15,12 +11,4 @@ import (
 // what the server found invalid, too, as another's change, of a quota, a webhook or a definition, may make it
 // valid; and a conflict, as nobody knows whether the next run will see what it is about. (Those of the framework's
 // own writes do not come here: what there is to see has been read, and the run follows at once.)
-func Classify(err error) retry.Verdict {
-	if errors.Is(err, ErrTooLarge) {
-		return retry.Verdict{Class: retry.NotAgain}
-	}
-	if seconds, _ := apierrors.SuggestsClientDelay(err); seconds > 0 || apierrors.IsTooManyRequests(err) {
-		return retry.Verdict{Class: retry.Soon, NotBefore: time.Duration(seconds) * time.Second}
-	}
-	return retry.Verdict{}
-}
+func Classify(err error) retry.Verdict { return write.Classify(err) }

@@ -3,44 +3,19 @@ package framework
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/framework/internal/write"
 )
-
-// conflict is the refusal of a write that was computed from a view which is not the present one. The
-// present one has been read and laid over the caches.
-type conflict struct {
-	error
-	live Object // nil if there is none
-	// undecodable is why live is no more than metadata; nil if it is all.
-	undecodable error
-}
-
-func (c *conflict) Unwrap() error { return c.error }
 
 // onlyConflicts tells whether err is a conflict, or several, and nothing else but sources that are not filled, which have no need to
 // be waited for then.
 func onlyConflicts(err error) bool {
-	return !onlyNotSynced(err) && object.IsOnly(err, func(err error) bool { return object.Is[*conflict](err) || object.Is[*notSynced](err) })
-}
-
-// isStale tells the refusals that say that the version or the UID is not the object's any more. Another
-// field manager's claim is a conflict by name only: looking again does not help.
-func isStale(refusal error) bool {
-	if apierrors.IsConflict(refusal) {
-		return !apierrors.HasStatusCause(refusal, metav1.CauseTypeFieldManagerConflict)
-	}
-	var status apierrors.APIStatus
-	if !apierrors.IsInvalid(refusal) || !errors.As(refusal, &status) || status.Status().Details == nil {
-		return false
-	}
-	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
+	return !onlyNotSynced(err) && object.IsOnly(err, func(err error) bool { return object.Is[*write.Conflict](err) || object.Is[*notSynced](err) })
 }
 
 // FieldConflict is one field that another field manager owns with another value.
@@ -99,4 +74,4 @@ func asFieldConflict(object string, refusal error) error {
 
 // ErrTooLarge is what a write fails with that the API server cannot store: an object may have some
 // 1.5 MB. The run is not retried for it, as a retry would send the same.
-var ErrTooLarge error = conditions.StallError("framework: the object is too large for the API server to store; keep large data elsewhere and refer to it")
+var ErrTooLarge = write.ErrTooLarge

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -24,7 +25,7 @@ type Context[P Object] struct {
 	key        trc.Key
 	primary    P
 	run        scheduler.Run
-	write      *writer
+	write      *write.Writer
 	gone       bool
 	ended      atomic.Bool
 	life       lifetime
@@ -124,11 +125,11 @@ func Live[T Object, P Object](ctx context.Context, c *Context[P], namespace, nam
 	sample := newObject[T]()
 	sample.SetNamespace(namespace)
 	sample.SetName(name)
-	r, key, err := c.write.target(ctx, sample)
+	r, key, err := c.write.Target(ctx, sample)
 	if err != nil {
 		return none, err
 	}
-	o, err := c.write.live(ctx, r, key)
+	o, err := c.write.Live(ctx, r, key)
 	if err != nil {
 		return none, err
 	}
@@ -141,10 +142,10 @@ func Live[T Object, P Object](ctx context.Context, c *Context[P], namespace, nam
 // bytes. It never blocks; events are best effort. Once the run has ended, or the lease is lost in which it began, nothing
 // is published: what such a run decides does not come about.
 func (c *Context[P]) Event(kind EventKind, action, reason, note string, args ...any) {
-	if c.ended.Load() || c.write.lostLease() {
+	if c.ended.Load() || c.write.LostLease() {
 		return
 	}
-	c.controller.operator.event(c.controller.gvk, c.write.owner, kind, action, reason, note, args...)
+	c.controller.operator.event(c.controller.gvk, c.write.Owner, kind, action, reason, note, args...)
 }
 
 // EventKind is Normal or Warning.
@@ -164,8 +165,8 @@ func (k EventKind) String() string {
 	return corev1.EventTypeNormal
 }
 
-func (c *Context[P]) writer() *writer     { return c.write }
-func (c *Context[P]) primaryKey() trc.Key { return c.key }
+func (c *Context[P]) writer() *write.Writer { return c.write }
+func (c *Context[P]) primaryKey() trc.Key   { return c.key }
 
 func (c *Context[P]) references(secondary SecondarySource) (keys []trc.Key, known bool) {
 	references := c.controller.referring[secondary]
@@ -177,7 +178,7 @@ func (c *Context[P]) references(secondary SecondarySource) (keys []trc.Key, know
 	if references == nil {
 		return nil, false
 	}
-	return references(c.write.owner), true
+	return references(c.write.Owner), true
 }
 
 func (c *Context[P]) fetch(secondary SecondarySource) trc.Fetch {
@@ -191,7 +192,7 @@ func (c *Context[P]) fetch(secondary SecondarySource) trc.Fetch {
 }
 
 func (c *Context[P]) noteReads(store *trc.Store, read ...trc.Object) {
-	c.write.noteReads(store, read...)
+	c.write.RecordReads(store, read...)
 }
 
 func (c *Context[P]) informer(secondary SecondarySource) (*eventsource.Informer, error) {

@@ -17,6 +17,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -35,8 +36,8 @@ type controller[P Object] struct {
 	cleaner      Cleaner[P]            // nil if the reconciler is none
 	errorHandler ErrorStatusHandler[P] // nil if the reconciler is none
 	filters      primaryFilters
-	manner       manner // of what runs write
-	conditions   []int  // where a primary has them, see conditionsIn
+	manner       write.Config // of what runs write
+	conditions   []int        // where a primary has them, see conditionsIn
 	workflow     managed[P]
 	former       string       // finalizer that counts as the controller's; see ControllerOptions.Finalizer
 	scope        *cache.Scope // the namespaces that are watched where nothing else is said
@@ -99,14 +100,14 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	c.filters, c.conditions, c.indexes = c.guardedFilters(), conditionsIn(newObject[P]()), describeIndexes(options.Indexes)
 	c.mapIndexes(c.name, c.indexes)
 	c.options.Retry.Classify = c.guardedClassifier(options.Retry.Classify)
-	c.manner = manner{
-		cluster: op.cluster, fieldManager: options.FieldManager, mode: options.SecondaryWrites, ownerGVK: gvk,
-		owns: c.owns, loops: &c.loops,
+	c.manner = write.Config{
+		Port: op.cluster, FieldManager: options.FieldManager, Mode: write.Mode(options.SecondaryWrites), OwnerGVK: gvk,
+		Owns: c.owns, Loops: &c.loops,
 	}
-	c.manner.created = c.tellOfUnmapped
+	c.manner.Created = c.tellOfUnmapped
 	unmanaged := c.manage()
 	if c.cleans() {
-		c.manner.finalizer, c.manner.formerFinalizer = options.Finalizer, c.former
+		c.manner.Finalizer, c.manner.FormerFinalizer = options.Finalizer, c.former
 	}
 	schedule := scheduler.Options[trc.Key]{
 		Concurrency: options.Concurrency, Retry: c.options.Retry, MaxInterval: options.MaxInterval, RateLimit: options.RateLimit,
@@ -251,7 +252,7 @@ func (c *controller[P]) finalizerName() (string, string) {
 func (c *controller[P]) yields(gk, finalizer string) {
 	if gk == c.gvk.GroupKind().String() && finalizer == c.former {
 		c.former = ""
-		c.manner.formerFinalizer = ""
+		c.manner.FormerFinalizer = ""
 	}
 }
 

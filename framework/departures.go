@@ -336,7 +336,7 @@ func (c *controller[P]) depart(rc *Context[P], result *scheduler.Result) {
 	if result.Err != nil || result.Superseded || result.RescheduleNow || result.RescheduleAfter > 0 {
 		return
 	}
-	result.Gone = !c.departures.isLate(rc.key, rc.write.owner.GetUID()) || c.store.Get(rc.key) == nil
+	result.Gone = !c.departures.isLate(rc.key, rc.write.Owner.GetUID()) || c.store.Get(rc.key) == nil
 	c.settle(rc)
 }
 
@@ -346,8 +346,8 @@ func (c *controller[P]) departInVain(rc *Context[P], failure error) {
 	if c.scheduler.Imminent(rc.key) || !c.departures.fail(rc.key) {
 		return
 	}
-	c.giveUp(rc.write.owner, failure.Error())
-	if !c.departures.isLate(rc.key, rc.write.owner.GetUID()) {
+	c.giveUp(rc.write.Owner, failure.Error())
+	if !c.departures.isLate(rc.key, rc.write.Owner.GetUID()) {
 		c.scheduler.Forget(rc.key)
 	}
 	c.settle(rc)
@@ -355,9 +355,9 @@ func (c *controller[P]) departInVain(rc *Context[P], failure error) {
 
 // settle ends a departure; what is next of that name is offered, for after this run.
 func (c *controller[P]) settle(rc *Context[P]) {
-	c.unresolved.Delete(incarnationOf(rc.write.owner))
-	late := c.departures.isLate(rc.key, rc.write.owner.GetUID())
-	next, more := c.departures.settle(rc.key, rc.write.owner.GetUID())
+	c.unresolved.Delete(incarnationOf(rc.write.Owner))
+	late := c.departures.isLate(rc.key, rc.write.Owner.GetUID())
+	next, more := c.departures.settle(rc.key, rc.write.Owner.GetUID())
 	if !late {
 		c.letGo(rc.key) // what has the name now has had no run yet
 	}

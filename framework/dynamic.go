@@ -140,4 +140,4 @@ func (c *controller[P]) addSource(source eventsource.Source, by visitor) error {
 
 func (c *Context[P]) visits() *visit        { return &c.visit }
 func (c *Context[P]) isOver() bool          { return c.ended.Load() }
-func (c *Context[P]) primaryUID() types.UID { return c.write.owner.GetUID() }
+func (c *Context[P]) primaryUID() types.UID { return c.write.Owner.GetUID() }

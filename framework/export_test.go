@@ -2,7 +2,6 @@ package framework
 
 import (
 	"context"
-	"encoding/json"
 	"testing"
 	"time"
 
@@ -34,7 +33,7 @@ func PendingKeys(op *Operator, controller string) int {
 }
 
 // EndWrites does to writes what the end of Operator.Run does.
-func EndWrites(op *Operator) { op.cluster.inflight.Close() }
+func EndWrites(op *Operator) { op.cluster.Inflight.Close() }
 
 // Shown is the version of an object that the caches show, empty if none does.
 func Shown(op *Operator, gvk schema.GroupVersionKind, key trc.Key) string {
@@ -67,34 +66,6 @@ func AnswerAs(answered Object, gvk schema.GroupVersionKind, sample Object) Objec
 
 // Lanes is the number of objects that an apply is under way to, or waits.
 func Lanes(op *Operator) int { return op.Occupancy().Applying }
-
-// LeftOfConfirmed returns how much is remembered of an object after a newer version of it was confirmed, in the course
-// of which it may be dropped.
-func LeftOfConfirmed(known, newer Object, gone func(drop func())) int {
-	var m memo
-	gvk := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
-	said := memoKey{gvk: gvk, key: trc.KeyOf(known)}
-	m.remember(said, []byte("{}"), known)
-	recalled, _ := m.recall(said)
-	gone(func() { m.drop(gvk, said.key) })
-	m.stillConfirms(said, recalled, nil, newer, true, true)
-	return m.len()
-}
-
-// Confirms tells whether an apply of an intent is known to change nothing about an object, after the server confirmed it of a former
-// state of that.
-func Confirms(intent map[string]any, confirmed, now Object) bool {
-	body, err := json.Marshal(intent)
-	if err != nil {
-		panic(err)
-	}
-	var m memo
-	said := memoKey{gvk: schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}, key: trc.KeyOf(confirmed)}
-	m.remember(said, body, confirmed)
-	known, _ := m.recall(said)
-	return known.isOf(now, body) &&
-		(known.live.GetResourceVersion() == now.GetResourceVersion() || m.stillConfirms(said, known, intent, now, true, true))
-}
 
 // Rewind does to an operator what a list does that is older than what its watch had delivered.
 func Rewind(op *Operator, gvk schema.GroupVersionKind) {
@@ -129,12 +100,6 @@ func RecordAllocations(op *Operator, r timeline.Record) float64 {
 	})
 	key := trc.Key{Namespace: "default", Name: "p"}
 	return testing.AllocsPerRun(100, func() { c.record(key, r) })
-}
-
-// NoteAllocations is how often a writer allocates to note a request and a read of a run that nobody reads of.
-func NoteAllocations(store *trc.Store, o Object) float64 {
-	w := &writer{}
-	return testing.AllocsPerRun(100, func() { w.noteRequest(write{verb: "apply"}); w.noteReads(store, o) })
 }
 
 // RunAllocations is how often a whole run of a primary allocates, from where the scheduler calls it.

@@ -101,11 +101,11 @@ func fetched[V any, P Object](ctx context.Context, c *Context[P], h holder[V]) (
 	case interface {
 		Fetch(ctx context.Context, primary P) ([]V, error)
 	}:
-		values, err = h.Fetch(ctx, c.write.owner.(P))
+		values, err = h.Fetch(ctx, c.write.Owner.(P))
 	case interface {
 		Fetch(ctx context.Context, primary trc.Object) ([]V, error)
 	}:
-		values, err = h.Fetch(ctx, c.write.owner)
+		values, err = h.Fetch(ctx, c.write.Owner)
 	case interface {
 		Fetch(ctx context.Context, primary trc.Key) ([]V, error)
 	}:

@@ -11,11 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/evenkeel/evenkeel/framework/internal/lease"
+	"github.com/evenkeel/evenkeel/framework/internal/write"
 )
 
 // ErrStandby is what writes return while another instance of the operator leads, and those of a run that
 // began before the lease was lost.
-var ErrStandby = errors.New("framework: the operator stands by: it does not hold the lease")
+var ErrStandby = write.ErrStandby
 
 // Defaults of a zero [LeaderElection], those of the core components of Kubernetes.
 const (

@@ -46,7 +46,7 @@ func (op *Operator) elect(ctx context.Context, stop func(), controllers []runner
 		op.pause(controllers)
 		// Others apply by the same field managers from now on: what was confirmed says nothing of theirs.
 		for _, c := range op.clusters() {
-			c.memo.forget()
+			c.Memo.Forget()
 		}
 	}
 	ctx, cancel := context.WithCancel(ctx)

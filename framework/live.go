@@ -10,6 +10,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -28,23 +29,11 @@ func (s *Secondary[S]) Live(ctx context.Context, c Lookup, namespace, name strin
 	if err != nil {
 		return none, err
 	}
-	o, err := w.live(ctx, r, key)
+	o, err := w.Live(ctx, r, key)
 	if err != nil {
 		return none, err
 	}
 	return o.(S), nil
-}
-
-// live reads an object past the caches for the author, who owns it.
-func (w *writer) live(ctx context.Context, r *client.Client, key trc.Key) (Object, error) {
-	if err := w.cluster.AwaitRoom(ctx, r.GVK); err != nil {
-		return nil, err
-	}
-	found, _, err := w.read(ctx, r, key)
-	if err != nil {
-		return nil, fmt.Errorf("framework: get %s: %w", r.Describe(key), err)
-	}
-	return r.Formed(found), nil
 }
 
 // Selection restricts [Secondary.LiveList]. The zero value is everything.
@@ -67,36 +56,36 @@ func (s *Secondary[S]) LiveList(ctx context.Context, c Lookup, selected Selectio
 		var none S
 		r, w, err := s.liveResource(ctx, c)
 		if err == nil {
-			err = w.cluster.AwaitRoom(ctx, r.GVK)
+			err = w.Port.AwaitRoom(ctx, r.GVK)
 		}
 		if err != nil {
 			yield(none, err)
 			return
 		}
-		w.wrote(r.GVK)
-		if err := w.cluster.ListLive(ctx, r, cache.Selection(selected), func(o Object) bool { return yield(o.(S), nil) }); err != nil {
+		w.MarkWritten(r.GVK)
+		if err := w.Port.ListLive(ctx, r, cache.Selection(selected), func(o Object) bool { return yield(o.(S), nil) }); err != nil {
 			yield(none, fmt.Errorf("framework: list %s: %w", r.Describe(trc.Key{Namespace: selected.Namespace}), err))
 		}
 	}
 }
 
 // liveResource is what a secondary is read from past its cache, and through what.
-func (s *Secondary[S]) liveResource(ctx context.Context, c Lookup) (*client.Client, *writer, error) {
+func (s *Secondary[S]) liveResource(ctx context.Context, c Lookup) (*client.Client, *write.Writer, error) {
 	if _, err := c.informer(s); err != nil {
 		return nil, nil, err
 	}
 	w, sample := c.writerOf(s), newObject[S]()
-	if w.wrong != nil {
-		return nil, nil, w.wrong
+	if w.Wrong != nil {
+		return nil, nil, w.Wrong
 	}
 	if object.FormOf(sample) != object.Typed {
 		sample.GetObjectKind().SetGroupVersionKind(s.GroupVersionKind)
 	}
-	gvk, err := client.GVKOf(w.cluster.Scheme, sample)
+	gvk, err := client.GVKOf(w.Port.Scheme, sample)
 	if err != nil {
 		return nil, nil, err
 	}
-	r, err := w.cluster.ClientOf(ctx, sample, gvk)
+	r, err := w.Port.ClientOf(ctx, sample, gvk)
 	return r, w, err
 }
 
@@ -109,7 +98,7 @@ func (c *Context[P]) LivePrimary(ctx context.Context) (P, error) {
 		return none, ErrRunEnded
 	}
 	r := c.controller.resource
-	o, err := c.write.live(ctx, r, c.key)
+	o, err := c.write.Live(ctx, r, c.key)
 	if err != nil {
 		return none, err
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
+	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -259,7 +260,7 @@ func sharedOf[S Object](c Lookup, sources []string) ([]trc.Object, error) {
 
 // identity tells objects apart.
 type identity struct {
-	cluster *cluster
+	cluster *write.Port
 	gvk     schema.GroupVersionKind
 	key     trc.Key
 }

@@ -6,8 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
+	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -17,8 +16,6 @@ const (
 	// namedLoops is how many such runs in a row are a loop, which the log names, once in namedEvery.
 	namedLoops = 10
 	namedEvery = time.Minute
-	// maxLeft bounds the writes of a run that are remembered.
-	maxLeft = 1024
 )
 
 // loops finds the primaries whose runs make them due again themselves, by asking for a run at once or by writes that
@@ -32,20 +29,13 @@ type loops struct {
 
 // loop is a primary whose last run has made it due again, or may have.
 type loop struct {
-	runs  int    // in a row that nothing else has caused
-	asked bool   // the last one asked for a further run at once
-	left  []left // what it wrote without a proof
-	now   []left // of these, what the run in flight wrote of the primary itself, and the one before
-	since int    // where those of the run in flight begin
-	doing int    // requests of the author's about the primary that are under way
+	runs  int              // in a row that nothing else has caused
+	asked bool             // the last one asked for a further run at once
+	left  []write.Unproven // what it wrote without a proof
+	now   []write.Unproven // of these, what the run in flight wrote of the primary itself, and the one before
+	since int              // where those of the run in flight begin
+	doing int              // requests of the author's about the primary that are under way
 	named time.Time
-}
-
-// left is what a write that proves nothing left: the object at a version, or at any if it was deleted.
-type left struct {
-	uid     types.UID
-	version string
-	what    string // that was written
 }
 
 // begin returns how many runs in a row, right before one with these causes, the primary has caused itself.
@@ -73,8 +63,8 @@ func (l *loop) explains(cause timeline.Cause) bool {
 	case timeline.Timer:
 		return l.asked && c.After <= scheduler.SlowestLoop
 	case timeline.Resource:
-		return slices.ContainsFunc(l.left, func(w left) bool {
-			return string(w.uid) == c.UID && (w.version == "" || w.version == c.NewVersion)
+		return slices.ContainsFunc(l.left, func(w write.Unproven) bool {
+			return string(w.UID) == c.UID && (w.Version == "" || w.Version == c.NewVersion)
 		})
 	case timeline.Overflow:
 		return true // those that can be asked about decide
@@ -82,16 +72,16 @@ func (l *loop) explains(cause timeline.Cause) bool {
 	return false
 }
 
-// wrote notes what the run in flight wrote of its primary without a proof, before anybody is told of it.
-func (l *loops) wrote(key trc.Key, w left) {
+// Wrote notes what the run in flight wrote of its primary without a proof, before anybody is told of it.
+func (l *loops) Wrote(key trc.Key, w write.Unproven) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at := l.atLocked(key)
 	at.now = append(at.now, w)
 }
 
-// does notes that a request of the author's about the primary is under way: what it brings may be told of before it returns.
-func (l *loops) does(key trc.Key) (done func()) {
+// Does notes that a request of the author's about the primary is under way: what it brings may be told of before it returns.
+func (l *loops) Does(key trc.Key) (done func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.atLocked(key).doing++
@@ -113,8 +103,8 @@ func (l *loops) isOwn(key trc.Key, now trc.Object) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at := l.byKey[key]
-	return at != nil && (at.doing > 0 || slices.ContainsFunc(at.now, func(w left) bool {
-		return w.uid == now.GetUID() && w.version == now.GetResourceVersion()
+	return at != nil && (at.doing > 0 || slices.ContainsFunc(at.now, func(w write.Unproven) bool {
+		return w.UID == now.GetUID() && w.Version == now.GetResourceVersion()
 	}))
 }
 
@@ -132,7 +122,7 @@ func (l *loops) atLocked(key trc.Key) *loop {
 }
 
 // end notes what a run has left, after so many in a row. named says that it is time to name the loop.
-func (l *loops) end(key trc.Key, runs int, asked bool, wrote []left) (named bool) {
+func (l *loops) end(key trc.Key, runs int, asked bool, wrote []write.Unproven) (named bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !asked && len(wrote) == 0 {
@@ -169,7 +159,7 @@ func (c *controller[P]) followLoop(rc *Context[P], runs int, result *scheduler.R
 		c.loops.forget(rc.key) // these have pauses of their own
 		return
 	}
-	wrote := rc.write.leftBehind()
+	wrote := rc.write.Unproven()
 	asked := result.RescheduleNow || result.RescheduleAfter > 0 && result.RescheduleAfter < scheduler.AtOnce
 	if !asked && len(wrote) == 0 && !c.loops.some.Load() {
 		return
@@ -181,35 +171,12 @@ func (c *controller[P]) followLoop(rc *Context[P], runs int, result *scheduler.R
 	if named {
 		because := []any{"runs", runs + 1, "asksForARunAtOnce", asked}
 		if len(wrote) > 0 {
-			because = append(because, "writesWithoutProof", len(wrote), "asIn", wrote[0].what)
+			because = append(because, "writesWithoutProof", len(wrote), "asIn", wrote[0].What)
 		}
 		rc.Logger().Info("the primary makes itself due again and again, and is slowed", because...)
 	}
 	// If it goes after that, forgetting it comes after that, too.
-	if c.isGone(rc.key, rc.write.owner.GetUID()) {
+	if c.isGone(rc.key, rc.write.Owner.GetUID()) {
 		c.loops.forget(rc.key)
 	}
-}
-
-// leftWithoutProof notes what a write of a run left that proves nothing.
-func (w *writer) leftWithoutProof(q write, o Object, version string) {
-	if !w.inRun() {
-		return
-	}
-	home, what := w.ofHome(), left{o.GetUID(), version, q.describe()}
-	if w.loops != nil && w.primary(q.resource, q.key) != nil {
-		w.loops.wrote(q.key, what)
-	}
-	home.mu.Lock()
-	defer home.mu.Unlock()
-	if len(home.unproven) < maxLeft {
-		home.unproven = append(home.unproven, what)
-	}
-}
-
-// leftBehind is what the run's writes left that prove nothing.
-func (w *writer) leftBehind() []left {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.unproven
 }

@@ -4,18 +4,10 @@ import (
 	"crypto/sha256"
 	"encoding/base32"
 	"strings"
-
-	"k8s.io/apimachinery/pkg/util/rand"
 )
 
 // maxName is what the API server grants a generated name.
 const maxName = 63
-
-// generateName does what the API server does: five random characters, within 63.
-func generateName(base string) string {
-	const suffix = 5
-	return base[:min(len(base), maxName-suffix)] + rand.String(suffix)
-}
 
 // StableName returns base with a suffix of ten characters that follows from the owner's UID and the intent:
 // the same name for the same object on every attempt, also after a crash, and another one for another

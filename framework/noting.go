@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
-	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -20,48 +19,6 @@ import (
 // keepsRecords tells whether the records of runs are read: kept, or logged.
 func (c *controller[P]) keepsRecords() bool {
 	return c.recorder != nil || c.histories != nil || c.operator.logger.V(1).Enabled()
-}
-
-// noteRequest notes a request for the run's record, and returns its place there, from 1.
-func (w *writer) noteRequest(q write) int {
-	w = w.ofHome()
-	if !w.noting {
-		return 0
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.requests = append(w.requests, timeline.Request{Text: q.describe()})
-	return len(w.requests)
-}
-
-// noteProof notes what an answer proved.
-func (w *writer) noteProof(got client.Answer, proof trc.Proof) {
-	if got.Noted == 0 {
-		return
-	}
-	what := timeline.Followed
-	switch {
-	case proof.Created:
-		what = timeline.Created
-	case proof.Base == got.GetResourceVersion():
-		what = timeline.Unchanged
-	}
-	w = w.ofHome()
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.requests[got.Noted-1].Proof = what
-}
-
-// noteReads notes what was read of a store.
-func (w *writer) noteReads(store *trc.Store, read ...trc.Object) {
-	if !w.noting {
-		return
-	}
-	for _, o := range read {
-		if store.AheadOf(trc.KeyOf(o)) {
-			w.readsAhead.Add(1)
-		}
-	}
 }
 
 // History returns the newest runs of a primary, oldest first; see [ControllerOptions.KeepRecordsPerPrimary]. It

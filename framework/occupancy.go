@@ -1,6 +1,9 @@
 package framework
 
-import "github.com/evenkeel/evenkeel/framework/health"
+import (
+	"github.com/evenkeel/evenkeel/framework/health"
+	"github.com/evenkeel/evenkeel/framework/internal/write"
+)
 
 // Occupancy returns what the operator holds now. It suits metrics.
 func (op *Operator) Occupancy() health.Occupancy {
@@ -8,7 +11,7 @@ func (op *Operator) Occupancy() health.Occupancy {
 	for _, c := range op.clusters() {
 		edges, forgotten := c.Ledger.Len()
 		o.Edges, o.Forgotten = o.Edges+edges, o.Forgotten+forgotten
-		o.Confirmed, o.Applying, o.Echoes = o.Confirmed+c.memo.len(), o.Applying+c.lanes.len(), o.Echoes+c.Echoes()
+		o.Confirmed, o.Applying, o.Echoes = o.Confirmed+c.Memo.Len(), o.Applying+c.Locks.Len(), o.Echoes+c.Echoes()
 	}
 	for _, s := range op.allStores() {
 		o.Caches = append(o.Caches, health.Cache{Cache: s.Describe(), Objects: s.Len(), Ahead: s.Ahead(), Whole: s.WholeKept(), SetAside: len(s.AllSetAside()), Comparable: s.Comparable(), Err: s.Err()})
@@ -27,7 +30,7 @@ func (c *controller[P]) occupies(o *health.Occupancy) {
 	o.Added += c.added.len()
 	c.workflow.newest.Range(func(any, any) bool { o.WorkflowResults++; return true })
 	c.unresolved.Range(func(_, left any) bool {
-		o.Unresolved += len(left.(leftover).writes) + len(left.(leftover).made)
+		o.Unresolved += left.(write.Leftovers).Len()
 		return true
 	})
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/lease"
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
+	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -76,7 +77,7 @@ type OperatorOptions struct {
 // call [Operator.Run], once.
 type Operator struct {
 	options  OperatorOptions
-	cluster  *cluster
+	cluster  *write.Port
 	logger   logr.Logger
 	stopping *safely.StopSign               // for the logger
 	failures flowcontrol.PassiveRateLimiter // bounds the events about runs that failed
@@ -95,7 +96,7 @@ type Operator struct {
 	started     bool
 	running     bool
 	ended       bool
-	remotes     map[*rest.Config]*cluster
+	remotes     map[*rest.Config]*remoteCluster
 	waiting     map[string]error // why a controller has not started yet, by its name
 	recorder    events.EventRecorder
 }
@@ -174,7 +175,7 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	}
 	stopping := &safely.StopSign{}
 	logger := safely.Quiet(safely.Logger(loggerOr(options.Logger)), stopping)
-	cluster, err := newCluster(ownConfig(config, options.Name), options.Scheme, logger)
+	cluster, err := write.NewPort(ownConfig(config, options.Name), options.Scheme, logger, asFieldConflict)
 	if err != nil {
 		return nil, err
 	}
@@ -185,8 +186,8 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 		scope:    &cache.Scope{Namespaces: slices.Clone(options.Namespaces)},
 		calls:    &author.Callbacks{Reporter: safely.NewReporter(logger)}, probes: &author.Callbacks{Reporter: safely.NewReporter(logger)},
 	}
-	cluster.Calls, cluster.inflight.Calls = op.calls, op.calls
-	cluster.Hooks.Undecodable, cluster.others = op.undecodable, op.severalClusters
+	cluster.Calls, cluster.Inflight.Calls = op.calls, op.calls
+	cluster.Hooks.Undecodable, cluster.Others = op.undecodable, op.severalClusters
 	op.instance = options.Name + "/" + rand.Text()[:13]
 	if e := options.LeaderElection; e.Mode == Always {
 		op.instance = "lease/" + e.Namespace + "/" + e.Name
@@ -287,7 +288,7 @@ func (op *Operator) Run(ctx context.Context) error {
 	}
 	defer op.noteEnd()
 	// Also what runs write that have ignored their cancellation.
-	defer op.cluster.inflight.Close()
+	defer op.cluster.Inflight.Close()
 	defer op.setRunning(false)
 	op.stopping.Watch(ctx)
 	ctx = logr.NewContext(ctx, op.logger)
@@ -324,7 +325,7 @@ func (op *Operator) work(ctx context.Context, l *life, controllers []runner) err
 		group.Go(func() error { return op.operate(groupCtx, l, c) })
 	}
 	err := group.Wait()
-	op.cluster.inflight.Close()
+	op.cluster.Inflight.Close()
 	return errors.Join(err, resign())
 }
 
@@ -377,7 +378,7 @@ func (op *Operator) Writer(fieldManager string) Writes {
 	if fieldManager == "" {
 		fieldManager = op.options.Name
 	}
-	return &writer{manner: &manner{cluster: op.cluster, fieldManager: fieldManager, mode: ByApply}}
+	return writing{write.New(op.cluster, fieldManager)}
 }
 
 // Records returns the newest runs of the named controller, oldest first; see

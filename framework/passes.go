@@ -81,7 +81,7 @@ func (c *Context[P]) pass(ctx context.Context, way workflow.Pass) *workflow.Resu
 			c.controller.added.release(d.name, c)
 		}
 	}
-	c.passes.keep(result, c.write.noting)
+	c.passes.keep(result, c.write.Recording)
 	if m.exists && !c.ended.Load() {
 		c.controller.keepResult(c, result)
 	}

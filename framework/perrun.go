@@ -34,7 +34,7 @@ func (c *Context[P]) PerRun(key any, create func() any) any {
 func (c *Context[P]) Ctx() context.Context { return &c.life }
 
 // FieldManager is what owns the fields that the run writes: see [ControllerOptions.FieldManager].
-func (c *Context[P]) FieldManager() string { return c.write.fieldManager }
+func (c *Context[P]) FieldManager() string { return c.write.FieldManager }
 
 // PrimaryKind is the kind of the primary, which typed objects do not tell themselves.
 func (c *Context[P]) PrimaryKind() schema.GroupVersionKind { return c.controller.gvk }

@@ -6,10 +6,10 @@ package framework
 // What is kept must be safe for concurrent use.
 func (c *Context[P]) PerTerm(key any, create func() any) any {
 	kept := &c.controller.operator.always
-	switch t := c.write.term; {
+	switch t := c.write.Term; {
 	case t != nil:
 		kept = &t.Values
-	case c.write.cluster.Fence.Required: // the lease was lost before the run began
+	case c.write.Port.Fence.Required: // the lease was lost before the run began
 		return create()
 	}
 	return kept.Get(key, create)

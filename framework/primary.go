@@ -12,6 +12,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -21,14 +22,14 @@ const conflictTries = 5
 
 // addFinalizer puts the finalizer on and returns the primary as the server stored it. The patch
 // holds only for the version it was computed from, so that foreign finalizers are never lost.
-func (c *controller[P]) addFinalizer(ctx context.Context, w *writer, from trc.Object) (Object, error) {
-	current, options := Object(from), w.options(nil)
-	options.internal = true
+func (c *controller[P]) addFinalizer(ctx context.Context, w *write.Writer, from trc.Object) (Object, error) {
+	current, options := Object(from), w.Defaults()
+	options.Internal = true
 	for try := 1; ; try++ {
 		others := slices.DeleteFunc(slices.Clone(current.GetFinalizers()), c.isFinalizer)
 		patch := finalizers(append(others, c.options.Finalizer))
-		stored, err := w.sendMergePatch(ctx, c.resource.Writes, trc.KeyOf(current), current, patch, options)
-		var met *conflict
+		stored, err := w.SendMergePatch(ctx, c.resource.Writes, trc.KeyOf(current), current, patch, options)
+		var met *write.Conflict
 		if err == nil && object.FormOf(stored) == c.resource.Form {
 			return stored, nil
 		}
@@ -38,7 +39,7 @@ func (c *controller[P]) addFinalizer(ctx context.Context, w *writer, from trc.Ob
 		if !errors.As(err, &met) || try == conflictTries {
 			return nil, err
 		}
-		live := met.live
+		live := met.Live
 		if live == nil || live.GetUID() != from.GetUID() || !c.needsFinalizer(live) {
 			// Gone, another incarnation, in deletion, or done by an earlier attempt: a run on the fresh view decides.
 			return nil, err
@@ -49,7 +50,7 @@ func (c *controller[P]) addFinalizer(ctx context.Context, w *writer, from trc.Ob
 
 // removeFinalizer takes the finalizer off the very object that was cleaned up, read. One that is gone,
 // or has been replaced, is a success.
-func (c *controller[P]) removeFinalizer(ctx context.Context, w *writer, read Object) error {
+func (c *controller[P]) removeFinalizer(ctx context.Context, w *write.Writer, read Object) error {
 	key := trc.KeyOf(read)
 	current := read
 	if newer := c.store.Get(key); newer != nil && newer.GetUID() == read.GetUID() {
@@ -58,7 +59,7 @@ func (c *controller[P]) removeFinalizer(ctx context.Context, w *writer, read Obj
 	for try := 1; c.hasFinalizer(current); try++ {
 		c.released.Store(key, read.GetUID()) // before the answer may be told of
 		rest := slices.DeleteFunc(slices.Clone(current.GetFinalizers()), c.isFinalizer)
-		_, err := w.sendMergePatch(ctx, c.resource.Writes, key, current, finalizers(rest), w.options(nil))
+		_, err := w.SendMergePatch(ctx, c.resource.Writes, key, current, finalizers(rest), w.Defaults())
 		if err == nil || errors.Is(err, client.ErrUndecodable) {
 			return nil // nobody needs the answer
 		}
@@ -66,14 +67,14 @@ func (c *controller[P]) removeFinalizer(ctx context.Context, w *writer, read Obj
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		var met *conflict
+		var met *write.Conflict
 		if !errors.As(err, &met) || try == conflictTries {
 			return err
 		}
-		if met.live == nil || met.live.GetUID() != read.GetUID() {
+		if met.Live == nil || met.Live.GetUID() != read.GetUID() {
 			return nil
 		}
-		current = met.live
+		current = met.Live
 	}
 	return nil
 }
@@ -130,10 +131,10 @@ func (c *controller[P]) carryOutByPatch(ctx context.Context, rc *Context[P], rea
 	status, hasStatus := patch["status"]
 	delete(patch, "status")
 	send := func(patch map[string]any, options ...WriteOption) error {
-		held := rc.write.primary(c.resource, rc.key) // moves on with every write
-		chosen := rc.write.options(options)
-		chosen.internal = true
-		_, err := rc.write.sendMergePatch(ctx, c.resource.Writes, rc.key, held, patch, chosen)
+		held := rc.write.Primary(c.resource, rc.key) // moves on with every write
+		chosen := optionsOf(rc.write, options)
+		chosen.Internal = true
+		_, err := rc.write.SendMergePatch(ctx, c.resource.Writes, rc.key, held, patch, chosen)
 		return err
 	}
 	if resource := c.resource.Writes; control.status && hasStatus && !resource.StatusApart.Load() {
@@ -227,8 +228,8 @@ func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], con
 	if err != nil {
 		return err
 	}
-	options := rc.write.options(nil)
-	options.isTyped = c.resource.Form == object.Typed
+	options := rc.write.Defaults()
+	options.IsTyped = c.resource.Form == object.Typed
 	apart := c.resource.Writes.StatusApart.Load()
 	if control.status && !apart && !control.resource {
 		return fmt.Errorf("framework: UpdateControl of %s: %s has no status sub-resource: an apply of the status alone would give up all other fields; apply both, or use PrimaryWrites ByPatch",
@@ -239,7 +240,7 @@ func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], con
 		delete(intent, "status")
 	}
 	if control.resource {
-		if _, err := rc.write.sendApply(ctx, c.resource.Writes, rc.key, intent, options); err != nil {
+		if _, err := rc.write.SendApply(ctx, c.resource.Writes, rc.key, intent, options); err != nil {
 			return err
 		}
 	}
@@ -247,6 +248,6 @@ func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], con
 		return nil
 	}
 	options.Subresource = []string{"status"}
-	_, err = rc.write.sendApply(ctx, c.resource.Writes, rc.key, status, options)
+	_, err = rc.write.SendApply(ctx, c.resource.Writes, rc.key, status, options)
 	return c.statusError(ctx, rc.key, err)
 }

@@ -6,31 +6,9 @@ import (
 	"slices"
 
 	"github.com/evenkeel/evenkeel/eventsource"
-	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
 	"github.com/evenkeel/evenkeel/trc"
 )
-
-// relate has a secondary that is written name the primary, in the ways that the options ask for. It changes the object.
-func (w *writer) relate(r *client.Client, o Object, options writeOptions) error {
-	if options.owned {
-		if err := w.own(r, o); err != nil {
-			return err
-		}
-		if w.owns != nil {
-			w.owns(r.GVK)
-		}
-	}
-	for _, marks := range options.marks {
-		if w.owner == nil {
-			return fmt.Errorf("framework: %s: MarkedWith outside of a run", r.Describe(trc.KeyOf(o)))
-		}
-		if err := marks.Put(o, w.ownerGVK.GroupKind(), trc.KeyOf(w.owner)); err != nil {
-			return fmt.Errorf("framework: %s: MarkedWith: %w", r.Describe(trc.KeyOf(o)), err)
-		}
-	}
-	return nil
-}
 
 // checkRelation reports what is wrong with how a secondary and its primaries find each other.
 func (c *controller[P]) checkRelation(d secondaryDescription) error {

@@ -2,18 +2,16 @@ package framework
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
-	"github.com/evenkeel/evenkeel/framework/internal/client"
+	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -22,9 +20,15 @@ import (
 // When writes end, and who may write, is the operator's matter in all of them. Kubernetes events are only published in
 // the operator's own.
 
+// remoteCluster is another cluster than the operator's own, with the number of those who read it.
+type remoteCluster struct {
+	cluster *write.Port
+	users   int
+}
+
 // clusterAt is the cluster of secondaries with a configuration of their own; nil is the operator's. All with one
 // configuration share it; it is forgotten when each of them has left it.
-func (op *Operator) clusterAt(config *rest.Config) (*cluster, error) {
+func (op *Operator) clusterAt(config *rest.Config) (*write.Port, error) {
 	if config == nil {
 		return op.cluster, nil
 	}
@@ -32,20 +36,20 @@ func (op *Operator) clusterAt(config *rest.Config) (*cluster, error) {
 	defer op.mu.Unlock()
 	if known := op.remotes[config]; known != nil {
 		known.users++
-		return known, nil
+		return known.cluster, nil
 	}
-	remote, err := newCluster(ownConfig(config, op.options.Name), op.options.Scheme, op.logger)
+	remote, err := write.NewPort(ownConfig(config, op.options.Name), op.options.Scheme, op.logger, asFieldConflict)
 	if err != nil {
 		return nil, err
 	}
 	remote.Calls = op.calls
 	remote.At, remote.StaleAfter = op.nameLocked(config.Host), op.options.StaleAfter
-	remote.inflight, remote.Fence, remote.others = op.cluster.inflight, op.cluster.Fence, op.severalClusters
+	remote.Inflight, remote.Fence, remote.Others = op.cluster.Inflight, op.cluster.Fence, op.severalClusters
 	remote.Hooks.Undecodable = func(schema.GroupVersionKind, *trc.Undecoded) {}
 	if op.remotes == nil {
-		op.remotes = map[*rest.Config]*cluster{}
+		op.remotes = map[*rest.Config]*remoteCluster{}
 	}
-	op.remotes[config], remote.users = remote, 1
+	op.remotes[config] = &remoteCluster{cluster: remote, users: 1}
 	return remote, nil
 }
 
@@ -56,14 +60,14 @@ func (op *Operator) leaveCluster(config *rest.Config) {
 	if left != nil {
 		if left.users--; left.users == 0 {
 			delete(op.remotes, config)
-			left.Abandoned.Store(true)
+			left.cluster.Abandoned.Store(true)
 		} else {
 			left = nil
 		}
 	}
 	op.mu.Unlock()
 	if left != nil {
-		left.HTTP.CloseIdleConnections()
+		left.cluster.HTTP.CloseIdleConnections()
 	}
 }
 
@@ -73,7 +77,7 @@ func (op *Operator) nameLocked(host string) string {
 	for n := 2; ; n++ {
 		taken := false
 		for _, other := range op.remotes {
-			taken = taken || other.At == name
+			taken = taken || other.cluster.At == name
 		}
 		if !taken {
 			return name
@@ -83,19 +87,19 @@ func (op *Operator) nameLocked(host string) string {
 }
 
 // clusters are all, the operator's own first, then by name.
-func (op *Operator) clusters() []*cluster {
+func (op *Operator) clusters() []*write.Port {
 	op.mu.Lock()
 	defer op.mu.Unlock()
-	clusters := []*cluster{op.cluster}
+	clusters := []*write.Port{op.cluster}
 	for _, remote := range op.remotes {
-		clusters = append(clusters, remote)
+		clusters = append(clusters, remote.cluster)
 	}
-	slices.SortFunc(clusters[1:], func(a, b *cluster) int { return strings.Compare(a.At, b.At) })
+	slices.SortFunc(clusters[1:], func(a, b *write.Port) int { return strings.Compare(a.At, b.At) })
 	return clusters
 }
 
 // severalClusters are all clusters if there is more than one.
-func (op *Operator) severalClusters() []*cluster {
+func (op *Operator) severalClusters() []*write.Port {
 	op.mu.Lock()
 	several := len(op.remotes) > 0
 	op.mu.Unlock()
@@ -130,7 +134,7 @@ func (op *Operator) allStores() []*cache.Store {
 func (op *Operator) catchUp(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, c := range op.clusters() {
-		all.Go(func() { c.catchUp(ctx, op.options.LeaderElection.RenewDeadline, op.options.LeaderElection.RetryPeriod) })
+		all.Go(func() { c.CatchUp(ctx, op.options.LeaderElection.RenewDeadline, op.options.LeaderElection.RetryPeriod) })
 	}
 	all.Wait()
 }
@@ -144,33 +148,30 @@ func (op *Operator) catchUp(ctx context.Context) {
 //
 // It is for objects of any kind in that cluster. An object that was read from one cluster is refused for another. Owner
 // references do not reach beyond a cluster: set [Secondary.Map], and delete in Cleanup what is written there.
-func (s *Secondary[S]) In(c Lookup) Writes { return c.writerOf(s) }
-
-// errClusterLeft refuses what no cache would show.
-var errClusterLeft = errors.New("framework: no secondary is in that cluster any more; if one was added since, ask for a new writer")
+func (s *Secondary[S]) In(c Lookup) Writes { return writing{c.writerOf(s)} }
 
 // WriterAt is [Operator.Writer] for another cluster: the one that registered secondaries name in [Secondary.Cluster], or
 // that were added. It writes no more once the last of these is removed.
 func (op *Operator) WriterAt(cluster *rest.Config, fieldManager string) Writes {
-	home := op.Writer(fieldManager).writer()
+	if fieldManager == "" {
+		fieldManager = op.options.Name
+	}
 	op.mu.Lock()
 	at := op.remotes[cluster]
 	op.mu.Unlock()
 	if at == nil {
-		return &writer{manner: home.manner, wrong: fmt.Errorf("framework: WriterAt: no registered secondary has that Cluster")}
+		return writing{write.New(op.cluster, fieldManager).Refusing(fmt.Errorf("framework: WriterAt: no registered secondary has that Cluster"))}
 	}
-	manner := *home.manner
-	manner.cluster = at
-	return &writer{manner: &manner}
+	return writing{write.New(at.cluster, fieldManager)}
 }
 
-func (c *Context[P]) writerOf(secondary SecondarySource) *writer {
+func (c *Context[P]) writerOf(secondary SecondarySource) *write.Writer {
 	for _, d := range c.registered() {
 		if d.source == secondary {
-			return c.write.in(d.cluster)
+			return c.write.At(d.cluster)
 		}
 	}
-	return &writer{manner: c.write.manner, wrong: c.controller.unknownSecondary(secondary)}
+	return c.write.Refusing(c.controller.unknownSecondary(secondary))
 }
 
 func (c *controller[P]) unknownSecondary(secondary SecondarySource) error {
@@ -178,43 +179,4 @@ func (c *controller[P]) unknownSecondary(secondary SecondarySource) error {
 		return err
 	}
 	return fmt.Errorf("framework: controller %q does not read this %T: it is not among ControllerOptions.Secondaries, and was not added, or was removed", c.name, secondary)
-}
-
-// in is what the run writes to a cluster through.
-func (w *writer) in(c *cluster) *writer {
-	if c == w.cluster {
-		return w
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for _, far := range w.far {
-		if far.cluster == c {
-			return far
-		}
-	}
-	// No kind is the primary's there.
-	far := &writer{manner: &manner{cluster: c, fieldManager: w.fieldManager, mode: w.mode}, home: w, run: w.run, term: w.term}
-	w.far = append(w.far, far)
-	return far
-}
-
-// ofHome is what the run writes to the operator's own cluster through: it keeps what is the run's as a whole.
-func (w *writer) ofHome() *writer {
-	if w.home != nil {
-		return w.home
-	}
-	return w
-}
-
-// checkPlace refuses an object that was read from another cluster. In a request it would seem to be gone, or replaced.
-func (c *cluster) checkPlace(r *client.Client, key trc.Key, uid types.UID) error {
-	if uid == "" {
-		return nil
-	}
-	for _, other := range c.others() {
-		if other != c && other.Shows(r.GVK, key, uid) && !c.Shows(r.GVK, key, uid) {
-			return fmt.Errorf("framework: %s: it is an object of another cluster%s: Secondary.In writes to that of its secondaries, a Context to the operator's own", r.Describe(key), other.Place())
-		}
-	}
-	return nil
 }

@@ -8,7 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/framework/internal/lease"
+	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/scheduler"
@@ -38,18 +38,19 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 	}
 	ctx := context.Context(&rc.life)
 	defer rc.life.end()
-	rc.gone, rc.write.ownerGone = gone, gone
+	rc.gone, rc.write.OwnerGone = gone, gone
 	// The primary as it was read stays as it is: the author's copy is made when it is known what the author gets to see.
-	rc.write.owner, rc.write.held = shared, shared
+	rc.write.Owner = shared
+	rc.write.Hold(shared)
 	if !gone {
-		rc.write.noteReads(c.store.Store, shared)
+		rc.write.RecordReads(c.store.Store, shared)
 	}
 	turns := c.loops.begin(key, run.Causes)
 	// Deferred so that a run that ends its goroutine ends the writer too.
 	returns, awaits := false, false
 	defer func() {
 		rc.ended.Store(true)
-		result.Requests, result.ReadsAhead = rc.write.end(), int(rc.write.readsAhead.Load())
+		result.Requests, result.ReadsAhead = rc.write.End(), int(rc.write.ReadsAhead.Load())
 		result.Nodes, result.ID = rc.passes.notes(), rc.logID(result.Err != nil || !returns)
 		c.leave(key, rc.write, returns && !awaits && result.Err == nil && !result.Superseded)
 		c.added.leave(rc)
@@ -57,13 +58,13 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 			c.depart(rc, &result)
 		}
 		if !returns {
-			rc.write.close() // nobody will get the result
+			rc.write.Close() // nobody will get the result
 			return
 		}
-		result.Decided = rc.write.closing()
+		result.Decided = rc.write.Closing()
 		if failure := result.Err; failure != nil && !rc.life.isCut() {
 			excused := result.Excused
-			result.Decided = func() { rc.write.close(); c.followUp(rc, failure, excused) }
+			result.Decided = func() { rc.write.Close(); c.followUp(rc, failure, excused) }
 		}
 	}()
 	result, result.Err = c.goThrough(ctx, rc, shared)
@@ -84,7 +85,7 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 	}
 	result.Err = withTimeout(ctx, result.Err)
 	result.Excused = result.Err != nil && (rc.life.isCut() || c.options.Retry.Judge(result.Err).Class == retry.Soon)
-	rc.write.tellAll(life)
+	rc.write.AwaitDelivery(life)
 	c.followLoop(rc, turns, &result)
 	return result
 }
@@ -101,70 +102,35 @@ func (c *controller[P]) goThrough(ctx context.Context, rc *Context[P], shared tr
 // cutOff tells whether the run was ended for what is no failure of its own: its term in office is over, or what it
 // reads is no longer watched.
 func (c *Context[P]) cutOff() bool {
-	return c.write.lostLease() || errors.Is(c.life.cause(), errNamespacesChanged)
+	return c.write.LostLease() || errors.Is(c.life.cause(), errNamespacesChanged)
 }
 
 // resolve finds out what became of writes whose fate the last run of the primary could not learn, so that
 // this one does not begin with a view older than they are.
 func (c *controller[P]) resolve(ctx context.Context, rc *Context[P]) (resolved bool, err error) {
-	found, any := c.unresolved.LoadAndDelete(incarnation{rc.key, rc.write.owner.GetUID()})
+	found, any := c.unresolved.LoadAndDelete(incarnation{rc.key, rc.write.Owner.GetUID()})
 	if !any {
 		return false, nil
 	}
-	left := found.(leftover)
-	resolved = len(left.writes) > 0
-	for len(left.writes) > 0 {
-		// What another leader may have undone since must not be repeated. It is no longer on its way: a lease is
-		// longer than that.
-		q := &left.writes[0]
-		q.creates = q.creates && left.in == rc.write.term
-		if q.in.Abandoned.Load() { // nothing is read there any more
-			left.writes = left.writes[1:]
-			continue
-		}
-		if err := rc.write.resolve(ctx, q); err != nil {
-			c.keep(rc.key, left)
-			return false, err
-		}
-		if c.isHidden(*q) {
-			left.made = append(left.made, *q)
-		}
-		left.writes = left.writes[1:]
-	}
-	if !resolved { // the run may ask for what was made
-		rc.write.made = left.made
-	} else if len(left.made) > 0 {
+	left := found.(write.Leftovers)
+	resolved, err = rc.write.ResolveAll(ctx, &left, c.cachesNow())
+	if !left.IsEmpty() {
 		c.keep(rc.key, left)
 	}
-	return resolved, nil
-}
-
-// leftover is the writes of unknown fate that runs of one incarnation of a primary left.
-type leftover struct {
-	of     types.UID
-	in     *lease.Term // the time in office of the run
-	writes []write
-	made   []write // those of known fate whose objects the runs cannot find by themselves
+	return resolved, err
 }
 
 // leave keeps what the run could not learn the fate of for the next one, and, unless the run succeeded, what
 // it has not asked for of what former ones made.
-func (c *controller[P]) leave(key trc.Key, w *writer, succeeded bool) {
-	w.mu.Lock()
-	left := leftover{w.owner.GetUID(), w.term, w.unresolved, w.made[max(0, len(w.made)-maxMade):]}
-	w.unresolved, w.made = nil, nil
-	w.mu.Unlock()
-	if succeeded {
-		left.made = nil
-	}
-	if len(left.writes) > 0 || len(left.made) > 0 {
+func (c *controller[P]) leave(key trc.Key, w *write.Writer, succeeded bool) {
+	if left := w.Leftover(succeeded); !left.IsEmpty() {
 		c.keep(key, left)
 	}
 }
 
 // keep keeps writes for the next run of that very primary: another one of its name has no part in them.
-func (c *controller[P]) keep(key trc.Key, left leftover) {
-	c.unresolved.Store(incarnation{key, left.of}, left)
+func (c *controller[P]) keep(key trc.Key, left write.Leftovers) {
+	c.unresolved.Store(incarnation{key, left.UID}, left)
 	if c.options.AllEvents && c.filters.remove == nil && c.filters.every == nil && c.store.Covers(key.Namespace) {
 		return // the last run of the primary needs them, and forgets them
 	}
@@ -173,8 +139,8 @@ func (c *controller[P]) keep(key trc.Key, left leftover) {
 	if aside := c.store.SetAside(key); aside != nil {
 		now = aside
 	}
-	if (now == nil || now.GetUID() != left.of) && !c.departures.has(key, left.of) {
-		c.unresolved.Delete(incarnation{key, left.of})
+	if (now == nil || now.GetUID() != left.UID) && !c.departures.has(key, left.UID) {
+		c.unresolved.Delete(incarnation{key, left.UID})
 	}
 }
 
@@ -200,14 +166,13 @@ func (c *controller[P]) forgetUnresolved(key trc.Key) {
 func (c *controller[P]) newContext(life context.Context, key trc.Key, run scheduler.Run) *Context[P] {
 	made := &struct { // in one piece, as there is one for every run
 		Context[P]
-		write writer
+		write write.Writer
 	}{}
 	rc, w := &made.Context, &made.write
 	rc.controller, rc.key, rc.run, rc.write = c, key, run, w
 	rc.life.parent, rc.life.of = life, rc
 	rc.life.limit, rc.life.deadline = c.options.RunTimeout, time.Now().Add(c.options.RunTimeout)
-	w.manner, w.noting, w.inflight.Calls = &c.manner, c.keepsRecords(), c.operator.calls
-	w.run, w.term = c.ledgerWriter(key), c.operator.cluster.Fence.Current()
+	w.Begin(&c.manner, c.ledgerWriter(key), c.operator.cluster.Fence.Current(), c.keepsRecords(), c.operator.calls)
 	return rc
 }
 
@@ -222,7 +187,7 @@ func (c *controller[P]) lifecycle(ctx context.Context, rc *Context[P], shared tr
 	if c.onlyFits(rc, before, shared) {
 		return scheduler.Result{Gone: true}, nil // as if it had had no run, which is what its filter says
 	}
-	rc.write.owner = shared
+	rc.write.Owner = shared
 	if shared.GetDeletionTimestamp() != nil && !c.options.AllEvents {
 		if !c.cleans() || !c.hasFinalizer(shared) {
 			c.tellOfLeftOver(rc, shared)
@@ -233,15 +198,15 @@ func (c *controller[P]) lifecycle(ctx context.Context, rc *Context[P], shared tr
 	}
 	read := shared
 	if c.needsFinalizer(shared) {
-		if !rc.write.lostLease() && !c.hasFinalizer(shared) {
+		if !rc.write.LostLease() && !c.hasFinalizer(shared) {
 			c.tellOfFinalizer(shared, rc.run.Causes)
 		}
 		withFinalizer, err := c.addFinalizer(ctx, rc.write, shared)
 		if err != nil {
 			return scheduler.Result{}, err
 		}
-		read, rc.write.owner = withFinalizer, withFinalizer
-		rc.write.hold(withFinalizer)
+		read, rc.write.Owner = withFinalizer, withFinalizer
+		rc.write.Hold(withFinalizer)
 	}
 	rc.primary = copyOf[P](read)
 	return c.reconcileAuthor(ctx, rc, read)
@@ -264,10 +229,10 @@ func (c *controller[P]) cleanup(ctx context.Context, rc *Context[P]) (scheduler.
 	if remains, err := c.notGone(rc); remains {
 		return scheduler.Result{}, err
 	}
-	if err := c.removeFinalizer(ctx, rc.write, rc.write.owner); err != nil {
+	if err := c.removeFinalizer(ctx, rc.write, rc.write.Owner); err != nil {
 		return scheduler.Result{}, err
 	}
-	c.tellOfLeftOver(rc, rc.write.owner)
+	c.tellOfLeftOver(rc, rc.write.Owner)
 	return scheduler.Result{}, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
+	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -113,7 +114,7 @@ type Lookup interface {
 	// noteReads notes for the record what was read.
 	noteReads(store *trc.Store, read ...trc.Object)
 	// writerOf is what writes to the cluster of a Secondary go through.
-	writerOf(secondary SecondarySource) *writer
+	writerOf(secondary SecondarySource) *write.Writer
 }
 
 // Get returns the one secondary of the primary, or nil if there is none. More than one is an error
@@ -177,7 +178,7 @@ type secondaryDescription struct {
 	keeping    cache.Retention
 	wrong      error        // with Transform
 	config     *rest.Config // of another cluster, or nil
-	cluster    *cluster
+	cluster    *write.Port
 	patience   patience
 	by         eventsource.Relation
 	mapper     eventsource.Mapper

@@ -5,7 +5,7 @@ import "github.com/evenkeel/evenkeel/framework/internal/cache"
 // Stores are shared by all who watch the same, of whatever controller, and counted: the watches end when the last of
 // them reads no more. Those of a controller's own options are read until the operator ends.
 
-// release ends what [cluster.Open] began. It is called with changing held, so that nobody adds watches meanwhile.
+// release ends what [write.Port.Open] began. It is called with changing held, so that nobody adds watches meanwhile.
 func (op *Operator) release(s *cache.Store) {
 	if !s.Cluster.Release(s) {
 		return

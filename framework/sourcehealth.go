@@ -11,6 +11,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework/health"
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
+	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/internal/author"
 )
 
@@ -92,7 +93,7 @@ func (c *controller[P]) withProblem(a *addition, h health.Source) health.Source 
 }
 
 // cacheHealth is that of a source over a cache, nil before it is set up.
-func (c *controller[P]) cacheHealth(source, kind string, in *cluster, s *cache.Store) health.Source {
+func (c *controller[P]) cacheHealth(source, kind string, in *write.Port, s *cache.Store) health.Source {
 	h := health.Source{Controller: c.name, Source: source, Kind: kind, Cluster: in.At}
 	if s == nil {
 		return h

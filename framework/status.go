@@ -20,9 +20,9 @@ func (c *controller[P]) sendWithStatus(ctx context.Context, rc *Context[P], patc
 		patch = map[string]any{}
 	}
 	patch["status"] = status
-	options := rc.write.options(nil)
-	options.internal = true
-	stored, err := rc.write.sendMergePatch(ctx, c.resource.Writes, rc.key, rc.write.primary(c.resource, rc.key), patch, options)
+	options := rc.write.Defaults()
+	options.Internal = true
+	stored, err := rc.write.SendMergePatch(ctx, c.resource.Writes, rc.key, rc.write.Primary(c.resource, rc.key), patch, options)
 	if err != nil {
 		return err
 	}

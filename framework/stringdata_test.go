@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	applycorev1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/client-go/dynamic"
 
@@ -171,4 +172,13 @@ func TestTheDifferenceOfSecretsIsThatOfTheirData(t *testing.T) {
 	if patch, err := framework.Difference(before, after); err != nil || string(patch) != `{"data":{"b":"Mw=="}}` {
 		t.Errorf("got %s, %v", patch, err)
 	}
+}
+
+func unstructuredly(t *testing.T, o runtime.Object) *unstructured.Unstructured {
+	t.Helper()
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &unstructured.Unstructured{Object: content}
 }

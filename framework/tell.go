@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/evenkeel/evenkeel/framework/internal/client"
+	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -80,7 +81,7 @@ func (c *controller[P]) wasLast(rc *Context[P], failure error) bool {
 // followUp follows a failed run once it is decided what comes next: it publishes what a user of the primary must
 // know.
 func (c *controller[P]) followUp(rc *Context[P], failure error, excused bool) {
-	about, last := rc.write.owner, c.wasLast(rc, failure)
+	about, last := rc.write.Owner, c.wasLast(rc, failure)
 	switch {
 	case errors.Is(failure, ErrTooLarge):
 		c.warn(about, ReasonObjectTooLarge, "%v", failure)
@@ -127,7 +128,7 @@ func (c *controller[P]) tellOfLeftOver(rc *Context[P], primary trc.Object) {
 			left = append(left, f)
 		}
 	}
-	if len(left) == 0 || rc.write.lostLease() {
+	if len(left) == 0 || rc.write.LostLease() {
 		return
 	}
 	if told, _ := c.leftOver.Swap(rc.key, primary.GetUID()); told == primary.GetUID() {
@@ -159,10 +160,10 @@ func (c *controller[P]) looksLeftOver(finalizer string) bool {
 }
 
 // tellOfUnmapped tells, once for each kind, that an object which a run has created does not map to its primary.
-func (c *controller[P]) tellOfUnmapped(w *writer, r *client.Client, key trc.Key) {
-	home, registered := w.ofHome(), false
+func (c *controller[P]) tellOfUnmapped(w *write.Writer, r *client.Client, key trc.Key) {
+	home, registered := w.Home(), false
 	for _, d := range c.secondaries {
-		if d.cluster != w.cluster || d.gvk.GroupKind() != r.GVK.GroupKind() {
+		if d.cluster != w.Port || d.gvk.GroupKind() != r.GVK.GroupKind() {
 			continue
 		}
 		registered = true
@@ -171,22 +172,22 @@ func (c *controller[P]) tellOfUnmapped(w *writer, r *client.Client, key trc.Key)
 			return // the primary may refer to it later
 		}
 		// As this cache has it: each maps objects of its own Go type.
-		if o := informer.Store().Get(key); o != nil && slices.Contains(informer.Primaries(o), home.run.Primary) {
+		if o := informer.Store().Get(key); o != nil && slices.Contains(informer.Primaries(o), home.Run.Primary) {
 			return
 		}
 		if informer.Store().SetAside(key) != nil {
 			return // it is there; reads are errors as long as it is
 		}
 	}
-	if !registered || home.ownerGone || home.lostLease() {
+	if !registered || home.OwnerGone || home.LostLease() {
 		return
 	}
-	if _, told := c.unmapped.LoadOrStore(identity{cluster: w.cluster, gvk: r.GVK}, true); told {
+	if _, told := c.unmapped.LoadOrStore(identity{cluster: w.Port, gvk: r.GVK}, true); told {
 		return
 	}
 	c.operator.logger.Error(errUnmapped, "an object was created that does not map to its primary",
-		append(c.logValues(home.run.Primary), "kind", r.GVK.Kind, "objectNamespace", key.Namespace, "objectName", key.Name)...)
-	c.warn(home.owner, ReasonSecondaryUnmapped, "%s was created: %v", r.Describe(key), errUnmapped)
+		append(c.logValues(home.Run.Primary), "kind", r.GVK.Kind, "objectNamespace", key.Namespace, "objectName", key.Name)...)
+	c.warn(home.Owner, ReasonSecondaryUnmapped, "%s was created: %v", r.Describe(key), errUnmapped)
 }
 
 var errUnmapped = errors.New("reads of the secondaries do not find it, so each run may create another; " +

@@ -1,10 +1,5 @@
 package framework
 
-import (
-	"github.com/evenkeel/evenkeel/framework/internal/client"
-	"github.com/evenkeel/evenkeel/trc"
-)
-
 // WriteSettings are what is effective of the options of a write, for code that passes options of others on.
 type WriteSettings struct {
 	// FieldManager is what owns the fields that are written: that of [FieldManager], or the controller's.
@@ -15,7 +10,7 @@ type WriteSettings struct {
 
 // SettingsOf returns the settings of a write through c with these options.
 func SettingsOf(c Writes, options ...WriteOption) WriteSettings {
-	o := c.writer().options(options)
+	o := optionsOf(c.writer(), options)
 	return WriteSettings{FieldManager: o.FieldManager, DryRun: o.DryRun}
 }
 
@@ -23,7 +18,5 @@ func SettingsOf(c Writes, options ...WriteOption) WriteSettings {
 // manager for this very object: it has the same UID, and a cache has shown it ever since. false says nothing: what an
 // earlier process wrote is not known. It takes no request.
 func Wrote(c Writes, o Object, fieldManager string) bool {
-	w := c.writer()
-	gvk, err := client.GVKOf(w.cluster.Scheme, o)
-	return err == nil && o.GetUID() != "" && w.cluster.memo.knows(memoKey{gvk: gvk, key: trc.KeyOf(o), by: applier{manager: fieldManager}}, o.GetUID())
+	return c.writer().Knows(o, fieldManager)
 }

@@ -128,6 +128,17 @@ var rules = []rule{
 		"it shows what there is: no writes, no sources, no runs",
 	},
 	{
+		"framework/internal/write",
+		[]string{
+			"std", "golang.org/x/sync/...", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...", "github.com/go-logr/logr",
+			"gopkg.in/evanphx/json-patch.v4", "sigs.k8s.io/json",
+			module + "/eventsource", module + "/retry", module + "/timeline", module + "/trc", module + "/framework/conditions",
+			module + "/framework/internal/cache", module + "/framework/internal/client", module + "/framework/internal/lease",
+			module + "/framework/internal/object", module + "/framework/internal/safely", module + "/internal/author",
+		},
+		"it writes and proves: no sources, no runs, no scheduler",
+	},
+	{
 		"framework/internal/safely",
 		[]string{"std", "github.com/go-logr/logr", module + "/trc", module + "/scheduler", module + "/internal/author"},
 		"it calls what authors wrote: every room may use it",

@@ -15,7 +15,7 @@ var ofDependents = []mutant{
 	{
 		name:   "an apply that must create carries no version",
 		breaks: "G14: no write lands on an object that is not known to be the primary's",
-		file:   "framework/apply.go",
+		file:   "framework/internal/write/apply.go",
 		old:    `["resourceVersion"] = "1"`,
 		new:    `["resourceVersion"] = ""`,
 		kills:  []suite{{folder: "framework", run: "TestAnApplyIfAbsent"}},
@@ -207,7 +207,7 @@ var ofDependents = []mutant{
 	{
 		name:   "what is patched is not remembered",
 		breaks: "G12: eventually zero writes",
-		file:   "framework/patch.go",
+		file:   "framework/internal/write/patch.go",
 		old:    "	if w.isPatched(r, said, body, intent, current, options) {",
 		new:    "	if w.isPatched(r, said, body, intent, current, options) && false {",
 		kills:  dependents("TestG12"),
@@ -215,7 +215,7 @@ var ofDependents = []mutant{
 	{
 		name:   "what is created by patch is not remembered",
 		breaks: "G12: eventually zero writes",
-		file:   "framework/patch.go",
+		file:   "framework/internal/write/patch.go",
 		old:    "		w.remember(r, said, body, created)\n",
 		new:    "		_ = body\n",
 		kills:  dependents("TestG12"),
@@ -247,7 +247,7 @@ var ofDependents = []mutant{
 	{
 		name:   "what is remembered of an object is taken for another of its name",
 		breaks: "G14: no write lands on an object that is not known to be the primary's",
-		file:   "framework/memo.go",
+		file:   "framework/internal/write/memo.go",
 		old:    " && known.live.GetUID() == uid\n",
 		new:    " && uid != \"\"\n",
 		kills:  []suite{{folder: "framework", run: "TestWhatWasWritten"}},

@@ -138,7 +138,7 @@ var ofDynamic = []mutant{
 		name:   "a cluster that was left is written to",
 		breaks: "G01: what is written is read",
 		file:   "framework/remote.go",
-		old:    "			left.Abandoned.Store(true)\n",
+		old:    "			left.cluster.Abandoned.Store(true)\n",
 		new:    "",
 		kills:  dynamic("TestG01AWriterOfACl|TestG07WhatBecame"),
 	},

@@ -47,7 +47,7 @@ var ofForms = []mutant{
 	{
 		name:   "an answer that its own type cannot hold is not shown by the other caches",
 		breaks: "G01: every read begun after a write is at least as new",
-		file:   "framework/sending.go",
+		file:   "framework/internal/write/execute.go",
 		old:    "	if got.Undecodable != nil {\n		err = nil // that",
 		new:    "	if got.Undecodable != nil && q.once {\n		err = nil // that",
 		kills:  far("TestAWriteWhoseOwnTypeCannotHold|TestADeletionIsASuccess"),
@@ -55,15 +55,15 @@ var ofForms = []mutant{
 	{
 		name:   "the read after a conflict fails if the type cannot hold what it finds",
 		breaks: "G07: no primary is stuck",
-		file:   "framework/sending.go",
-		old:    "	case err != nil && live.Object == nil:\n		return seen{}, fmt.Errorf(",
-		new:    "	case err != nil:\n		return seen{}, fmt.Errorf(",
+		file:   "framework/internal/write/readback.go",
+		old:    "	case err != nil && live.Object == nil:\n		return found{}, fmt.Errorf(",
+		new:    "	case err != nil:\n		return found{}, fmt.Errorf(",
 		kills:  far("TestAConflictWithWhatTheTypeCannotHold|TestG01WhoTakesOverIsNotHeldUp"),
 	},
 	{
 		name:   "an apply is left out though elements of its lists changed in fields that the type lacks",
 		breaks: "G12: the desired state is reached",
-		file:   "framework/memo.go",
+		file:   "framework/internal/write/memo.go",
 		old:    "	return !explained\n",
 		new:    "	return false && !explained\n",
 		kills:  far("TestAnApplyRepairs"),
@@ -71,7 +71,7 @@ var ofForms = []mutant{
 	{
 		name:   "an apply is sent after each change of a status",
 		breaks: "G12: nothing is written for nothing",
-		file:   "framework/memo.go",
+		file:   "framework/internal/write/memo.go",
 		old:    "	case from == to:\n		return false\n",
 		new:    "	case from == to:\n		return true\n",
 		kills:  far("TestATypedApplyRests"),
@@ -79,7 +79,7 @@ var ofForms = []mutant{
 	{
 		name:   "what an unstructured apply returns is made of a typed cache",
 		breaks: "G01: what is returned is what the server has",
-		file:   "framework/apply.go",
+		file:   "framework/internal/write/apply.go",
 		old:    "	if live == nil && object.FormOf(stored) == object.Typed {\n",
 		new:    "	if live == nil {\n",
 		kills:  far("TestAnApplyReturnsWhole"),
@@ -87,9 +87,9 @@ var ofForms = []mutant{
 	{
 		name:   "a matcher is asked about less than what there is",
 		breaks: "G12: the desired state is reached",
-		file:   "framework/apply.go",
-		old:    "o != nil || w.cluster.NewestIn(object.Typed, r, key) == nil {",
-		new:    "o != nil || w.cluster.NewestIn(object.Typed, r, key) != nil {",
+		file:   "framework/internal/write/apply.go",
+		old:    "o != nil || w.Port.NewestIn(object.Typed, r, key) == nil {",
+		new:    "o != nil || w.Port.NewestIn(object.Typed, r, key) != nil {",
 		kills:  far("TestAMatcherIsAsked"),
 	},
 	{
@@ -112,7 +112,7 @@ var ofForms = []mutant{
 		name:   "a primary that was read past the cache is not shown by it",
 		breaks: "G02: no read is older than one before",
 		file:   "framework/live.go",
-		old:    "	o, err := c.write.live(ctx, r, c.key)\n	if err != nil {\n		return none, err\n	}\n",
+		old:    "	o, err := c.write.Live(ctx, r, c.key)\n	if err != nil {\n		return none, err\n	}\n",
 		new:    "	found, err := r.Get(ctx, c.key)\n	if err != nil {\n		return none, err\n	}\n	o := r.Formed(found)\n",
 		kills:  far("TestG02LivePrimary"),
 	},

@@ -38,15 +38,15 @@ var ofFramework = []mutant{
 	{
 		name:   "what is proven is forgotten before the caches have told of it",
 		breaks: "G05: own writes cause no further run",
-		file:   "framework/ending.go",
-		old:    "	for _, s := range stores {\n		s.AfterTo(w.run.Controller, done)\n	}\n	done()\n",
+		file:   "framework/internal/write/writer_end.go",
+		old:    "	for _, s := range stores {\n		s.AfterTo(w.Run.Controller, done)\n	}\n	done()\n",
 		new:    "	for range stores {\n		done()\n	}\n	done()\n",
 		kills:  specs("proven of a write G05"),
 	},
 	{
 		name:   "what is proven is never forgotten",
 		breaks: "G16: no edge is left at quiescence",
-		file:   "framework/ending.go",
+		file:   "framework/internal/write/writer_end.go",
 		old:    "			page.Close()\n",
 		new:    "			_ = page\n",
 		kills:  specs("Own writes G05"),
@@ -54,7 +54,7 @@ var ofFramework = []mutant{
 	{
 		name:   "an apply carries no version, and is taken as proven",
 		breaks: "O7: an apply that meets a foreign change makes its primary due",
-		file:   "framework/apply.go",
+		file:   "framework/internal/write/apply.go",
 		old:    "	metadata[\"uid\"], metadata[\"resourceVersion\"] = string(held.GetUID()), held.GetResourceVersion()\n",
 		new:    "	metadata[\"uid\"] = string(held.GetUID())\n",
 		kills:  specs("Own writes O7"),
@@ -62,7 +62,7 @@ var ofFramework = []mutant{
 	{
 		name:   "an apply that is repeated without a version is taken as proven",
 		breaks: "O6: a write without precondition makes its primary due",
-		file:   "framework/apply.go",
+		file:   "framework/internal/write/apply.go",
 		old:    "	q.base, q.optimistic = nil, false\n",
 		new:    "	q.optimistic = false\n",
 		kills:  specs("Own writes O7"),
@@ -70,7 +70,7 @@ var ofFramework = []mutant{
 	{
 		name:   "an apply for a version carries no UID",
 		breaks: "G14: what has vanished is not created anew",
-		file:   "framework/apply.go",
+		file:   "framework/internal/write/apply.go",
 		old:    "	metadata[\"uid\"], metadata[\"resourceVersion\"] = string(held.GetUID()), held.GetResourceVersion()\n",
 		new:    "	metadata[\"resourceVersion\"] = held.GetResourceVersion()\n",
 		kills:  specs("G14 does not patch or apply to another object"),
@@ -78,7 +78,7 @@ var ofFramework = []mutant{
 	{
 		name:   "an apply is repeated without its UID",
 		breaks: "G14: no write lands on another UID than the one that was read",
-		file:   "framework/apply.go",
+		file:   "framework/internal/write/apply.go",
 		old:    "	delete(metadata, \"resourceVersion\")\n",
 		new:    "	delete(metadata, \"resourceVersion\")\n	delete(metadata, \"uid\")\n",
 		kills:  specs("G14 does not patch or apply"),
@@ -86,7 +86,7 @@ var ofFramework = []mutant{
 	{
 		name:   "an apply that found an object counts as one that created it",
 		breaks: "O2: an apply that was answered with 200 proves nothing",
-		file:   "framework/sending.go",
+		file:   "framework/internal/write/request.go",
 		old:    "	case got.Created && (q.creates || q.applies):\n",
 		new:    "	case q.creates || q.applies && q.base == nil:\n",
 		kills:  specs("proven of a write O2"),
@@ -94,7 +94,7 @@ var ofFramework = []mutant{
 	{
 		name:   "merge patches carry no version",
 		breaks: "G04: a change that was not read is not overwritten",
-		file:   "framework/patch.go",
+		file:   "framework/internal/write/patch.go",
 		old:    "	preconditions := map[string]string{\"resourceVersion\": from.GetResourceVersion()}\n",
 		new:    "	preconditions := map[string]string{}\n",
 		kills:  specs("proven of a write G09"),
@@ -111,14 +111,14 @@ var ofFramework = []mutant{
 		name:   "the finalizer is taken off whoever has the name now",
 		breaks: "G14: no write lands on another UID than the one that was read",
 		file:   "framework/primary.go",
-		old:    "		if met.live == nil || met.live.GetUID() != read.GetUID() {\n			return nil\n",
-		new:    "		if met.live == nil {\n			return nil\n",
+		old:    "		if met.Live == nil || met.Live.GetUID() != read.GetUID() {\n			return nil\n",
+		new:    "		if met.Live == nil {\n			return nil\n",
 		kills:  specs("takes the finalizer off no other incarnation"),
 	},
 	{
 		name:   "the last finalizer's removal is taken as an ordinary write",
 		breaks: "G03: what was deleted by us is not returned again",
-		file:   "framework/sending.go",
+		file:   "framework/internal/write/execute.go",
 		old:    "	case got.GetDeletionTimestamp() != nil && isGone(got.Object):\n",
 		new:    "	case got.GetDeletionTimestamp() != nil && got.GetUID() == \"\":\n",
 		kills:  specs("proven of a write G03"),
@@ -126,7 +126,7 @@ var ofFramework = []mutant{
 	{
 		name:   "an own delete is not laid over the caches",
 		breaks: "O13: what we deleted is not read any more",
-		file:   "framework/sending.go",
+		file:   "framework/internal/write/execute.go",
 		old:    "		w.acknowledgeGone(gvk, q.deletes)\n",
 		new:    "		_ = gvk\n",
 		kills:  specs("G01 shows its own writes"),
@@ -174,7 +174,7 @@ var ofFramework = []mutant{
 	{
 		name:   "a conflict is not followed by a consistent read",
 		breaks: "O11: no run starts on a view that is known to be stale",
-		file:   "framework/sending.go",
+		file:   "framework/internal/write/readback.go",
 		old:    "	live, missed, err := w.read(ctx, q.resource, q.key)\n",
 		new:    "	missed := false\n	live, err := q.resource.Get(ctx, q.key)\n",
 		kills:  specs("reads a secondary anew"),
@@ -182,7 +182,7 @@ var ofFramework = []mutant{
 	{
 		name:   "a create whose answer is lost takes another name",
 		breaks: "O11: a create whose fate is unknown is repeated as it was",
-		file:   "framework/writer.go",
+		file:   "framework/internal/write/verbs.go",
 		old:    "send: func(ctx context.Context) (client.Answer, error) {\n		return r.Create(",
 		new:    "send: func(ctx context.Context) (client.Answer, error) {\n		if o.GetGenerateName() != \"\" {\n			o.SetName(generateName(o.GetGenerateName()))\n		}\n		return r.Create(",
 		kills:  specs("proven of a write O11"),
@@ -190,7 +190,7 @@ var ofFramework = []mutant{
 	{
 		name:   "a write whose answer is lost is given up",
 		breaks: "O11: a write whose fate is unknown is repeated until it is known",
-		file:   "framework/fate.go",
+		file:   "framework/internal/write/outcome.go",
 		old:    "		case err == nil || q.once,",
 		new:    "		case true,",
 		kills:  specs("Own writes at their limits O11"),
@@ -198,7 +198,7 @@ var ofFramework = []mutant{
 	{
 		name:   "applies to one object do not take turns",
 		breaks: "G05: applies to a shared secondary cost one request each",
-		file:   "framework/lanes.go",
+		file:   "framework/internal/write/keylock.go",
 		old:    "make(chan struct{}, 1)}\n		t.free <- struct{}{}\n",
 		new:    "make(chan struct{}, 64)}\n		for range 32 {\n			t.free <- struct{}{}\n		}\n",
 		kills:  specs("G05 lets sixteen"),
@@ -206,7 +206,7 @@ var ofFramework = []mutant{
 	{
 		name:   "an apply is left out whatever others did to the object",
 		breaks: "G12: what another undid is done again",
-		file:   "framework/memo.go",
+		file:   "framework/internal/write/memo.go",
 		old:    "	if !reflect.DeepEqual(could.bare(known.live), could.bare(live)) {\n",
 		new:    "	if could.status && known.live == live {\n",
 		kills:  specs("proven of a write G12"),
@@ -214,7 +214,7 @@ var ofFramework = []mutant{
 	{
 		name:   "an apply is left out though its intent is another one",
 		breaks: "G12: the desired state is reached",
-		file:   "framework/memo.go",
+		file:   "framework/internal/write/memo.go",
 		old:    "k.live.GetUID() == o.GetUID() && k.intent == digestOf(intent)",
 		new:    "k.live.GetUID() == o.GetUID()",
 		kills:  specs("Own writes O7"),
@@ -230,7 +230,7 @@ var ofFramework = []mutant{
 	{
 		name:   "a run's writes outlive it",
 		breaks: "G19: nothing is written after a run has ended",
-		file:   "framework/ending.go",
+		file:   "framework/internal/write/writer_end.go",
 		old:    "	w.inflight.Close()\n",
 		new:    "",
 		kills:  specs("leaves no write of a run under way"),
@@ -294,7 +294,7 @@ var ofFramework = []mutant{
 	{
 		name:   "an apply gives the finalizer up",
 		breaks: "G09: the finalizer is there until cleanup succeeded",
-		file:   "framework/apply.go",
+		file:   "framework/internal/write/apply.go",
 		old:    "		object.KeepFinalizer(intent, w.finalizerToKeep(r, key))\n",
 		new:    "",
 		kills:  []suite{{folder: "framework", run: "TestG09AFinal"}},
@@ -464,8 +464,8 @@ var ofFramework = []mutant{
 		name:   "what others do counts as made by the primary itself",
 		breaks: "G04: what others do is not held back",
 		file:   "framework/loops.go",
-		old:    "(w.version == \"\" || w.version == c.NewVersion)",
-		new:    "(w.version == \"\" || w.version == c.NewVersion || true)",
+		old:    "(w.Version == \"\" || w.Version == c.NewVersion)",
+		new:    "(w.Version == \"\" || w.Version == c.NewVersion || true)",
 		kills:  []suite{{folder: "framework", run: "TestWhatOthersDoBetween"}},
 	},
 	{
@@ -480,8 +480,8 @@ var ofFramework = []mutant{
 	{
 		name:   "a deletion by the run itself makes a loop of its own",
 		breaks: "G15: who makes himself due does not press on others",
-		file:   "framework/sending.go",
-		old:    "		w.leftWithoutProof(q, q.deletes, \"\")\n",
+		file:   "framework/internal/write/execute.go",
+		old:    "		w.noteUnproven(q, q.deletes, \"\")\n",
 		new:    "",
 		kills:  []suite{{folder: "framework", run: "TestG15APrimary"}},
 	},

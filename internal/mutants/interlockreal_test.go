@@ -50,7 +50,7 @@ var ofRealInterlock = []mutant{
 	{
 		name:   "reads show what had a provider's name before, after a live read of it",
 		breaks: "G02: no read is older than one before",
-		file:   "framework/live.go",
+		file:   "framework/internal/write/readback.go",
 		old:    "	found, _, err := w.read(ctx, r, key)\n",
 		new:    "	found, err := r.Get(ctx, key)\n",
 		kills:  append(far("TestG02NoReadIsOlderThanOneOfTheServer"), twoStores...),

@@ -88,8 +88,8 @@ var ofManaged = []mutant{
 		name:   "a conflict beside a source that is not filled is a failure",
 		breaks: "G08: conflicts of the framework's writes are no failures",
 		file:   "framework/conflict.go",
-		old:    "object.Is[*conflict](err) || object.Is[*notSynced](err)",
-		new:    "object.Is[*conflict](err)",
+		old:    "object.Is[*write.Conflict](err) || object.Is[*notSynced](err)",
+		new:    "object.Is[*write.Conflict](err)",
 		kills:  managed("TestC102WhatIsNoFailure"),
 	},
 	{

@@ -8,7 +8,7 @@ var ofSimulation = []mutant{
 	{
 		name:   "what has been read after a conflict is not shown",
 		breaks: "G01: a run begins with what is known of its own writes",
-		file:   "framework/sending.go",
+		file:   "framework/internal/write/readback.go",
 		old:    "	live, missed, err := w.read(ctx, q.resource, q.key)\n",
 		new:    "	missed := false\n	live, err := q.resource.Get(ctx, q.key)\n",
 		kills:  worlds,
@@ -40,7 +40,7 @@ var ofSimulation = []mutant{
 	{
 		name:   "a read that failed after a refusal is not made up for",
 		breaks: "G01: a run begins with what is known of its own writes",
-		file:   "framework/sending.go",
+		file:   "framework/internal/write/readback.go",
 		old:    "		q.creates = false // that there is an object is known; the next run begins with the read\n		w.leave(q)\n",
 		new:    "",
 		kills:  []suite{{folder: "framework", run: "TestG01ARunDoesNotBegin"}},
@@ -48,7 +48,7 @@ var ofSimulation = []mutant{
 	{
 		name:   "a refusal is taken for the fate of an attempt before it",
 		breaks: "G01: a run begins with what is known of its own writes",
-		file:   "framework/sending.go",
+		file:   "framework/internal/write/readback.go",
 		old:    "	case lost: // it says",
 		new:    "	case lost && q.base == nil && !q.creates: // it says",
 		kills:  []suite{{folder: "framework", run: "TestG01ARunDoesNotBegin"}},

@@ -1,4 +1,4 @@
-package framework
+package write
 
 import (
 	"context"
@@ -9,15 +9,15 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// lanes let applies to one object pass one at a time. The zero value is ready.
+// keyLocks let applies to one object pass one at a time. The zero value is ready.
 //
 // Invariant: an object is in the map exactly while somebody is in its lane or waits for it.
-type lanes struct {
+type keyLocks struct {
 	mu    sync.Mutex // guards the map and the counts; a leaf
-	lanes map[lane]*turn
+	locks map[objectKey]*turn
 }
 
-type lane struct {
+type objectKey struct {
 	schema.GroupKind
 	key trc.Key
 }
@@ -28,16 +28,16 @@ type turn struct {
 }
 
 // enter waits for the lane; leave must be called once.
-func (l *lanes) enter(ctx context.Context, of lane) (leave func(), err error) {
+func (l *keyLocks) enter(ctx context.Context, of objectKey) (leave func(), err error) {
 	l.mu.Lock()
-	t := l.lanes[of]
+	t := l.locks[of]
 	if t == nil {
-		if l.lanes == nil {
-			l.lanes = map[lane]*turn{}
+		if l.locks == nil {
+			l.locks = map[objectKey]*turn{}
 		}
 		t = &turn{free: make(chan struct{}, 1)}
 		t.free <- struct{}{}
-		l.lanes[of] = t
+		l.locks[of] = t
 	}
 	t.here++
 	l.mu.Unlock()
@@ -50,16 +50,16 @@ func (l *lanes) enter(ctx context.Context, of lane) (leave func(), err error) {
 	}
 }
 
-func (l *lanes) quit(of lane, t *turn) {
+func (l *keyLocks) quit(of objectKey, t *turn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if t.here--; t.here == 0 {
-		delete(l.lanes, of)
+		delete(l.locks, of)
 	}
 }
 
-func (l *lanes) len() int {
+func (l *keyLocks) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.lanes)
+	return len(l.locks)
 }

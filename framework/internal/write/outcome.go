@@ -1,4 +1,4 @@
-package framework
+package write
 
 import (
 	"context"
@@ -15,35 +15,35 @@ import (
 	"github.com/evenkeel/evenkeel/retry"
 )
 
-// fateTimeout bounds how long a write of unknown fate is repeated: then the run fails, so that it shows.
-const fateTimeout = time.Minute
+// outcomeTimeout bounds how long a write of unknown fate is repeated: then the run fails, so that it shows.
+const outcomeTimeout = time.Minute
 
-// fatePauses spaces the repetitions of a write of unknown fate.
-var fatePauses = retry.Policy{Initial: 20 * time.Millisecond, Max: 2 * time.Second, MaxElapsed: fateTimeout}
+// outcomePauses spaces the repetitions of a write of unknown fate.
+var outcomePauses = retry.Policy{Initial: 20 * time.Millisecond, Max: 2 * time.Second, MaxElapsed: outcomeTimeout}
 
 // definite sends a write until its fate is known: an answer, or a refusal. lost says that an attempt before
 // the last was without one. If ctx or the time ends before, or the server names a time to come back, for which a
 // worker is not to wait, the error is of an unknown fate.
-func (w *writer) definite(ctx context.Context, q write) (got client.Answer, lost bool, err error) {
+func (w *Writer) definite(ctx context.Context, q Request) (got client.Answer, lost bool, err error) {
 	var failures retry.State
 	lost = q.tried
 	for {
-		if got, err = (client.Answer{}), error(ErrStandby); w.cluster.Fence.Allowed() {
-			noted := w.noteRequest(q)
+		if got, err = (client.Answer{}), error(ErrStandby); w.Port.Fence.Allowed() {
+			noted := w.recordRequest(q)
 			got, err = attempt(ctx, q)
 			got.Noted = noted
 		}
 		switch {
-		case err == nil || q.once, !lost && !isFateUnknown(err), lost && isAnswer(err), hasFailed(err):
+		case err == nil || q.once, !lost && !isOutcomeUnknown(err), lost && IsAnswer(err), hasFailed(err):
 			return got, lost, err
 		}
 		lost = true
 		if seconds, _ := apierrors.SuggestsClientDelay(err); seconds > 0 {
 			return client.Answer{}, true, fmt.Errorf("its fate is unknown: %w", err)
 		}
-		next, again := fatePauses.Next(&failures)
+		next, again := outcomePauses.Next(&failures)
 		if !again {
-			return client.Answer{}, true, fmt.Errorf("its fate is unknown after %v: %w", fateTimeout, err)
+			return client.Answer{}, true, fmt.Errorf("its fate is unknown after %v: %w", outcomeTimeout, err)
 		}
 		pause := time.NewTimer(next)
 		select {
@@ -55,15 +55,15 @@ func (w *writer) definite(ctx context.Context, q write) (got client.Answer, lost
 	}
 }
 
-func attempt(ctx context.Context, q write) (client.Answer, error) {
+func attempt(ctx context.Context, q Request) (client.Answer, error) {
 	ctx, cancel := client.WithRequestTimeout(ctx)
 	defer cancel()
 	got, err := q.send(q.resource.Discreet(ctx))
 	return got, client.DiscreetError(q.resource.GVK, err) // also of a request of the author's
 }
 
-// isAnswer tells what was said about the request itself from the server or the way to it being out of order.
-func isAnswer(err error) bool {
+// IsAnswer tells what was said about the request itself from the server or the way to it being out of order.
+func IsAnswer(err error) bool {
 	var status apierrors.APIStatus
 	if errors.Is(err, client.ErrUndecodable) || errors.Is(err, client.ErrUnsent) || object.IsTooLarge(err) {
 		return true
@@ -71,10 +71,10 @@ func isAnswer(err error) bool {
 	return errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError && status.Status().Code != http.StatusTooManyRequests
 }
 
-// isFateUnknown tells the errors after which nobody knows whether the write was carried out: the
+// isOutcomeUnknown tells the errors after which nobody knows whether the write was carried out: the
 // connection broke after the request had begun, or the server failed on it.
-func isFateUnknown(err error) bool {
-	if err == nil || isAnswer(err) || isDial(err) || errors.Is(err, ErrRunEnded) || errors.Is(err, ErrStandby) {
+func isOutcomeUnknown(err error) bool {
+	if err == nil || IsAnswer(err) || isDial(err) || errors.Is(err, ErrRunEnded) || errors.Is(err, ErrStandby) {
 		return false
 	}
 	var status apierrors.APIStatus

@@ -1,4 +1,4 @@
-package framework
+package write
 
 import (
 	"context"
@@ -10,8 +10,11 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
 
+	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/trc"
 )
 
 // A create with a generateName gets a name that is drawn at random here. If its answer is lost, the name
@@ -22,7 +25,7 @@ const maxMade = 64
 
 // exists follows a create with a drawn name of which an attempt may have been carried out: its answer was lost, or
 // the server failed on it. An object of that name is most likely its own: then it is the answer.
-func (w *writer) exists(ctx context.Context, q write, lost bool, refusal error) (Object, error) {
+func (w *Writer) exists(ctx context.Context, q Request, lost bool, refusal error) (trc.Object, error) {
 	if !apierrors.IsAlreadyExists(refusal) {
 		if live, err := w.readBack(ctx, q); err == nil && live.Object != nil && q.made(live.Object) {
 			return q.carriedOut(live.Object, live.undecodable)
@@ -30,9 +33,9 @@ func (w *writer) exists(ctx context.Context, q write, lost bool, refusal error) 
 		return nil, w.refused(ctx, q, lost, refusal)
 	}
 	err := w.refused(ctx, q, lost, refusal)
-	var met *conflict
-	if errors.As(err, &met) && met.live != nil && q.made(met.live) {
-		return q.carriedOut(met.live, met.undecodable)
+	var met *Conflict
+	if errors.As(err, &met) && met.Live != nil && q.made(met.Live) {
+		return q.carriedOut(met.Live, met.undecodable)
 	}
 	return nil, err
 }
@@ -40,7 +43,7 @@ func (w *writer) exists(ctx context.Context, q write, lost bool, refusal error) 
 // made reports whether a create with a drawn name made an object that has that name. The server may have
 // changed what was sent (defaults, admission), and others may have changed the object since. Therefore the
 // content decides only where nothing else does.
-func (q *write) made(live Object) bool {
+func (q *Request) made(live trc.Object) bool {
 	if q.drawn == nil || live.GetName() != q.drawn.GetName() || live.GetGenerateName() != q.drawn.GetGenerateName() {
 		return false
 	}
@@ -72,7 +75,7 @@ func (q *write) made(live Object) bool {
 }
 
 // manager is the field manager as the server records it.
-func (q *write) manager() string {
+func (q *Request) manager() string {
 	if q.options.FieldManager != "" {
 		return q.options.FieldManager
 	}
@@ -108,11 +111,11 @@ func isPartOf(sent, stored any) bool {
 
 // again returns the create to send for one that the caller asks for. That is a former one of this run whose fate
 // is unknown, if it was for the same: a further name would make a second object.
-func (w *writer) again(q write) write {
-	home := w.ofHome()
+func (w *Writer) again(q Request) Request {
+	home := w.Home()
 	home.mu.Lock()
 	defer home.mu.Unlock()
-	at := slices.IndexFunc(home.unresolved, func(former write) bool { return former.isFor(q, w.cluster) })
+	at := slices.IndexFunc(home.unresolved, func(former Request) bool { return former.isFor(q, w.Port) })
 	if at < 0 {
 		return q
 	}
@@ -124,11 +127,11 @@ func (w *writer) again(q write) write {
 
 // madeBefore returns what a create of a former run has made that the caller asks for again, nil if there is
 // none. The run that sent it never learned of its answer, and this one cannot see it in a cache.
-func (w *writer) madeBefore(ctx context.Context, q write) (Object, error) {
-	home := w.ofHome()
+func (w *Writer) madeBefore(ctx context.Context, q Request) (trc.Object, error) {
+	home := w.Home()
 	for {
 		home.mu.Lock()
-		at := slices.IndexFunc(home.made, func(former write) bool { return former.isFor(q, w.cluster) })
+		at := slices.IndexFunc(home.made, func(former Request) bool { return former.isFor(q, w.Port) })
 		if at < 0 {
 			home.mu.Unlock()
 			return nil, nil
@@ -151,29 +154,29 @@ func (w *writer) madeBefore(ctx context.Context, q write) (Object, error) {
 }
 
 // keepMade keeps a create for the next run: it made an object, or may have, and its caller was told of an error.
-func (w *writer) keepMade(q write) {
+func (w *Writer) keepMade(q Request) {
 	if !w.inRun() {
 		return
 	}
-	q.in = w.cluster
-	home := w.ofHome()
+	q.port = w.Port
+	home := w.Home()
 	home.mu.Lock()
 	defer home.mu.Unlock()
 	home.made = append(home.made, q)
 }
 
-func (w *writer) readMade(ctx context.Context, q write) (seen, error) {
-	ctx, done, err := w.begin(ctx, request{"get", q.resource, q.key, w.run})
+func (w *Writer) readMade(ctx context.Context, q Request) (found, error) {
+	ctx, done, err := w.enter(ctx, underway{"get", q.resource, q.key, w.Run})
 	if err != nil {
-		return seen{}, err
+		return found{}, err
 	}
 	defer done()
 	return w.readBack(ctx, q)
 }
 
 // isFor reports whether a create with a drawn name is for the same as another one, but for the name.
-func (q *write) isFor(other write, in *cluster) bool {
-	if q.drawn == nil || other.drawn == nil || q.in != in || q.resource.GVK != other.resource.GVK || q.options.FieldManager != other.options.FieldManager {
+func (q *Request) isFor(other Request, in *Port) bool {
+	if q.drawn == nil || other.drawn == nil || q.port != in || q.resource.GVK != other.resource.GVK || q.options.FieldManager != other.options.FieldManager {
 		return false
 	}
 	one, err := namelessContentOf(q.drawn)
@@ -184,7 +187,7 @@ func (q *write) isFor(other write, in *cluster) bool {
 	return err == nil && reflect.DeepEqual(one, two)
 }
 
-func namelessContentOf(o Object) (map[string]any, error) {
+func namelessContentOf(o trc.Object) (map[string]any, error) {
 	content, err := object.Content(o)
 	if err != nil {
 		return nil, err
@@ -197,12 +200,18 @@ func namelessContentOf(o Object) (map[string]any, error) {
 }
 
 // isHidden reports whether a run cannot find by itself what a create of a former run has made: its name was
-// drawn, and no cache that the controller reads shows it.
-func (c *controller[P]) isHidden(q write) bool {
+// drawn, and none of the caches that the controller reads shows it.
+func (q *Request) isHidden(read []*cache.Store) bool {
 	if q.drawn == nil || q.options.DryRun {
 		return false
 	}
-	return !slices.ContainsFunc(c.readsNow(), func(s read) bool {
-		return q.in != nil && s.Cluster == q.in.Cluster && s.Key.GVK.GroupKind() == q.resource.GVK.GroupKind() && s.Get(q.key) != nil
+	return !slices.ContainsFunc(read, func(s *cache.Store) bool {
+		return q.port != nil && s.Cluster == q.port.Cluster && s.Key.GVK.GroupKind() == q.resource.GVK.GroupKind() && s.Get(q.key) != nil
 	})
+}
+
+// generateName does what the API server does: five random characters, within 63.
+func generateName(base string) string {
+	const suffix, longest = 5, 63
+	return base[:min(len(base), longest-suffix)] + rand.String(suffix)
 }

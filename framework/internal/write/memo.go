@@ -1,4 +1,4 @@
-package framework
+package write
 
 import (
 	"crypto/sha256"
@@ -52,18 +52,18 @@ type digest [16]byte
 type memory struct {
 	by     applier
 	intent digest
-	live   Object // at which it was confirmed last; the cache's own as long as that shows it, and never changed
+	live   trc.Object // at which it was confirmed last; the cache's own as long as that shows it, and never changed
 }
 
 // isOf reports whether the memory is of that intent and that object, of whatever version.
-func (k *memory) isOf(o Object, intent []byte) bool {
+func (k *memory) isOf(o trc.Object, intent []byte) bool {
 	return k.live.GetUID() == o.GetUID() && k.intent == digestOf(intent)
 }
 
 // stillConfirms reports whether what is known of an intent holds of another version of the object too, which is not
 // changed any more and has the same form. isTyped says that the intent was made from the Go type; statusApart, that the
 // status is a sub-resource.
-func (m *memo) stillConfirms(said memoKey, known memory, intent map[string]any, live Object, isTyped, statusApart bool) bool {
+func (m *memo) stillConfirms(said memoKey, known memory, intent map[string]any, live trc.Object, isTyped, statusApart bool) bool {
 	could := reachOf(intent, said.by)
 	if !reflect.DeepEqual(could.bare(known.live), could.bare(live)) {
 		return false
@@ -82,7 +82,7 @@ func (m *memo) stillConfirms(said memoKey, known memory, intent map[string]any, 
 // put into its elements. A generation that stayed says that the specification did, and one that grew without a visible
 // reason, that it did not. Where no generation tells, a version that grew without any visible reason says so. Only of
 // built-in kinds, whose Go types are complete as a rule, that is as likely to be somebody who owns the same.
-func hides(before, now Object, status, statusApart bool) bool {
+func hides(before, now trc.Object, status, statusApart bool) bool {
 	_, isBuiltIn := now.(runtime.ProtobufMarshaller)
 	from, to := before.GetGeneration(), now.GetGeneration()
 	switch {
@@ -99,7 +99,7 @@ func hides(before, now Object, status, statusApart bool) bool {
 	return !explained
 }
 
-func statusIn(o Object) any {
+func statusIn(o trc.Object) any {
 	if field := reflect.ValueOf(o).Elem().FieldByName("Status"); field.IsValid() && field.CanInterface() {
 		return field.Interface()
 	}
@@ -107,7 +107,7 @@ func statusIn(o Object) any {
 }
 
 // has reports whether the Go type of an object has every field that an intent sets.
-func has(o Object, intent map[string]any) bool {
+func has(o trc.Object, intent map[string]any) bool {
 	body, err := json.Marshal(intent)
 	if err != nil {
 		return false
@@ -117,7 +117,7 @@ func has(o Object, intent map[string]any) bool {
 }
 
 // renew notes that a memory holds of a newer version too, unless it was dropped or replaced meanwhile.
-func (m *memo) renew(said memoKey, known memory, live Object) {
+func (m *memo) renew(said memoKey, known memory, live trc.Object) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	of := m.memories[said.gvk][said.key]
@@ -127,7 +127,7 @@ func (m *memo) renew(said memoKey, known memory, live Object) {
 }
 
 // remember notes that the server stored live, which is not changed any more, in answer to the intent.
-func (m *memo) remember(said memoKey, intent []byte, live Object) {
+func (m *memo) remember(said memoKey, intent []byte, live trc.Object) {
 	if live.GetDeletionTimestamp() == nil {
 		m.set(said, memory{said.by, digestOf(intent), live})
 	}
@@ -181,14 +181,14 @@ func (m *memo) drop(gvk schema.GroupVersionKind, key trc.Key) {
 	delete(m.memories[gvk], key)
 }
 
-// forget drops everything.
-func (m *memo) forget() {
+// Forget drops everything.
+func (m *memo) Forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.memories = nil
 }
 
-func (m *memo) len() int {
+func (m *memo) Len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	n := 0
@@ -225,7 +225,7 @@ func reachOf(intent map[string]any, by applier) reach {
 }
 
 // bare returns a shallow copy of that.
-func (r reach) bare(o Object) any {
+func (r reach) bare(o trc.Object) any {
 	labels, annotations := o.GetLabels(), o.GetAnnotations()
 	if !r.all {
 		labels, annotations = entriesOf(labels, r.labels), entriesOf(annotations, r.annotations)
@@ -250,7 +250,7 @@ func (r reach) bare(o Object) any {
 	if status := shallow.Elem().FieldByName("Status"); status.IsValid() && !r.status {
 		status.SetZero()
 	}
-	stripped := shallow.Interface().(Object)
+	stripped := shallow.Interface().(trc.Object)
 	stripped.SetResourceVersion("")
 	stripped.SetManagedFields(nil)
 	stripped.SetGeneration(0)

@@ -1,4 +1,4 @@
-package framework
+package write
 
 import (
 	"context"
@@ -23,10 +23,10 @@ const (
 	catchUpList = 4 * catchUpReads
 )
 
-// catchUp brings all caches up to what the API server has now, so that the first runs of a term read what the
+// CatchUp brings all caches up to what the API server has now, so that the first runs of a term read what the
 // leader before has written, however late the watches are (G01 across instances). A cache for which that does
 // not succeed in time stays as its watch left it, which is logged.
-func (c *cluster) catchUp(ctx context.Context, patience, pause time.Duration) {
+func (c *Port) CatchUp(ctx context.Context, patience, pause time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	var caches errgroup.Group
@@ -51,7 +51,7 @@ func (c *cluster) catchUp(ctx context.Context, patience, pause time.Duration) {
 
 // catchUpWith reads the objects of which one cache shows another version than the API server has: one by one, or, if they are
 // many, by a list of all that it watches.
-func (c *cluster) catchUpWith(ctx context.Context, s *cache.Store) error {
+func (c *Port) catchUpWith(ctx context.Context, s *cache.Store) error {
 	var behind []trc.Key
 	for _, watched := range s.WatchesOf(s.Watching()) {
 		from := watched.From.(client.ListWatch)
@@ -62,7 +62,7 @@ func (c *cluster) catchUpWith(ctx context.Context, s *cache.Store) error {
 		if len(keys) > catchUpList && from.Shard == "" {
 			all := cache.Selection{Namespace: from.Namespace, LabelSelector: from.Labels, FieldSelector: from.Fields}
 			// The list fails, for instance, if one object does not fit its Go type: then each is read.
-			if c.ListLive(ctx, s.Resource.Writes, all, func(Object) bool { return true }) == nil {
+			if c.ListLive(ctx, s.Resource.Writes, all, func(trc.Object) bool { return true }) == nil {
 				continue
 			}
 		}
@@ -70,11 +70,11 @@ func (c *cluster) catchUpWith(ctx context.Context, s *cache.Store) error {
 	}
 	var reads errgroup.Group // one that fails ends no other: what was read need not be read again
 	reads.SetLimit(catchUpReads)
-	reader := &writer{manner: &manner{cluster: c}}
+	reader := &Writer{Config: &Config{Port: c}}
 	for _, key := range behind {
 		reads.Go(func() error {
 			return safely.Try(func() error { // in a goroutine of its own
-				_, err := reader.readBack(ctx, write{resource: s.Resource.Writes, key: key})
+				_, err := reader.readBack(ctx, Request{resource: s.Resource.Writes, key: key})
 				return err
 			})
 		})
@@ -84,7 +84,7 @@ func (c *cluster) catchUpWith(ctx context.Context, s *cache.Store) error {
 
 // behind are the keys of which a cache shows less than a consistent list of one of its watches, or what that does
 // not have.
-func (c *cluster) behind(ctx context.Context, s *cache.Store, from client.ListWatch) ([]trc.Key, error) {
+func (c *Port) behind(ctx context.Context, s *cache.Store, from client.ListWatch) ([]trc.Key, error) {
 	only, err := c.ClientIn(ctx, object.Metadata, s.Key.GVK)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package framework
+package write
 
 import (
 	"context"
@@ -23,8 +23,8 @@ type outcome func(content map[string]any, form object.Form) (map[string]any, err
 
 // rewrite is a write that was computed from an object that was read.
 type rewrite struct {
-	from    Object
-	options writeOptions
+	from    trc.Object
+	options Options
 	// anyVersion says that it is for whatever version there is, not for that of from alone.
 	anyVersion bool
 	// spelledOut says that it names what it changes, other than one that replaces the object.
@@ -34,8 +34,8 @@ type rewrite struct {
 
 // sparesPruned refuses a rewrite that would change what a cache of the kind drops. One that is spelled out may set
 // or remove a field of which the cache keeps nothing, unless it is a list, to which something may have been added.
-func (w *writer) sparesPruned(ctx context.Context, r *client.Client, q rewrite) error {
-	prunes, key := w.cluster.Pruned(r), trc.KeyOf(q.from)
+func (w *Writer) sparesPruned(ctx context.Context, r *client.Client, q rewrite) error {
+	prunes, key := w.Port.Pruned(r), trc.KeyOf(q.from)
 	if len(prunes) == 0 || q.from.GetUID() == "" {
 		return nil
 	}
@@ -47,7 +47,7 @@ func (w *writer) sparesPruned(ctx context.Context, r *client.Client, q rewrite) 
 		return fmt.Errorf("framework: get %s: %w", r.Describe(key), err)
 	}
 	for _, kept := range prunes {
-		whole, err := w.cluster.As(kept.Form, r.GVK, live)
+		whole, err := w.Port.As(kept.Form, r.GVK, live)
 		if _, isUndecodable := whole.(*trc.Undecoded); isUndecodable || errors.Is(err, cache.ErrPoorer) {
 			continue // nobody has read it there
 		}
@@ -68,12 +68,12 @@ func (w *writer) sparesPruned(ctx context.Context, r *client.Client, q rewrite) 
 
 // lost returns the path of the first field that a rewrite of an object, in the form of a cache, would change and that the
 // cache does not keep as it is.
-func (w *writer) lost(r *client.Client, whole Object, cache cache.StoreKey, q rewrite) (string, error) {
+func (w *Writer) lost(r *client.Client, whole trc.Object, cache cache.StoreKey, q rewrite) (string, error) {
 	before, err := object.Content(whole)
 	if err != nil {
 		return "", err
 	}
-	if abandoned := trc.Prune(whole, w.cluster.GuardedPrune(cache.Prune)); abandoned != nil {
+	if abandoned := trc.Prune(whole, w.Port.GuardedPrune(cache.Prune)); abandoned != nil {
 		return "", abandoned.Err
 	}
 	known, err := object.Content(whole)
@@ -91,7 +91,7 @@ func (w *writer) lost(r *client.Client, whole Object, cache cache.StoreKey, q re
 }
 
 // reduce leaves of content what a write can change.
-func (o *writeOptions) reduce(r *client.Client, content map[string]any) {
+func (o *Options) reduce(r *client.Client, content map[string]any) {
 	object.DropServerFields(content)
 	delete(content, "apiVersion")
 	delete(content, "kind")
@@ -129,9 +129,9 @@ func lostAt(path string, whole, known, after map[string]any, spelledOut bool) st
 }
 
 // replacedBy is the outcome of a PUT.
-func (w *writer) replacedBy(r *client.Client, o Object) outcome {
+func (w *Writer) replacedBy(r *client.Client, o trc.Object) outcome {
 	return func(_ map[string]any, form object.Form) (map[string]any, error) {
-		converted, err := w.cluster.Convert(o, form, r.GVK)
+		converted, err := w.Port.Convert(o, form, r.GVK)
 		if err != nil {
 			return nil, err
 		}

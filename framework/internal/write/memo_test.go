@@ -1,4 +1,4 @@
-package framework_test
+package write_test
 
 import (
 	"testing"
@@ -8,7 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/internal/write"
+	"github.com/evenkeel/evenkeel/trc"
 )
 
 // vanishing is an object that something happens to while it is compared.
@@ -32,10 +33,10 @@ func TestG16NothingIsRememberedOfAnObjectThatGoesWhileItIsComparedWithAMemory(t 
 		return &vanishing{ConfigMap: corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "m", UID: "1", ResourceVersion: version}}, Then: then}
 	}
 	var goes then
-	if left := framework.LeftOfConfirmed(at("1", &goes), at("2", &goes), func(func()) {}); left != 1 {
+	if left := write.LeftOfConfirmed(at("1", &goes), at("2", &goes), func(func()) {}); left != 1 {
 		t.Errorf("of one that stays, %d memories are left", left)
 	}
-	if left := framework.LeftOfConfirmed(at("1", &goes), at("2", &goes), func(drop func()) { goes.happens = drop }); left != 0 {
+	if left := write.LeftOfConfirmed(at("1", &goes), at("2", &goes), func(drop func()) { goes.happens = drop }); left != 0 {
 		t.Errorf("%d memories are left", left)
 	}
 }
@@ -71,8 +72,8 @@ func TestC101AnApplyIsLeftOutAsLongAsNothingChangedThatItCouldChangeBack(t *test
 			now := was.DeepCopy()
 			now.ResourceVersion = "2"
 			c.change(now)
-			for form, states := range map[string][2]framework.Object{"typed": {was, now}, "untyped": {unstructuredly(t, was), unstructuredly(t, now)}} {
-				if got := framework.Confirms(intent, states[0], states[1]); got != c.want {
+			for form, states := range map[string][2]trc.Object{"typed": {was, now}, "untyped": {contentOf(t, was), contentOf(t, now)}} {
+				if got := write.Confirms(intent, states[0], states[1]); got != c.want {
 					t.Errorf("%s: an apply is left out: %v, want %v", form, got, c.want)
 				}
 			}
@@ -80,7 +81,13 @@ func TestC101AnApplyIsLeftOutAsLongAsNothingChangedThatItCouldChangeBack(t *test
 	}
 }
 
-func unstructuredly(t *testing.T, o runtime.Object) *unstructured.Unstructured {
+func TestARequestAndAReadThatNobodyReadsOfCostNothing(t *testing.T) {
+	if n := write.NoteAllocations(nil, &corev1.ConfigMap{}); n != 0 {
+		t.Errorf("%v allocations per request and read, want 0", n)
+	}
+}
+
+func contentOf(t *testing.T, o runtime.Object) *unstructured.Unstructured {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {

@@ -1,4 +1,4 @@
-package framework
+package write
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/framework/internal/client"
@@ -16,8 +17,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-func (w *writer) apply(ctx context.Context, desired Object, options writeOptions) (Object, error) {
-	r, key, err := w.target(ctx, desired)
+func (w *Writer) Apply(ctx context.Context, desired trc.Object, options Options) (trc.Object, error) {
+	r, key, err := w.Target(ctx, desired)
 	if err != nil {
 		return nil, err
 	}
@@ -25,20 +26,20 @@ func (w *writer) apply(ctx context.Context, desired Object, options writeOptions
 		return nil, err
 	}
 	can := canOwn | canLeave | canInsist | canMatch
-	if options.mode == ByPatch {
+	if options.Mode == ByPatch {
 		can = canOwn | canInsist | canMatch // a patch takes every field over
 	}
 	if err := options.check("apply "+r.Describe(key), can); err != nil {
 		return nil, err
 	}
 	options.authorVersion = desired.GetResourceVersion()
-	if options.ifAbsent && (options.unconditional || options.authorVersion != "") {
+	if options.IfAbsent && (options.Unconditional || options.authorVersion != "") {
 		return nil, fmt.Errorf("framework: apply %s: IfAbsent, and Unconditional or a resourceVersion, contradict each other", r.Describe(key))
 	}
-	if options.mode == ByPatch {
+	if options.Mode == ByPatch {
 		return w.applyByPatch(ctx, r, key, desired, options)
 	}
-	if options.owned || len(options.marks) > 0 {
+	if options.Owned || len(options.Marks) > 0 {
 		if desired, err = object.Copy(desired); err != nil {
 			return nil, err
 		}
@@ -51,25 +52,25 @@ func (w *writer) apply(ctx context.Context, desired Object, options writeOptions
 		return nil, err
 	}
 	delete(intent, "status")
-	if options.matches != nil && !options.ifAbsent {
+	if options.Matches != nil && !options.IfAbsent {
 		live, err := w.compared(ctx, r, key)
 		if err != nil {
 			return nil, err
 		}
 		if live != nil {
 			if matched, err := w.matched(r, live, desired, options); matched || err != nil {
-				return live.DeepCopyObject().(Object), err
+				return live.DeepCopyObject().(trc.Object), err
 			}
 		}
 	}
-	options.isTyped = object.FormOf(desired) == object.Typed
-	return w.sendApply(ctx, r, key, intent, options)
+	options.IsTyped = object.FormOf(desired) == object.Typed
+	return w.SendApply(ctx, r, key, intent, options)
 }
 
 // compared returns what a matcher is asked about, which may be shared: what caches show, or, where they keep a poorer form of all
 // of it, what the server has. It is nil if there is none, or if caches keep a part of it only.
-func (w *writer) compared(ctx context.Context, r *client.Client, key trc.Key) (Object, error) {
-	if o := w.cluster.Newest(r, key); o != nil || w.cluster.NewestIn(object.Typed, r, key) == nil {
+func (w *Writer) compared(ctx context.Context, r *client.Client, key trc.Key) (trc.Object, error) {
+	if o := w.Port.Newest(r, key); o != nil || w.Port.NewestIn(object.Typed, r, key) == nil {
 		return o, nil
 	}
 	live, _, err := w.read(ctx, r, key)
@@ -83,13 +84,13 @@ func (w *writer) compared(ctx context.Context, r *client.Client, key trc.Key) (O
 }
 
 // matched asks the author's matcher about a copy, in the form of what is desired.
-func (w *writer) matched(r *client.Client, live, desired Object, options writeOptions) (bool, error) {
-	asked, err := w.cluster.Convert(live, object.FormOf(desired), r.GVK)
-	return err == nil && options.matches(asked, desired), err
+func (w *Writer) matched(r *client.Client, live, desired trc.Object, options Options) (bool, error) {
+	asked, err := w.Port.Convert(live, object.FormOf(desired), r.GVK)
+	return err == nil && options.Matches(asked, desired), err
 }
 
-func (w *writer) applyStatus(ctx context.Context, desired Object, options writeOptions) (Object, error) {
-	r, key, err := w.target(ctx, desired)
+func (w *Writer) ApplyStatus(ctx context.Context, desired trc.Object, options Options) (trc.Object, error) {
+	r, key, err := w.Target(ctx, desired)
 	if err == nil {
 		err = options.check("apply status of "+r.Describe(key), canLeave)
 	}
@@ -101,12 +102,12 @@ func (w *writer) applyStatus(ctx context.Context, desired Object, options writeO
 		return nil, err
 	}
 	options.authorVersion, options.Subresource = desired.GetResourceVersion(), []string{"status"}
-	options.isTyped = object.FormOf(desired) == object.Typed
-	return w.sendApply(ctx, r, key, object.Status(key, intent), options)
+	options.IsTyped = object.FormOf(desired) == object.Typed
+	return w.SendApply(ctx, r, key, object.Status(key, intent), options)
 }
 
-// applyConfiguration sends what a generated apply configuration sets, and nothing else.
-func (w *writer) applyConfiguration(ctx context.Context, sample Object, configuration runtime.ApplyConfiguration, options writeOptions) (Object, error) {
+// ApplyConfiguration sends what a generated apply configuration sets, and nothing else.
+func (w *Writer) ApplyConfiguration(ctx context.Context, sample trc.Object, configuration runtime.ApplyConfiguration, options Options) (trc.Object, error) {
 	if object.IsNil(configuration) {
 		return nil, fmt.Errorf("framework: apply: the apply configuration is nil")
 	}
@@ -120,13 +121,13 @@ func (w *writer) applyConfiguration(ctx context.Context, sample Object, configur
 	}
 	sample.SetNamespace(named.GetNamespace())
 	sample.SetName(named.GetName())
-	r, key, err := w.target(ctx, sample)
+	r, key, err := w.Target(ctx, sample)
 	if err == nil {
 		err = options.check("apply "+r.Describe(key), canOwn|canLeave|canAddress)
 	}
 	if err == nil {
 		var other bool
-		if other, err = w.cluster.isAnsweredAsOther(ctx, r, key, "patch", options); other {
+		if other, err = w.Port.isAnsweredAsOther(ctx, r, key, "patch", options); other {
 			err = fmt.Errorf("framework: apply %s of %s: it does not take a %s: use MergePatch; %w", options.Subresource[0], r.Describe(key), r.GVK.Kind, errNothingSent)
 		}
 	}
@@ -147,21 +148,21 @@ func (w *writer) applyConfiguration(ctx context.Context, sample Object, configur
 	if options.IsStatus() {
 		intent = object.Status(key, intent)
 	}
-	return w.sendApply(ctx, r, key, intent, options)
+	return w.SendApply(ctx, r, key, intent, options)
 }
 
-// sendApply sends an intent. All applies to one object take their turn: so each can be for the version that
+// SendApply sends an intent. All applies to one object take their turn: so each can be for the version that
 // the one before it made.
-func (w *writer) sendApply(ctx context.Context, r *client.Client, key trc.Key, intent map[string]any, options writeOptions) (Object, error) {
+func (w *Writer) SendApply(ctx context.Context, r *client.Client, key trc.Key, intent map[string]any, options Options) (trc.Object, error) {
 	if err := w.check(); err != nil {
 		return nil, err
 	}
-	leave, err := w.cluster.lanes.enter(ctx, lane{r.GVK.GroupKind(), key})
+	leave, err := w.Port.Locks.enter(ctx, objectKey{r.GVK.GroupKind(), key})
 	if err != nil {
 		return nil, fmt.Errorf("framework: apply %s: waiting for another apply to it: %w", r.Describe(key), err)
 	}
 	defer leave()
-	if len(options.Subresource) == 0 && options.FieldManager == w.fieldManager {
+	if len(options.Subresource) == 0 && options.FieldManager == w.FieldManager {
 		// What a field manager applied before and leaves out now is taken off.
 		object.KeepFinalizer(intent, w.finalizerToKeep(r, key))
 	}
@@ -176,7 +177,7 @@ func (w *writer) sendApply(ctx context.Context, r *client.Client, key trc.Key, i
 	said := memoKey{r.GVK, key, applier{
 		manager: options.FieldManager, subresource: strings.Join(options.Subresource, "/"), asking: options.LeaveToOthers,
 	}}
-	if options.ifAbsent {
+	if options.IfAbsent {
 		return w.applyAnew(ctx, r, said, body, intent, options)
 	}
 	if held != nil && options.authorVersion == "" && !options.DryRun {
@@ -184,8 +185,8 @@ func (w *writer) sendApply(ctx context.Context, r *client.Client, key trc.Key, i
 			return confirmed, nil
 		}
 	}
-	q := write{verb: "apply", resource: r, key: key, options: options, applies: true}
-	var stored Object
+	q := Request{verb: "apply", resource: r, key: key, options: options, applies: true}
+	var stored trc.Object
 	if held == nil {
 		stored, err = w.sendEncoded(ctx, q, body)
 	} else {
@@ -199,9 +200,9 @@ func (w *writer) sendApply(ctx context.Context, r *client.Client, key trc.Key, i
 
 // applyAnew sends an intent that must not meet an object. The version is none that an object has: the server creates
 // what does not exist without looking at it, and refuses it for everything else.
-func (w *writer) applyAnew(ctx context.Context, r *client.Client, said memoKey, body []byte, intent map[string]any, options writeOptions) (Object, error) {
+func (w *Writer) applyAnew(ctx context.Context, r *client.Client, said memoKey, body []byte, intent map[string]any, options Options) (trc.Object, error) {
 	intent["metadata"].(map[string]any)["resourceVersion"] = "1"
-	stored, err := w.sendIntent(ctx, write{verb: "apply", resource: r, key: said.key, options: options, applies: true}, intent)
+	stored, err := w.sendIntent(ctx, Request{verb: "apply", resource: r, key: said.key, options: options, applies: true}, intent)
 	if err == nil && !options.DryRun {
 		w.remember(r, said, body, stored)
 	}
@@ -210,17 +211,17 @@ func (w *writer) applyAnew(ctx context.Context, r *client.Client, said memoKey, 
 
 // confirmed returns a copy of the object that an apply is for if it is known to change nothing about it, or nil. held is
 // the version of it that the apply would be for, in any form, or no more than its metadata.
-func (w *writer) confirmed(r *client.Client, said memoKey, body []byte, intent map[string]any, held Object, options writeOptions) Object {
+func (w *Writer) confirmed(r *client.Client, said memoKey, body []byte, intent map[string]any, held trc.Object, options Options) trc.Object {
 	live, is := w.isConfirmed(r, said, body, intent, held, options)
 	if !is {
 		return nil
 	}
 	if object.FormOf(live) != r.Form { // cheaper than to convert it
-		if o := w.cluster.NewestIn(r.Form, r, said.key); o != nil && o.GetUID() == held.GetUID() && o.GetResourceVersion() == held.GetResourceVersion() {
+		if o := w.Port.NewestIn(r.Form, r, said.key); o != nil && o.GetUID() == held.GetUID() && o.GetResourceVersion() == held.GetResourceVersion() {
 			live = o
 		}
 	}
-	confirmed, err := w.cluster.As(r.Form, r.GVK, client.Answer{Object: live})
+	confirmed, err := w.Port.As(r.Form, r.GVK, client.Answer{Object: live})
 	if _, isUndecodable := confirmed.(*trc.Undecoded); err != nil || isUndecodable {
 		return nil
 	}
@@ -232,8 +233,8 @@ func (w *writer) confirmed(r *client.Client, said memoKey, body []byte, intent m
 //
 // What a form lacks does not show whether it was changed: another version than the confirmed one counts only in a form
 // that shows all of what the apply could change. See memo.
-func (w *writer) isConfirmed(r *client.Client, said memoKey, body []byte, intent map[string]any, held Object, options writeOptions) (live Object, is bool) {
-	known, ok := w.cluster.memo.recall(said)
+func (w *Writer) isConfirmed(r *client.Client, said memoKey, body []byte, intent map[string]any, held trc.Object, options Options) (live trc.Object, is bool) {
+	known, ok := w.Port.Memo.recall(said)
 	if !ok || !known.isOf(held, body) || !serves(object.FormOf(known.live), r.Form) {
 		return nil, false
 	}
@@ -241,13 +242,13 @@ func (w *writer) isConfirmed(r *client.Client, said memoKey, body []byte, intent
 		return known.live, true
 	}
 	now := held
-	if in := object.FormOf(known.live); object.FormOf(held) != in || w.primary(r, said.key) == nil {
-		now = w.cluster.NewestIn(in, r, said.key)
+	if in := object.FormOf(known.live); object.FormOf(held) != in || w.Primary(r, said.key) == nil {
+		now = w.Port.NewestIn(in, r, said.key)
 	}
 	if now == nil || now.GetUID() != held.GetUID() || now.GetResourceVersion() != held.GetResourceVersion() {
 		return nil, false
 	}
-	return now, w.cluster.memo.stillConfirms(said, known, intent, now, options.isTyped, r.StatusApart.Load())
+	return now, w.Port.Memo.stillConfirms(said, known, intent, now, options.IsTyped, r.StatusApart.Load())
 }
 
 // serves reports whether all of an object in one form can be made from another.
@@ -255,21 +256,21 @@ func serves(from, to object.Form) bool { return from == to || from == object.Uns
 
 // remember keeps what the server stored in answer to an intent, for as long as a cache shows the object: as one of the
 // caches keeps it, if that is no poorer than the answer.
-func (w *writer) remember(r *client.Client, said memoKey, intent []byte, stored Object) {
-	if w.cluster.NewestWhole(r, said.key) == nil {
-		w.cluster.memo.drop(r.GVK, said.key) // nobody will tell when it goes
+func (w *Writer) remember(r *client.Client, said memoKey, intent []byte, stored trc.Object) {
+	if w.Port.NewestWhole(r, said.key) == nil {
+		w.Port.Memo.drop(r.GVK, said.key) // nobody will tell when it goes
 		return
 	}
-	live := w.cluster.NewestIn(object.Unstructured, r, said.key)
+	live := w.Port.NewestIn(object.Unstructured, r, said.key)
 	if live == nil && object.FormOf(stored) == object.Typed {
-		live = w.cluster.NewestIn(object.Typed, r, said.key)
+		live = w.Port.NewestIn(object.Typed, r, said.key)
 	}
 	if live == nil || live.GetResourceVersion() != stored.GetResourceVersion() {
-		live = stored.DeepCopyObject().(Object) // that one is the author's
+		live = stored.DeepCopyObject().(trc.Object) // that one is the author's
 	}
-	w.cluster.memo.remember(said, intent, live)
-	if w.cluster.NewestWhole(r, said.key) == nil {
-		w.cluster.memo.drop(r.GVK, said.key)
+	w.Port.Memo.remember(said, intent, live)
+	if w.Port.NewestWhole(r, said.key) == nil {
+		w.Port.Memo.drop(r.GVK, said.key)
 	}
 }
 
@@ -277,12 +278,12 @@ func (w *writer) remember(r *client.Client, said memoKey, intent []byte, stored 
 // between. If that is not the present one, the apply, which is about its own fields only, is sent for
 // whatever version there is. Either way only for the very object: an apply without a UID would create one
 // that has vanished anew.
-func (w *writer) optimistically(ctx context.Context, q write, intent map[string]any, held Object) (Object, error) {
+func (w *Writer) optimistically(ctx context.Context, q Request, intent map[string]any, held trc.Object) (trc.Object, error) {
 	metadata := intent["metadata"].(map[string]any)
 	metadata["uid"], metadata["resourceVersion"] = string(held.GetUID()), held.GetResourceVersion()
 	q.base, q.optimistic = held, q.options.authorVersion == ""
 	stored, err := w.sendIntent(ctx, q, intent)
-	if err == nil || !q.optimistic || !isStale(err) {
+	if err == nil || !q.optimistic || !IsStale(err) {
 		return stored, err
 	}
 	if len(q.options.Subresource) > 0 {
@@ -290,7 +291,7 @@ func (w *writer) optimistically(ctx context.Context, q write, intent map[string]
 	}
 	delete(metadata, "resourceVersion")
 	q.base, q.optimistic = nil, false
-	if stored, err = w.sendIntent(ctx, q, intent); err != nil && !object.Is[*conflict](err) {
+	if stored, err = w.sendIntent(ctx, q, intent); err != nil && !object.Is[*Conflict](err) {
 		w.leave(q) // the caches are behind what the first was refused for, and no answer has told by how much
 	}
 	return stored, err
@@ -302,7 +303,7 @@ const liveTries = 100
 
 // onLiveVersion repeats an apply to a sub-resource for the version there is, which it reads: patches of the
 // status of a custom resource are not refused for their UID, so only a version ties them to the object.
-func (w *writer) onLiveVersion(ctx context.Context, q write, intent map[string]any, refusal error) (Object, error) {
+func (w *Writer) onLiveVersion(ctx context.Context, q Request, intent map[string]any, refusal error) (trc.Object, error) {
 	uid := q.base.GetUID()
 	for try := 1; ; try++ {
 		live, err := w.readBack(ctx, q)
@@ -311,28 +312,28 @@ func (w *writer) onLiveVersion(ctx context.Context, q write, intent map[string]a
 			return nil, unread(refusal, err)
 		}
 		if live.Object == nil || live.GetUID() != uid || try > liveTries {
-			return nil, &conflict{error: fmt.Errorf("framework: %s: %w", q.describe(), refusal), live: live.Object}
+			return nil, &Conflict{error: fmt.Errorf("framework: %s: %w", q.describe(), refusal), Live: live.Object}
 		}
 		intent["metadata"].(map[string]any)["resourceVersion"] = live.GetResourceVersion()
 		q.base = live.Object
 		stored, err := w.sendIntent(ctx, q, intent)
-		if err == nil || !isStale(err) {
+		if err == nil || !IsStale(err) {
 			return stored, err
 		}
 	}
 }
 
 // base is the object whose version and UID an apply carries, or no more than its metadata; nil for none.
-func (w *writer) base(ctx context.Context, r *client.Client, key trc.Key, options writeOptions) (Object, error) {
-	if options.unconditional {
+func (w *Writer) base(ctx context.Context, r *client.Client, key trc.Key, options Options) (trc.Object, error) {
+	if options.Unconditional {
 		if options.authorVersion != "" {
 			return nil, fmt.Errorf("framework: apply %s: Unconditional, and it carries a resourceVersion", r.Describe(key))
 		}
 		return nil, nil
 	}
-	held := w.primary(r, key)
+	held := w.Primary(r, key)
 	if held == nil {
-		held = w.cluster.NewestMetadata(r, key)
+		held = w.Port.NewestMetadata(r, key)
 	}
 	if options.authorVersion == "" || (held != nil && held.GetResourceVersion() == options.authorVersion) {
 		return held, nil
@@ -341,19 +342,19 @@ func (w *writer) base(ctx context.Context, r *client.Client, key trc.Key, option
 }
 
 // atVersion reads the object for the version that the author named: who has it, only the server knows.
-func (w *writer) atVersion(ctx context.Context, r *client.Client, key trc.Key, options writeOptions) (Object, error) {
+func (w *Writer) atVersion(ctx context.Context, r *client.Client, key trc.Key, options Options) (trc.Object, error) {
 	live, _, err := w.read(ctx, r, key)
 	if live.Object == nil && !apierrors.IsNotFound(err) {
 		return nil, fmt.Errorf("framework: get %s: %w", r.Describe(key), err)
 	}
 	if live.Object == nil || live.GetResourceVersion() != options.authorVersion {
 		stale := apierrors.NewConflict(r.GroupResource(), key.Name, fmt.Errorf("it is not at resourceVersion %s any more", options.authorVersion))
-		return nil, w.refused(ctx, write{verb: "apply", resource: r, key: key, options: options}, false, stale)
+		return nil, w.refused(ctx, Request{verb: "apply", resource: r, key: key, options: options}, false, stale)
 	}
 	return live.Object, nil
 }
 
-func (w *writer) sendIntent(ctx context.Context, q write, intent map[string]any) (Object, error) {
+func (w *Writer) sendIntent(ctx context.Context, q Request, intent map[string]any) (trc.Object, error) {
 	body, err := json.Marshal(intent)
 	if err != nil {
 		return nil, fmt.Errorf("framework: apply %s: %w", q.resource.Describe(q.key), err)
@@ -361,9 +362,43 @@ func (w *writer) sendIntent(ctx context.Context, q write, intent map[string]any)
 	return w.sendEncoded(ctx, q, body)
 }
 
-func (w *writer) sendEncoded(ctx context.Context, q write, body []byte) (Object, error) {
+func (w *Writer) sendEncoded(ctx context.Context, q Request, body []byte) (trc.Object, error) {
 	q.send = func(ctx context.Context) (client.Answer, error) {
 		return q.resource.Patch(ctx, q.key, types.ApplyPatchType, body, q.options.Options)
 	}
 	return w.execute(ctx, q)
+}
+
+// ApplyPastCaches applies a status to an object that the caches do not show, once, and does not lay the answer over them.
+func (w *Writer) ApplyPastCaches(ctx context.Context, gvk schema.GroupVersionKind, key trc.Key, intent []byte, options client.Options) error {
+	r, err := w.Port.ClientIn(ctx, object.Unstructured, gvk)
+	if err != nil {
+		return err
+	}
+	ctx, done, err := w.enter(ctx, underway{"apply status of", r, key, w.Run})
+	if err != nil {
+		return err
+	}
+	defer done()
+	q := Request{verb: "apply", resource: r, key: key, options: Options{Options: options}, send: func(ctx context.Context) (client.Answer, error) {
+		return r.Patch(ctx, key, types.ApplyPatchType, intent, options)
+	}}
+	w.recordRequest(q)
+	_, err = attempt(ctx, q)
+	return err
+}
+
+// Knows reports whether the server is known to have stored an intent of a field manager for that very object.
+func (w *Writer) Knows(o trc.Object, fieldManager string) bool {
+	gvk, err := client.GVKOf(w.Port.Scheme, o)
+	return err == nil && o.GetUID() != "" && w.Port.Memo.knows(memoKey{gvk: gvk, key: trc.KeyOf(o), by: applier{manager: fieldManager}}, o.GetUID())
+}
+
+// freshIntentOf refuses what was read from the API server: applying it would take over every field, and
+// create it anew if it has vanished.
+func freshIntentOf(r *client.Client, key trc.Key, o trc.Object) (map[string]any, error) {
+	if created := o.GetCreationTimestamp(); o.GetUID() != "" || !created.IsZero() {
+		return nil, fmt.Errorf("framework: apply %s: it takes a fresh object that holds only what the controller wants to own, not a changed copy of one that was read (it has a UID or creationTimestamp); use Update for that", r.Describe(key))
+	}
+	return object.Intent(r.GVK, o)
 }

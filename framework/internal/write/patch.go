@@ -1,4 +1,4 @@
-package framework
+package write
 
 import (
 	"bytes"
@@ -15,15 +15,15 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// patch sends an author's patch, made to hold only for the version it is about.
-func (w *writer) patch(ctx context.Context, object Object, kind types.PatchType, patch []byte, options writeOptions) (Object, error) {
-	r, key, err := w.target(ctx, object)
+// Patch sends an author's patch, made to hold only for the version it is about.
+func (w *Writer) Patch(ctx context.Context, object trc.Object, kind types.PatchType, patch []byte, options Options) (trc.Object, error) {
+	r, key, err := w.Target(ctx, object)
 	if err == nil {
 		err = options.check("patch "+r.Describe(key), canAddress)
 	}
 	other := false
 	if err == nil {
-		other, err = w.cluster.isAnsweredAsOther(ctx, r, key, "patch", options)
+		other, err = w.Port.isAnsweredAsOther(ctx, r, key, "patch", options)
 	}
 	if err != nil {
 		return nil, err
@@ -45,25 +45,25 @@ func (w *writer) patch(ctx context.Context, object Object, kind types.PatchType,
 }
 
 // patchFor makes an author's patch hold only for the version that object carries, or else that reads show.
-func (w *writer) patchFor(r *client.Client, key trc.Key, o Object, kind types.PatchType, patch []byte, options writeOptions) (write, []byte, error) {
-	var from Object
+func (w *Writer) patchFor(r *client.Client, key trc.Key, o trc.Object, kind types.PatchType, patch []byte, options Options) (Request, []byte, error) {
+	var from trc.Object
 	var err error
 	switch {
-	case options.unconditional:
+	case options.Unconditional:
 	case o.GetResourceVersion() != "":
 		from = o
 	default:
-		if from = w.primary(r, key); from == nil {
-			from = w.cluster.NewestMetadata(r, key)
+		if from = w.Primary(r, key); from == nil {
+			from = w.Port.NewestMetadata(r, key)
 		}
 	}
 	if from == nil {
-		return write{verb: "patch", resource: r, key: key, options: options}, patch, nil
+		return Request{verb: "patch", resource: r, key: key, options: options}, patch, nil
 	}
 	if from, err = object.Copy(from); err != nil {
-		return write{}, nil, err
+		return Request{}, nil, err
 	}
-	q := write{verb: "patch", resource: r, key: key, options: options, base: from}
+	q := Request{verb: "patch", resource: r, key: key, options: options, base: from}
 	if kind == types.JSONPatchType {
 		patch, err = jsonPatchFor(from, patch)
 	} else {
@@ -73,13 +73,13 @@ func (w *writer) patchFor(r *client.Client, key trc.Key, o Object, kind types.Pa
 		}
 	}
 	if err != nil {
-		return write{}, nil, fmt.Errorf("framework: patch %s: %w", r.Describe(key), err)
+		return Request{}, nil, fmt.Errorf("framework: patch %s: %w", r.Describe(key), err)
 	}
 	return q, patch, nil
 }
 
 // patchPart sends a patch of a sub-resource that is another kind, with the object's version.
-func (w *writer) patchPart(ctx context.Context, r *client.Client, object Object, kind types.PatchType, patch []byte, options writeOptions) (Object, error) {
+func (w *Writer) patchPart(ctx context.Context, r *client.Client, object trc.Object, kind types.PatchType, patch []byte, options Options) (trc.Object, error) {
 	q, patch, err := w.patchFor(r, trc.KeyOf(object), object, kind, patch, options)
 	if err != nil {
 		return nil, err
@@ -89,14 +89,14 @@ func (w *writer) patchPart(ctx context.Context, r *client.Client, object Object,
 	}
 	stored, err := w.execute(ctx, q)
 	if err == nil && stored == nil {
-		err = &conflict{error: fmt.Errorf("framework: %s: it was carried out, and the object is gone since", q.describe())}
+		err = &Conflict{error: fmt.Errorf("framework: %s: it was carried out, and the object is gone since", q.describe())}
 	}
 	return stored, err
 }
 
 // mergePatchFor makes a merge patch hold only for the very object and version. One that says itself what it
 // holds for, were it for anything (null), keeps that, and is not for them then.
-func mergePatchFor(from Object, patch []byte) (_ []byte, isFor bool, err error) {
+func mergePatchFor(from trc.Object, patch []byte) (_ []byte, isFor bool, err error) {
 	// Only the metadata is rewritten: what the author's numbers are must stay.
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(patch, &raw); err != nil || raw == nil {
@@ -131,7 +131,7 @@ func mergePatchFor(from Object, patch []byte) (_ []byte, isFor bool, err error) 
 
 // jsonPatchFor makes a JSON patch hold only for the very object and version: a patch that sets another
 // version or UID than the object's is refused.
-func jsonPatchFor(from Object, patch []byte) ([]byte, error) {
+func jsonPatchFor(from trc.Object, patch []byte) ([]byte, error) {
 	var operations []json.RawMessage
 	if err := json.Unmarshal(patch, &operations); err != nil {
 		return nil, fmt.Errorf("the JSON patch is no JSON array: %w", err)
@@ -151,7 +151,7 @@ func jsonPatchFor(from Object, patch []byte) ([]byte, error) {
 }
 
 // preconditionsOf is what metadata a request for that very object and version carries.
-func preconditionsOf(from Object) map[string]string {
+func preconditionsOf(from trc.Object) map[string]string {
 	preconditions := map[string]string{"resourceVersion": from.GetResourceVersion()}
 	if uid := from.GetUID(); uid != "" {
 		preconditions["uid"] = string(uid)
@@ -159,16 +159,16 @@ func preconditionsOf(from Object) map[string]string {
 	return preconditions
 }
 
-// sendMergePatch sends a merge patch that holds only for the very object and version it was computed
+// SendMergePatch sends a merge patch that holds only for the very object and version it was computed
 // from, unless it is to hold for any.
-func (w *writer) sendMergePatch(ctx context.Context, r *client.Client, key trc.Key, from Object, patch map[string]any, options writeOptions) (Object, error) {
+func (w *Writer) SendMergePatch(ctx context.Context, r *client.Client, key trc.Key, from trc.Object, patch map[string]any, options Options) (trc.Object, error) {
 	metadata, _ := patch["metadata"].(map[string]any)
 	if metadata == nil {
 		metadata = map[string]any{}
 		patch["metadata"] = metadata
 	}
-	q := write{verb: "patch", resource: r, key: key, options: options}
-	if !options.unconditional {
+	q := Request{verb: "patch", resource: r, key: key, options: options}
+	if !options.Unconditional {
 		q.base = from
 		for field, value := range preconditionsOf(from) {
 			metadata[field] = value
@@ -181,7 +181,7 @@ func (w *writer) sendMergePatch(ctx context.Context, r *client.Client, key trc.K
 	return w.sendPatch(ctx, q, types.MergePatchType, body)
 }
 
-func (w *writer) sendPatch(ctx context.Context, q write, kind types.PatchType, body []byte) (Object, error) {
+func (w *Writer) sendPatch(ctx context.Context, q Request, kind types.PatchType, body []byte) (trc.Object, error) {
 	q.send = func(ctx context.Context) (client.Answer, error) {
 		return q.resource.Patch(ctx, q.key, kind, body, q.options.Options)
 	}
@@ -190,17 +190,17 @@ func (w *writer) sendPatch(ctx context.Context, q write, kind types.PatchType, b
 
 // applyByPatch is Apply for those who cannot or do not want to use server-side apply: create, or
 // patch what differs from what is there, unless that very intent made it what it is.
-func (w *writer) applyByPatch(ctx context.Context, r *client.Client, key trc.Key, desired Object, options writeOptions) (Object, error) {
+func (w *Writer) applyByPatch(ctx context.Context, r *client.Client, key trc.Key, desired trc.Object, options Options) (trc.Object, error) {
 	desired, err := object.Copy(desired)
 	if err != nil {
 		return nil, err
 	}
-	options.isTyped = object.FormOf(desired) == object.Typed
+	options.IsTyped = object.FormOf(desired) == object.Typed
 	if err := w.relate(r, desired, options); err != nil {
 		return nil, err
 	}
-	var current Object
-	if !options.ifAbsent {
+	var current trc.Object
+	if !options.IfAbsent {
 		if current, err = w.currentFor(ctx, r, key, desired, options); err != nil {
 			return nil, err
 		}
@@ -209,11 +209,11 @@ func (w *writer) applyByPatch(ctx context.Context, r *client.Client, key trc.Key
 	if current == nil {
 		return w.createByPatch(ctx, r, said, desired, options)
 	}
-	if options.owned {
+	if options.Owned {
 		// A merge patch replaces the list: it must hold the owners that others have added, too.
 		desired.SetOwnerReferences(append(desired.GetOwnerReferences(), othersThan(desired, current.GetOwnerReferences())...))
 	}
-	if options.matches != nil {
+	if options.Matches != nil {
 		if matched, err := w.matched(r, current, desired, options); matched || err != nil {
 			return current, err
 		}
@@ -227,7 +227,7 @@ func (w *writer) applyByPatch(ctx context.Context, r *client.Client, key trc.Key
 	}
 	var keys object.ListKeys
 	if desired.GetUID() == "" { // the lists of a changed copy are what they are to be
-		keys = object.ListKeysOf(w.cluster.Scheme, r.GVK, desired)
+		keys = object.ListKeysOf(w.Port.Scheme, r.GVK, desired)
 	}
 	patch, err := object.Additions(current, intent, keys)
 	if err != nil || patch == nil {
@@ -241,16 +241,16 @@ func (w *writer) applyByPatch(ctx context.Context, r *client.Client, key trc.Key
 }
 
 // createByPatch creates what is not there.
-func (w *writer) createByPatch(ctx context.Context, r *client.Client, said memoKey, desired Object, options writeOptions) (Object, error) {
+func (w *Writer) createByPatch(ctx context.Context, r *client.Client, said memoKey, desired trc.Object, options Options) (trc.Object, error) {
 	_, body, err := w.patchIntent(r, said.key, desired)
 	if err != nil {
 		return nil, err
 	}
-	options.ifAbsent, options.matches = false, nil // a create only makes what is not there
-	created, err := w.create(ctx, desired, options)
+	options.IfAbsent, options.Matches = false, nil // a create only makes what is not there
+	created, err := w.Create(ctx, desired, options)
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		err = &conflict{error: err, live: w.cluster.NewestMetadata(r, said.key)} // the cache did not show it yet, but does now
+		err = &Conflict{error: err, Live: w.Port.NewestMetadata(r, said.key)} // the cache did not show it yet, but does now
 	case err == nil && !options.DryRun:
 		w.remember(r, said, body, created)
 	}
@@ -258,7 +258,7 @@ func (w *writer) createByPatch(ctx context.Context, r *client.Client, said memoK
 }
 
 // patchIntent is what an apply by patch sends of what is desired, before it is compared, and its JSON form.
-func (w *writer) patchIntent(r *client.Client, key trc.Key, desired Object) (intent map[string]any, body []byte, err error) {
+func (w *Writer) patchIntent(r *client.Client, key trc.Key, desired trc.Object) (intent map[string]any, body []byte, err error) {
 	if intent, err = object.Intent(r.GVK, desired); err != nil {
 		return nil, nil, err
 	}
@@ -272,11 +272,11 @@ func (w *writer) patchIntent(r *client.Client, key trc.Key, desired Object) (int
 
 // isPatched reports whether current is known to be what the server makes of the intent: it fills in defaults, and writes
 // values in its own way, so that what is stored may differ from any intent for ever.
-func (w *writer) isPatched(r *client.Client, said memoKey, body []byte, intent map[string]any, current Object, options writeOptions) bool {
-	if options.authorVersion != "" || options.DryRun || options.unconditional {
+func (w *Writer) isPatched(r *client.Client, said memoKey, body []byte, intent map[string]any, current trc.Object, options Options) bool {
+	if options.authorVersion != "" || options.DryRun || options.Unconditional {
 		return false
 	}
-	held := w.cluster.Newest(r, said.key)
+	held := w.Port.Newest(r, said.key)
 	if held == nil || held.GetResourceVersion() != current.GetResourceVersion() {
 		return false
 	}
@@ -285,7 +285,7 @@ func (w *writer) isPatched(r *client.Client, said memoKey, body []byte, intent m
 }
 
 // patchWith sends the patch that makes current what is desired.
-func (w *writer) patchWith(ctx context.Context, r *client.Client, key trc.Key, current, desired Object, patch map[string]any, options writeOptions) (Object, error) {
+func (w *Writer) patchWith(ctx context.Context, r *client.Client, key trc.Key, current, desired trc.Object, patch map[string]any, options Options) (trc.Object, error) {
 	body, err := json.Marshal(patch)
 	if err == nil {
 		err = w.sparesPruned(ctx, r, rewrite{
@@ -295,14 +295,14 @@ func (w *writer) patchWith(ctx context.Context, r *client.Client, key trc.Key, c
 	if err != nil {
 		return nil, err
 	}
-	return w.sendMergePatch(ctx, r, key, current, patch, options)
+	return w.SendMergePatch(ctx, r, key, current, patch, options)
 }
 
 // currentFor returns a private copy of what an apply by patch is computed from, nil if there is none. It must
 // be the version and the object that desired is for.
-func (w *writer) currentFor(ctx context.Context, r *client.Client, key trc.Key, desired Object, options writeOptions) (Object, error) {
+func (w *Writer) currentFor(ctx context.Context, r *client.Client, key trc.Key, desired trc.Object, options Options) (trc.Object, error) {
 	if options.authorVersion != "" {
-		base := w.cluster.Newest(r, key)
+		base := w.Port.Newest(r, key)
 		if base == nil || base.GetResourceVersion() != options.authorVersion {
 			var err error
 			if base, err = w.atVersion(ctx, r, key, options); err != nil {
@@ -311,13 +311,13 @@ func (w *writer) currentFor(ctx context.Context, r *client.Client, key trc.Key, 
 		}
 		return object.Copy(base)
 	}
-	current, err := w.cluster.Current(ctx, r, key)
+	current, err := w.Port.Current(ctx, r, key)
 	if err != nil {
 		return nil, fmt.Errorf("framework: get %s: %w", r.Describe(key), err)
 	}
 	if uid := desired.GetUID(); uid != "" && (current == nil || current.GetUID() != uid) {
 		another := apierrors.NewConflict(r.GroupResource(), key.Name, fmt.Errorf("there is no object with UID %s", uid))
-		return nil, w.refused(ctx, write{verb: "apply", resource: r, key: key, options: options}, false, another)
+		return nil, w.refused(ctx, Request{verb: "apply", resource: r, key: key, options: options}, false, another)
 	}
 	return current, nil
 }

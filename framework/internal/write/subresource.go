@@ -1,4 +1,4 @@
-package framework
+package write
 
 import (
 	"context"
@@ -20,7 +20,7 @@ var errNothingSent = errors.New("nothing was sent")
 
 // isAnsweredAsOther checks what is asked of the sub-resource of an object, by the verb of RBAC, and reports
 // whether the answer is of another kind than the object. Only a patch of the scale can be.
-func (c *cluster) isAnsweredAsOther(ctx context.Context, r *client.Client, key trc.Key, verb string, options writeOptions) (other bool, err error) {
+func (c *Port) isAnsweredAsOther(ctx context.Context, r *client.Client, key trc.Key, verb string, options Options) (other bool, err error) {
 	if len(options.Subresource) == 0 || options.IsStatus() {
 		return false, nil // statusApart tells
 	}
@@ -50,15 +50,15 @@ func (c *cluster) isAnsweredAsOther(ctx context.Context, r *client.Client, key t
 }
 
 // readCarriedOut follows a write that was carried out, whose answer was not the object: it reads that. No object and no error
-// means that there is none. It does what [writer.read] does, but that the proof must come before what is read is shown.
-func (w *writer) readCarriedOut(ctx context.Context, q write, got client.Answer) (Object, error) {
+// means that there is none. It does what [Writer.read] does, but that the proof must come before what is read is shown.
+func (w *Writer) readCarriedOut(ctx context.Context, q Request, got client.Answer) (trc.Object, error) {
 	gvk := q.resource.GVK
-	w.wrote(gvk)
-	before := w.cluster.Entries(gvk.GroupKind(), q.key)
+	w.MarkWritten(gvk)
+	before := w.Port.Entries(gvk.GroupKind(), q.key)
 	live, err := q.resource.Get(ctx, q.key)
 	switch {
 	case apierrors.IsNotFound(err):
-		w.cluster.AcknowledgeNone(gvk, before, err)
+		w.Port.AcknowledgeNone(gvk, before, err)
 		return nil, nil
 	case live.Object == nil:
 		w.leave(q)
@@ -73,9 +73,9 @@ func (w *writer) readCarriedOut(ctx context.Context, q write, got client.Answer)
 }
 
 // createOnly sends an object that the server answers and does not store.
-func (w *writer) createOnly(ctx context.Context, r *client.Client, object Object, options writeOptions) (Object, error) {
+func (w *Writer) createOnly(ctx context.Context, r *client.Client, object trc.Object, options Options) (trc.Object, error) {
 	key := trc.KeyOf(object)
-	q := write{verb: "create", resource: r, key: key, options: options, send: func(ctx context.Context) (client.Answer, error) {
+	q := Request{verb: "create", resource: r, key: key, options: options, send: func(ctx context.Context) (client.Answer, error) {
 		return r.Create(ctx, object, options.Options)
 	}}
 	if err := options.check(q.describe(), 0); err != nil {
@@ -84,7 +84,7 @@ func (w *writer) createOnly(ctx context.Context, r *client.Client, object Object
 	if r.Namespaced != (key.Namespace != "") {
 		return nil, fmt.Errorf("framework: %s: namespace %q; is %s namespaced: %t", q.describe(), key.Namespace, r.GVK.Kind, r.Namespaced)
 	}
-	ctx, done, err := w.begin(ctx, request{"create", r, key, w.run})
+	ctx, done, err := w.enter(ctx, underway{"create", r, key, w.Run})
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package framework
+package write
 
 import (
 	"context"
@@ -13,14 +13,14 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// begin refuses a write once the run has ended, and while another instance leads. The context of its requests
+// enter refuses a write once the run has ended, and while another instance leads. The context of its requests
 // ends with the run, the term in office and the operator.
-func (w *writer) begin(ctx context.Context, what request) (_ context.Context, done func(), err error) {
-	if w.cluster.Abandoned.Load() {
-		return nil, nil, errClusterLeft
+func (w *Writer) enter(ctx context.Context, what underway) (_ context.Context, done func(), err error) {
+	if w.Port.Abandoned.Load() {
+		return nil, nil, errRemoved
 	}
 	asked := fmt.Stringer(what) // once: it allocates
-	ctx, down, ok := w.cluster.inflight.Enter(ctx, asked)
+	ctx, down, ok := w.Port.Inflight.Enter(ctx, asked)
 	if !ok {
 		return nil, nil, ErrRunEnded
 	}
@@ -29,7 +29,7 @@ func (w *writer) begin(ctx context.Context, what request) (_ context.Context, do
 		down()
 		return nil, nil, ErrStandby
 	}
-	ctx, downOfRun, ok := w.ofHome().inflight.Enter(ctx, asked)
+	ctx, downOfRun, ok := w.Home().inflight.Enter(ctx, asked)
 	if !ok {
 		downOfTerm()
 		down()
@@ -39,13 +39,13 @@ func (w *writer) begin(ctx context.Context, what request) (_ context.Context, do
 }
 
 // enterTerm lets a write take off in the term that its run began in; outside of runs in whichever there is.
-func (w *writer) enterTerm(ctx context.Context, what fmt.Stringer) (_ context.Context, done func(), ok bool) {
-	if !w.cluster.Fence.Required {
+func (w *Writer) enterTerm(ctx context.Context, what fmt.Stringer) (_ context.Context, done func(), ok bool) {
+	if !w.Port.Fence.Required {
 		return ctx, func() {}, true
 	}
-	t := w.term
+	t := w.Term
 	if !w.inRun() {
-		t = w.cluster.Fence.Current()
+		t = w.Port.Fence.Current()
 	}
 	if t == nil {
 		return nil, nil, false
@@ -53,27 +53,27 @@ func (w *writer) enterTerm(ctx context.Context, what fmt.Stringer) (_ context.Co
 	return t.Inflight.Enter(ctx, what)
 }
 
-// lostLease tells whether the term in which the run began has ended.
-func (w *writer) lostLease() bool {
-	return w.cluster.Fence.Required && (w.term == nil || !w.term.Lasts())
+// LostLease tells whether the term in which the run began has ended.
+func (w *Writer) LostLease() bool {
+	return w.Port.Fence.Required && (w.Term == nil || !w.Term.Lasts())
 }
 
 // check returns what begin would refuse a write for, nil if nothing: for those that turn out to need no request.
-func (w *writer) check() error {
+func (w *Writer) check() error {
 	switch {
-	case w.cluster.inflight.IsClosed() || w.ofHome().inflight.IsClosed():
+	case w.Port.Inflight.IsClosed() || w.Home().inflight.IsClosed():
 		return ErrRunEnded
-	case w.inRun() && w.lostLease() || !w.cluster.Fence.Allowed():
+	case w.inRun() && w.LostLease() || !w.Port.Fence.Allowed():
 		return ErrStandby
-	case w.cluster.Abandoned.Load():
-		return errClusterLeft
+	case w.Port.Abandoned.Load():
+		return errRemoved
 	}
 	return nil
 }
 
-// end closes the writer and returns the requests it sent. None of them is under way any more, but for those that
+// End closes the writer and returns the requests it sent. None of them is under way any more, but for those that
 // ignore the end of their context.
-func (w *writer) end() []timeline.Request {
+func (w *Writer) End() []timeline.Request {
 	w.inflight.Close()
 	left := w.inflight.Left()
 	w.mu.Lock()
@@ -85,11 +85,11 @@ func (w *writer) end() []timeline.Request {
 }
 
 // writtenStores are the caches that answers were laid over, in whatever cluster.
-func (w *writer) writtenStores() (stores []*cache.Store) {
+func (w *Writer) writtenStores() (stores []*cache.Store) {
 	w.mu.Lock()
 	far := w.far
 	for kind := range w.written {
-		stores = append(stores, w.cluster.StoresOfKind(kind)...)
+		stores = append(stores, w.Port.StoresOfKind(kind)...)
 	}
 	w.mu.Unlock()
 	for _, other := range far {
@@ -98,32 +98,32 @@ func (w *writer) writtenStores() (stores []*cache.Store) {
 	return stores
 }
 
-// tellTime is how long the end of a run waits for what its writes met to be told of, should filters or mappers be slow.
-const tellTime = 100 * time.Millisecond
+// deliveryTime is how long the end of a run waits for what its writes met to be told of, should filters or mappers be slow.
+const deliveryTime = 100 * time.Millisecond
 
-// tellAll waits until what the run's writes met has been told of, which another goroutine may be about to do: what a
+// AwaitDelivery waits until what the run's writes met has been told of, which another goroutine may be about to do: what a
 // foreign change and an answer after it bring is one reason to run again, not one and then the other. This saves a
 // run; nothing depends on it.
-func (w *writer) tellAll(ctx context.Context) {
+func (w *Writer) AwaitDelivery(ctx context.Context) {
 	for _, s := range w.writtenStores() {
-		if done := s.DeliveredTo(w.run.Controller); done != nil {
-			ctx, cancel := context.WithTimeout(ctx, tellTime)
+		if done := s.DeliveredTo(w.Run.Controller); done != nil {
+			ctx, cancel := context.WithTimeout(ctx, deliveryTime)
 			cache.Await(ctx, done)
 			cancel()
 		}
 	}
 }
 
-// closing is what to call once the causes that arrived during the run are decided: nothing, if nothing is proven.
-func (w *writer) closing() func() {
+// Closing is what to call once the causes that arrived during the run are decided: nothing, if nothing is proven.
+func (w *Writer) Closing() func() {
 	if len(w.pages()) == 0 {
 		return nil
 	}
-	return w.close
+	return w.Close
 }
 
 // pages take the proven writes, one for each cluster where there are any.
-func (w *writer) pages() (pages []*trc.Page) {
+func (w *Writer) pages() (pages []*trc.Page) {
 	w.mu.Lock()
 	far := w.far
 	if w.page != nil {
@@ -136,9 +136,9 @@ func (w *writer) pages() (pages []*trc.Page) {
 	return pages
 }
 
-// close forgets what the server has proven, once what is on its way to the scheduler has arrived: until
+// Close forgets what the server has proven, once what is on its way to the scheduler has arrived: until
 // then it explains it.
-func (w *writer) close() {
+func (w *Writer) Close() {
 	pages := w.pages()
 	if len(pages) == 0 {
 		return
@@ -154,20 +154,20 @@ func (w *writer) close() {
 		}
 	}
 	for _, s := range stores {
-		s.AfterTo(w.run.Controller, done)
+		s.AfterTo(w.Run.Controller, done)
 	}
 	done()
 }
 
-// request says what is under way, for people.
-type request struct {
+// underway says what is under way, for people.
+type underway struct {
 	verb string
 	of   *client.Client // nil if it is not known
 	key  trc.Key
 	by   trc.Writer // nobody in particular if it is empty
 }
 
-func (r request) String() string {
+func (r underway) String() string {
 	text := "a request"
 	if r.of != nil {
 		text = r.verb + " " + r.of.Describe(r.key)

@@ -1,0 +1,33 @@
+package write
+
+import (
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+
+	"github.com/evenkeel/evenkeel/framework/internal/cache"
+	"github.com/evenkeel/evenkeel/framework/internal/lease"
+)
+
+// Port is one API server: its caches, and what writes to it share.
+type Port struct {
+	*cache.Cluster
+	// inflight are the writes of all runs, of the operator for all its clusters.
+	Inflight *lease.Inflight
+	// others are all clusters of the operator, if there is more than one.
+	Others func() []*Port
+	// fieldConflict returns the error for a refusal because of fields of other field managers, nil for every other refusal.
+	fieldConflict func(object string, refusal error) error
+	Memo          memo
+	Locks         keyLocks
+}
+
+func NewPort(config *rest.Config, scheme *runtime.Scheme, logger logr.Logger, fieldConflict func(object string, refusal error) error) (*Port, error) {
+	caches, err := cache.NewCluster(config, scheme, logger)
+	if err != nil {
+		return nil, err
+	}
+	c := &Port{Cluster: caches, Inflight: &lease.Inflight{}, fieldConflict: fieldConflict}
+	c.Hooks.Dropped, c.Hooks.Rewound = c.Memo.drop, c.Memo.Forget
+	return c, nil
+}
