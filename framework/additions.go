@@ -8,8 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -17,7 +15,7 @@ import (
 // addedSources are the sources of one controller that were added to those of its options, and may be removed again: who
 // holds and who reads them. What that takes is done by a goroutine for each; see attend.
 type addedSources struct {
-	of       adder       // set once, as is the next
+	of       *controller // set once, as is the next
 	changing *sync.Mutex // the operator's, taken before the other
 
 	mu      sync.Mutex // guards below, and what additions say they guard; a leaf
@@ -32,24 +30,6 @@ type addedSources struct {
 	running   sync.WaitGroup // what attends to them
 }
 
-// adder is the controller of additions, without its type parameter.
-type adder interface {
-	controllerName() string
-	// declared returns what the controller's options declare under a name, nil if nothing.
-	declared(name string) any
-	// lasts tells whether what has a name is of the options, and cannot be removed.
-	lasts(name string) bool
-	describeSecondary(as string, secondary SecondarySource) (secondaryDescription, error)
-	open(d secondaryDescription, index string) (*opened, error)
-	close(o *opened)
-	forsake(a *addition)
-	sink() eventsource.Sink
-	watchPrimaries(ctx context.Context, g *guest) (unsubscribe func())
-	sourceFails(source string, err error)
-	isGone(primary trc.Key, uid types.UID) bool
-	unknownSecondary(secondary SecondarySource) error
-}
-
 // visit is what a run has to do with additions.
 type visit struct {
 	any   atomic.Bool // anything at all
@@ -57,16 +37,8 @@ type visit struct {
 	holds bool
 }
 
-// visitor is a run.
-type visitor interface {
-	primaryKey() trc.Key
-	primaryUID() types.UID
-	visits() *visit
-	isOver() bool
-}
-
 // add adds what is not there yet, for a run or, if that is nil, for the operator. It reports whether it was not.
-func (s *addedSources) add(given *addition, by visitor) (added bool, err error) {
+func (s *addedSources) add(given *addition, by *run) (added bool, err error) {
 	fail := func(why error) (bool, error) {
 		return false, fmt.Errorf("framework: controller %q: add source %q: %w", s.of.controllerName(), given.name, why)
 	}
@@ -112,7 +84,7 @@ func (s *addedSources) add(given *addition, by visitor) (added bool, err error) 
 }
 
 // holdsAlready tells whether a run's primary holds that very secondary, which most calls are about.
-func (s *addedSources) holdsAlready(secondary SecondarySource, by visitor) bool {
+func (s *addedSources) holdsAlready(secondary SecondarySource, by *run) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.knownLocked(secondary)
@@ -120,7 +92,7 @@ func (s *addedSources) holdsAlready(secondary SecondarySource, by visitor) bool 
 }
 
 // enterLocked notes that a run has to do with additions, before it can end without their knowing.
-func (s *addedSources) enterLocked(by visitor) error {
+func (s *addedSources) enterLocked(by *run) error {
 	by.visits().any.Store(true)
 	if by.isOver() { // or its end sees the mark
 		return ErrRunEnded
@@ -158,7 +130,7 @@ func (s *addedSources) launchLocked(a *addition) {
 }
 
 // drop ends the hold of a run's primary on an addition, or that of the operator.
-func (s *addedSources) drop(name string, by visitor) error {
+func (s *addedSources) drop(name string, by *run) error {
 	if s.of.lasts(name) {
 		return fmt.Errorf("framework: controller %q: remove source %q: it is one of ControllerOptions, which last as long as the operator", s.of.controllerName(), name)
 	}
@@ -255,7 +227,7 @@ func (s *addedSources) offer(name string, primaries map[trc.Key]bool, why string
 }
 
 // read returns the source of secondaries for a run. It is the run's until that ends: nothing is taken down before.
-func (s *addedSources) read(secondary SecondarySource, by visitor) (*opened, error) {
+func (s *addedSources) read(secondary SecondarySource, by *run) (*opened, error) {
 	a, o, err := s.enter(secondary, by)
 	switch {
 	case err != nil:
@@ -273,7 +245,7 @@ func (s *addedSources) read(secondary SecondarySource, by visitor) (*opened, err
 }
 
 // enter notes that a run reads an addition, or waits until it may.
-func (s *addedSources) enter(secondary SecondarySource, by visitor) (*addition, *opened, error) {
+func (s *addedSources) enter(secondary SecondarySource, by *run) (*addition, *opened, error) {
 	s.mu.Lock()
 	a := s.knownLocked(secondary)
 	s.mu.Unlock()
@@ -315,7 +287,7 @@ func (s *addedSources) knownLocked(secondary SecondarySource) *addition {
 }
 
 // leave ends what a run has to do with additions.
-func (s *addedSources) leave(by visitor) {
+func (s *addedSources) leave(by *run) {
 	visit := by.visits()
 	if !visit.any.Load() {
 		return

@@ -62,7 +62,7 @@ func jsonField(in reflect.Type, name string) (reflect.StructField, bool) {
 }
 
 // conditionsOf are the conditions of a primary, in place; nil if its type has none.
-func (c *controller[P]) conditionsOf(primary Object) *[]metav1.Condition {
+func (c *controller) conditionsOf(primary Object) *[]metav1.Condition {
 	if c.conditions == nil {
 		return nil
 	}
@@ -70,7 +70,7 @@ func (c *controller[P]) conditionsOf(primary Object) *[]metav1.Condition {
 }
 
 // saysAside is the condition that says that the primary is set aside; nil if there is none.
-func (c *controller[P]) saysAside(primary Object) *metav1.Condition {
+func (c *controller) saysAside(primary Object) *metav1.Condition {
 	if conds := c.conditionsOf(primary); conds != nil {
 		stalled := meta.FindStatusCondition(*conds, conditions.Stalled)
 		if stalled != nil && stalled.Reason == ReasonSetAside && stalled.Status == metav1.ConditionTrue {
@@ -81,12 +81,12 @@ func (c *controller[P]) saysAside(primary Object) *metav1.Condition {
 }
 
 // canSayAside tells whether primaries have a place to say so. A run that finds one set aside may have been due before.
-func (c *controller[P]) canSayAside() bool {
+func (c *controller) canSayAside() bool {
 	return c.conditions != nil && c.resource.StatusApart.Load()
 }
 
 // wasSetAside makes the run due that shows it.
-func (c *controller[P]) wasSetAside(u *trc.Undecoded) {
+func (c *controller) wasSetAside(u *trc.Undecoded) {
 	if c.canSayAside() {
 		c.scheduler.Offer(trc.KeyOf(u), scheduler.Event{
 			Cause: timeline.External{Source: c.name, ID: "it does not fit its Go type"}, Lane: scheduler.BulkLane,
@@ -96,7 +96,7 @@ func (c *controller[P]) wasSetAside(u *trc.Undecoded) {
 
 // showAside is the run of a primary that is set aside. What it writes holds only for the version that does not fit,
 // and takes nothing from others: a condition of theirs, or a list that cannot be shared, stays as it is.
-func (c *controller[P]) showAside(rc *Context[P], u *trc.Undecoded) (result scheduler.Result) {
+func (c *controller) showAside(rc *run, u *trc.Undecoded) (result scheduler.Result) {
 	defer rc.life.end()
 	defer func() {
 		rc.ended.Store(true)
@@ -130,7 +130,7 @@ func asideNote(u *trc.Undecoded) string {
 }
 
 // sendAside goes past the caches, which do not show the object.
-func (c *controller[P]) sendAside(ctx context.Context, w *write.Writer, u *trc.Undecoded, note string) error {
+func (c *controller) sendAside(ctx context.Context, w *write.Writer, u *trc.Undecoded, note string) error {
 	var conds []metav1.Condition
 	meta.SetStatusCondition(&conds, metav1.Condition{
 		Type: conditions.Stalled, Status: metav1.ConditionTrue, ObservedGeneration: u.GetGeneration(), Reason: ReasonSetAside, Message: note,
@@ -151,14 +151,14 @@ func (c *controller[P]) sendAside(ctx context.Context, w *write.Writer, u *trc.U
 }
 
 // fits takes off what a primary says of having been set aside, and returns it as it is then.
-func (c *controller[P]) fits(ctx context.Context, rc *Context[P], primary trc.Object) (trc.Object, error) {
+func (c *controller) fits(ctx context.Context, rc *run, primary trc.Object) (trc.Object, error) {
 	if rc.gone || c.saysAside(primary) == nil {
 		return primary, nil
 	}
-	without := copyOf[P](primary)
+	without := primary.DeepCopyObject().(Object)
 	conds := c.conditionsOf(without)
 	meta.RemoveStatusCondition(conds, conditions.Stalled)
-	err := c.carryOutByPatch(ctx, rc, primary, UpdateControl[P]{object: without, status: true})
+	err := c.carryOutByPatch(ctx, rc, primary, update{object: without, status: true})
 	if !onlyConflicts(err) && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) {
 		rc.Logger().Info("that it was set aside cannot be taken off its status", "error", err.Error())
 		return primary, nil // its runs are worth more
@@ -174,11 +174,11 @@ const fitsAgain = "it fits its Go type again"
 
 // onlyFits tells that a run took off what a primary says of having been set aside, and was for nothing else: such a
 // run calls no author. before and now are the primary before and after that.
-func (c *controller[P]) onlyFits(rc *Context[P], before, now trc.Object) bool {
+func (c *controller) onlyFits(rc *run, before, now trc.Object) bool {
 	if rc.gone || c.saysAside(before) == nil || c.saysAside(now) != nil {
 		return false
 	}
-	return !slices.ContainsFunc(rc.run.Causes, func(cause timeline.Cause) bool {
+	return !slices.ContainsFunc(rc.due.Causes, func(cause timeline.Cause) bool {
 		external, ok := cause.(timeline.External)
 		return !ok || external.Source != c.name || external.ID != fitsAgain
 	})

@@ -246,10 +246,10 @@ func (s *addedSources) storeFor(a *addition) *cache.Store {
 
 // What additions need of their controller.
 
-func (c *controller[P]) sourcesAdded() *addedSources { return &c.added }
-func (c *controller[P]) sink() eventsource.Sink      { return sink[P]{c} }
+func (c *controller) sourcesAdded() *addedSources { return &c.added }
+func (c *controller) sink() eventsource.Sink      { return sink{c} }
 
-func (c *controller[P]) declared(name string) any {
+func (c *controller) declared(name string) any {
 	for _, d := range c.secondaries {
 		if d.name == name {
 			return d
@@ -263,12 +263,12 @@ func (c *controller[P]) declared(name string) any {
 	return nil
 }
 
-func (c *controller[P]) lasts(name string) bool {
+func (c *controller) lasts(name string) bool {
 	return c.declared(name) != nil || slices.Contains(c.late, name)
 }
 
 // close takes back what open began.
-func (c *controller[P]) close(o *opened) {
+func (c *controller) close(o *opened) {
 	if o.referred != "" {
 		c.store.RemoveIndex(o.referred)
 	}
@@ -276,14 +276,14 @@ func (c *controller[P]) close(o *opened) {
 }
 
 // forsake takes back what was found for an addition that is gone.
-func (c *controller[P]) forsake(a *addition) {
+func (c *controller) forsake(a *addition) {
 	if a.guest == nil {
 		c.operator.leaveCluster(a.secondary.config)
 	}
 }
 
 // watchPrimaries tells a source of all primaries there are, and from then on of their changes.
-func (c *controller[P]) watchPrimaries(ctx context.Context, g *guest) (unsubscribe func()) {
+func (c *controller) watchPrimaries(ctx context.Context, g *guest) (unsubscribe func()) {
 	cache.Await(ctx, c.store.Synced())
 	subscription := c.store.SubscribeAs(trc.Subscriber{
 		Handle: func(t trc.Transition) {
@@ -299,7 +299,7 @@ func (c *controller[P]) watchPrimaries(ctx context.Context, g *guest) (unsubscri
 }
 
 // guestsNow are the author's sources, with those that were added.
-func (c *controller[P]) guestsNow() []*guest {
+func (c *controller) guestsNow() []*guest {
 	all := slices.Clone(c.guests)
 	for _, a := range c.added.now() {
 		if a.guest != nil {
@@ -309,11 +309,11 @@ func (c *controller[P]) guestsNow() []*guest {
 	return all
 }
 
-func (c *controller[P]) sourceFails(source string, err error) {
+func (c *controller) sourceFails(source string, err error) {
 	c.operator.logger.Error(err, "source fails", "controller", c.name, "source", source)
 }
 
-func (c *controller[P]) isGone(primary trc.Key, uid types.UID) bool {
+func (c *controller) isGone(primary trc.Key, uid types.UID) bool {
 	now := c.store.Get(primary)
 	return (now == nil || now.GetUID() != uid) && !c.departures.has(primary, uid)
 }
@@ -325,7 +325,7 @@ type read struct {
 }
 
 // readsNow are the stores that runs read at the moment.
-func (c *controller[P]) readsNow() []read {
+func (c *controller) readsNow() []read {
 	var all []read
 	for _, s := range c.reads {
 		all = append(all, read{Store: s})
@@ -341,7 +341,7 @@ func (c *controller[P]) readsNow() []read {
 }
 
 // cachesNow are the caches of these.
-func (c *controller[P]) cachesNow() []*cache.Store {
+func (c *controller) cachesNow() []*cache.Store {
 	var all []*cache.Store
 	for _, s := range c.readsNow() {
 		all = append(all, s.Store)

@@ -2,41 +2,20 @@ package framework
 
 import (
 	"context"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/uuid"
 
-	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
-	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
-	"github.com/evenkeel/evenkeel/trc"
 )
 
 // Context is one run of one primary: what it may read, what it writes through, and why it runs. It
 // belongs to its run; reads and writes through it fail with [ErrRunEnded] afterwards.
 type Context[P Object] struct {
-	controller *controller[P]
-	key        trc.Key
-	primary    P
-	run        scheduler.Run
-	write      *write.Writer
-	gone       bool
-	ended      atomic.Bool
-	life       lifetime
-	visit      visit
-	perRun     perRun
-	reserved   reserved
-	passes     passes
-
-	logging sync.Once // guards making logger
-	logger  logr.Logger
-	id      atomic.Pointer[string] // that the logger carries; nil until there is one
+	run run
 }
 
 var (
@@ -45,26 +24,29 @@ var (
 )
 
 // Primary returns the very copy that Reconcile or Cleanup was given.
-func (c *Context[P]) Primary() P { return c.primary }
+func (c *Context[P]) Primary() P {
+	primary, _ := c.run.primary.(P)
+	return primary
+}
 
 // Gone reports, with [ControllerOptions.AllEvents], that the primary does not exist any more, or not for this
 // controller: [Context.Primary] is what was known of it last. The cache may show another one of its name.
-func (c *Context[P]) Gone() bool { return c.gone }
+func (c *Context[P]) Gone() bool { return c.run.gone }
 
 // Finalizer is the controller's, which keeps primaries until it has cleaned up; empty if it has none: the reconciler is no Cleaner, and
 // nothing of its workflow is to be deleted.
 func (c *Context[P]) Finalizer() string {
-	if !c.controller.cleans() {
+	if !c.run.controller.cleans() {
 		return ""
 	}
-	return c.controller.options.Finalizer
+	return c.run.controller.options.Finalizer
 }
 
 // Key returns the primary's namespace and name.
-func (c *Context[P]) Key() types.NamespacedName { return c.key }
+func (c *Context[P]) Key() types.NamespacedName { return c.run.key }
 
 // Causes returns why this run happens, oldest first. The slice must not be changed.
-func (c *Context[P]) Causes() []timeline.Cause { return c.run.Causes }
+func (c *Context[P]) Causes() []timeline.Cause { return c.run.due.Causes }
 
 // RetryInfo tells a retry from an ordinary run.
 type RetryInfo struct {
@@ -80,36 +62,17 @@ type RetryInfo struct {
 
 // Retry tells which attempt this run is.
 func (c *Context[P]) Retry() RetryInfo {
-	return RetryInfo{Attempt: c.run.Attempt, LastAttempt: c.run.LastAttempt, BackOffLeft: c.run.BackOffLeft}
+	return RetryInfo{Attempt: c.run.due.Attempt, LastAttempt: c.run.due.LastAttempt, BackOffLeft: c.run.due.BackOffLeft}
 }
 
 // NextRunImminent reports whether a further run is already certain to follow this one, so that, say,
 // an intermediate status need not be written. What the run itself has written brings none, as long as that is
 // proven. A rate limit or a back-off may delay it.
-func (c *Context[P]) NextRunImminent() bool { return c.controller.scheduler.Imminent(c.key) }
+func (c *Context[P]) NextRunImminent() bool { return c.run.controller.scheduler.Imminent(c.run.key) }
 
 // Logger returns the run's logger, which carries controller, controllerGroup, controllerKind,
 // namespace, name and reconcileID. It is also in the ctx of the run.
-func (c *Context[P]) Logger() logr.Logger {
-	c.logging.Do(func() {
-		id := string(uuid.NewUUID())
-		c.id.Store(&id)
-		c.logger = c.controller.operator.logger.WithValues(append(c.controller.logValues(c.key), "reconcileID", id)...)
-	})
-	return c.logger
-}
-
-// logID is the run's reconcileID if something was or will be logged with it, empty otherwise.
-func (c *Context[P]) logID(failed bool) string {
-	logger := c.controller.operator.logger
-	if logger.Enabled() && (failed || logger.V(1).Enabled()) {
-		c.Logger()
-	}
-	if id := c.id.Load(); id != nil {
-		return *id
-	}
-	return ""
-}
+func (c *Context[P]) Logger() logr.Logger { return c.run.Logger() }
 
 // Live reads an object of T's type from the API server, consistently, past all caches: one request.
 // Use it where a cached answer will not do even though it is at least as new as the controller's own
@@ -119,17 +82,17 @@ func (c *Context[P]) logID(failed bool) string {
 // none: no later read shows an older state.
 func Live[T Object, P Object](ctx context.Context, c *Context[P], namespace, name string) (T, error) {
 	var none T
-	if c.ended.Load() {
+	if c.run.ended.Load() {
 		return none, ErrRunEnded
 	}
 	sample := newObject[T]()
 	sample.SetNamespace(namespace)
 	sample.SetName(name)
-	r, key, err := c.write.Target(ctx, sample)
+	r, key, err := c.run.write.Target(ctx, sample)
 	if err != nil {
 		return none, err
 	}
-	o, err := c.write.Live(ctx, r, key)
+	o, err := c.run.write.Live(ctx, r, key)
 	if err != nil {
 		return none, err
 	}
@@ -142,10 +105,10 @@ func Live[T Object, P Object](ctx context.Context, c *Context[P], namespace, nam
 // bytes. It never blocks; events are best effort. Once the run has ended, or the lease is lost in which it began, nothing
 // is published: what such a run decides does not come about.
 func (c *Context[P]) Event(kind EventKind, action, reason, note string, args ...any) {
-	if c.ended.Load() || c.write.LostLease() {
+	if c.run.ended.Load() || c.run.write.LostLease() {
 		return
 	}
-	c.controller.operator.event(c.controller.gvk, c.write.Owner, kind, action, reason, note, args...)
+	c.run.controller.operator.event(c.run.controller.gvk, c.run.write.Owner, kind, action, reason, note, args...)
 }
 
 // EventKind is Normal or Warning.
@@ -165,46 +128,5 @@ func (k EventKind) String() string {
 	return corev1.EventTypeNormal
 }
 
-func (c *Context[P]) writer() *write.Writer { return c.write }
-func (c *Context[P]) primaryKey() trc.Key   { return c.key }
-
-func (c *Context[P]) references(secondary SecondarySource) (keys []trc.Key, known bool) {
-	references := c.controller.referring[secondary]
-	if references == nil && c.controller.informers[secondary] == nil {
-		if added, err := c.controller.added.read(secondary, c); err == nil {
-			references = added.references
-		}
-	}
-	if references == nil {
-		return nil, false
-	}
-	return references(c.write.Owner), true
-}
-
-func (c *Context[P]) fetch(secondary SecondarySource) trc.Fetch {
-	if fetch := c.controller.fetches[secondary]; fetch != nil {
-		return fetch
-	}
-	if added, err := c.controller.added.read(secondary, c); err == nil {
-		return added.fetch
-	}
-	return nil // it is not read at all
-}
-
-func (c *Context[P]) noteReads(store *trc.Store, read ...trc.Object) {
-	c.write.RecordReads(store, read...)
-}
-
-func (c *Context[P]) informer(secondary SecondarySource) (*eventsource.Informer, error) {
-	if c.ended.Load() {
-		return nil, ErrRunEnded
-	}
-	if source := c.controller.informers[secondary]; source != nil {
-		return source, nil
-	}
-	added, err := c.controller.added.read(secondary, c)
-	if err != nil {
-		return nil, err
-	}
-	return added.informer, nil
-}
+func (c *Context[P]) writer() *write.Writer { return c.run.write }
+func (c *Context[P]) lookup() *run          { return &c.run }

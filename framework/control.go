@@ -62,8 +62,22 @@ func (u UpdateControl[P]) Reschedule() UpdateControl[P] {
 	return u
 }
 
+// untyped is the same without the type of the primary.
+func (u UpdateControl[P]) untyped() update {
+	return update{object: u.object, resource: u.resource, status: u.status, reschedule: u.reschedule, rescheduleIn: u.rescheduleIn}
+}
+
+// update is an [UpdateControl] without the type of the primary.
+type update struct {
+	object       Object
+	resource     bool
+	status       bool
+	reschedule   bool
+	rescheduleIn time.Duration
+}
+
 // asks reports whether it asks for anything.
-func (u UpdateControl[P]) asks() bool {
+func (u update) asks() bool {
 	return u.resource || u.status || u.reschedule || u.rescheduleIn > 0
 }
 
@@ -128,4 +142,18 @@ func (e ErrorStatusControl[P]) WithoutRetry() ErrorStatusControl[P] {
 func (e ErrorStatusControl[P]) RescheduleAfter(d time.Duration) ErrorStatusControl[P] {
 	e.noRetry, e.reschedule, e.rescheduleIn = true, d <= 0, max(0, d)
 	return e
+}
+
+// untyped is the same without the type of the primary.
+func (e ErrorStatusControl[P]) untyped() errorUpdate {
+	return errorUpdate{object: e.object, status: e.status, noRetry: e.noRetry, reschedule: e.reschedule, rescheduleIn: e.rescheduleIn}
+}
+
+// errorUpdate is an [ErrorStatusControl] without the type of the primary.
+type errorUpdate struct {
+	object       Object
+	status       bool
+	noRetry      bool
+	reschedule   bool
+	rescheduleIn time.Duration
 }

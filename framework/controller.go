@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -25,22 +26,24 @@ import (
 
 // controller is one registered reconciler with its stores and its scheduler. Everything but the
 // scheduler's state is set before the first run and read-only from then on.
-type controller[P Object] struct {
-	operator     *Operator
-	name         string
-	gvk          schema.GroupVersionKind
-	options      ControllerOptions[P]
-	secondaries  []secondaryDescription
-	indexes      []indexDescription // of primaries
-	reconciler   Reconciler[P]
-	cleaner      Cleaner[P]            // nil if the reconciler is none
-	errorHandler ErrorStatusHandler[P] // nil if the reconciler is none
-	filters      primaryFilters
-	manner       write.Config // of what runs write
-	conditions   []int        // where a primary has them, see conditionsIn
-	workflow     managed[P]
-	former       string       // finalizer that counts as the controller's; see ControllerOptions.Finalizer
-	scope        *cache.Scope // the namespaces that are watched where nothing else is said
+type controller struct {
+	operator    *Operator
+	name        string
+	gvk         schema.GroupVersionKind
+	options     settings
+	sample      Object       // an empty primary
+	primaryType reflect.Type // its Go type
+	secondaries []secondaryDescription
+	indexes     []indexDescription // of primaries
+	author      authored
+	hasCleanup  bool // the author has a Cleanup
+	showsErrors bool // the author has an ErrorStatus
+	filters     primaryFilters
+	manner      write.Config // of what runs write
+	conditions  []int        // where a primary has them, see conditionsIn
+	workflow    managed
+	former      string       // finalizer that counts as the controller's; see ControllerOptions.Finalizer
+	scope       *cache.Scope // the namespaces that are watched where nothing else is said
 
 	resource  *client.Client
 	store     *cache.Store
@@ -72,63 +75,6 @@ type controller[P Object] struct {
 	late       []string // of these the secondaries that the options declare
 }
 
-func newController[P Object](op *Operator, reconciler Reconciler[P], options ControllerOptions[P]) (*controller[P], error) {
-	if op == nil || object.IsNil(reconciler) {
-		return nil, errors.New("framework: Register: neither the operator nor the reconciler may be nil")
-	}
-	gvk, err := declaredKind(op, newObject[P](), options.GroupVersionKind)
-	if err != nil {
-		return nil, err
-	}
-	options.setDefaults(gvk)
-	if err := checkAbilities(reconciler, abilitiesOf[P]()); err != nil {
-		return nil, fmt.Errorf("framework: controller %q: the reconciler: %w", options.Name, err)
-	}
-	c := &controller[P]{
-		operator: op, name: options.Name, gvk: gvk, options: options, reconciler: reconciler,
-		informers: map[SecondarySource]*eventsource.Informer{}, referring: map[SecondarySource]eventsource.Mapper{},
-		fetches:  map[SecondarySource]trc.Fetch{},
-		recorder: timeline.NewRecorder(options.KeepRecords), histories: timeline.NewHistories(options.KeepRecordsPerPrimary),
-	}
-	c.scope, c.former = op.scope, options.formerFinalizer(gvk)
-	if len(options.Namespaces) > 0 {
-		c.scope = &cache.Scope{Of: c.name, Namespaces: slices.Clone(options.Namespaces)}
-	}
-	c.added.of, c.added.changing = c, &op.changing
-	c.cleaner, _ = reconciler.(Cleaner[P])
-	c.errorHandler, _ = reconciler.(ErrorStatusHandler[P])
-	c.filters, c.conditions, c.indexes = c.guardedFilters(), conditionsIn(newObject[P]()), describeIndexes(options.Indexes)
-	c.mapIndexes(c.name, c.indexes)
-	c.options.Retry.Classify = c.guardedClassifier(options.Retry.Classify)
-	c.manner = write.Config{
-		Port: op.cluster, FieldManager: options.FieldManager, Mode: write.Mode(options.SecondaryWrites), OwnerGVK: gvk,
-		Owns: c.owns, Loops: &c.loops,
-	}
-	c.manner.Created = c.tellOfUnmapped
-	unmanaged := c.manage()
-	if c.cleans() {
-		c.manner.Finalizer, c.manner.FormerFinalizer = options.Finalizer, c.former
-	}
-	schedule := scheduler.Options[trc.Key]{
-		Concurrency: options.Concurrency, Retry: c.options.Retry, MaxInterval: options.MaxInterval, RateLimit: options.RateLimit,
-		Grace: op.options.Grace, Record: c.record, Decide: c.needsRun,
-	}
-	if c.recorder == nil && c.histories == nil {
-		if op.logger.GetSink() == nil {
-			schedule.Record = nil // nobody would read it
-		}
-		schedule.RecordFailures = object.IsNil(op.options.Logger) // the default logs no others
-	}
-	c.scheduler, err = scheduler.New(c.reconcile, schedule)
-	if err != nil {
-		err = fmt.Errorf("framework: controller %q: %w", c.name, err)
-	}
-	if err := errors.Join(options.validate(c.cleaner != nil, c.workflow.deletes), unmanaged, c.describeSecondaries(), c.validateIndexes(), err); err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
 // declaredKind is the kind of a type parameter: from the scheme, or as declared if it is unstructured.
 func declaredKind(op *Operator, sample Object, declared schema.GroupVersionKind) (schema.GroupVersionKind, error) {
 	if object.FormOf(sample) != object.Typed {
@@ -140,7 +86,7 @@ func declaredKind(op *Operator, sample Object, declared schema.GroupVersionKind)
 }
 
 // describeSecondaries validates the secondaries and gives them their names.
-func (c *controller[P]) describeSecondaries() error {
+func (c *controller) describeSecondaries() error {
 	var errs []error
 	names := map[string]bool{}
 	taken := func(name string) {
@@ -188,7 +134,7 @@ func (c *controller[P]) describeSecondaries() error {
 }
 
 // describeSecondary validates a secondary, which errors call so until it has its name.
-func (c *controller[P]) describeSecondary(as string, secondary SecondarySource) (secondaryDescription, error) {
+func (c *controller) describeSecondary(as string, secondary SecondarySource) (secondaryDescription, error) {
 	if secondary == nil {
 		return secondaryDescription{}, fmt.Errorf("framework: controller %q: %s is nil", c.name, as)
 	}
@@ -230,18 +176,18 @@ func (c *controller[P]) describeSecondary(as string, secondary SecondarySource) 
 }
 
 // reach finds the cluster of secondaries.
-func (c *controller[P]) reach(d *secondaryDescription) (err error) {
+func (c *controller) reach(d *secondaryDescription) (err error) {
 	if d.cluster, err = c.operator.clusterAt(d.config); err != nil {
 		return fmt.Errorf("framework: controller %q: secondary %q: Cluster: %w", c.name, d.name, err)
 	}
 	return nil
 }
 
-func (c *controller[P]) controllerName() string     { return c.name }
-func (c *controller[P]) records() []timeline.Record { return c.recorder.Records() }
-func (c *controller[P]) queued() int                { return c.scheduler.Len() }
+func (c *controller) controllerName() string     { return c.name }
+func (c *controller) records() []timeline.Record { return c.recorder.Records() }
+func (c *controller) queued() int                { return c.scheduler.Len() }
 
-func (c *controller[P]) finalizerName() (string, string) {
+func (c *controller) finalizerName() (string, string) {
 	if !c.cleans() {
 		return "", ""
 	}
@@ -249,7 +195,7 @@ func (c *controller[P]) finalizerName() (string, string) {
 }
 
 // yields has another controller's finalizer not count as this one's.
-func (c *controller[P]) yields(gk, finalizer string) {
+func (c *controller) yields(gk, finalizer string) {
 	if gk == c.gvk.GroupKind().String() && finalizer == c.former {
 		c.former = ""
 		c.manner.FormerFinalizer = ""
@@ -257,10 +203,10 @@ func (c *controller[P]) yields(gk, finalizer string) {
 }
 
 // findKinds asks the API server's discovery for the resources of the controller. It may be repeated.
-func (c *controller[P]) findKinds(ctx context.Context) error {
+func (c *controller) findKinds(ctx context.Context) error {
 	cluster := c.operator.cluster
 	var err error
-	if c.resource, err = cluster.Watchable(ctx, newObject[P](), c.gvk); err != nil {
+	if c.resource, err = cluster.Watchable(ctx, c.sample, c.gvk); err != nil {
 		return fmt.Errorf("framework: controller %q: %w", c.name, err)
 	}
 	for i := range c.secondaries {
@@ -273,7 +219,7 @@ func (c *controller[P]) findKinds(ctx context.Context) error {
 }
 
 // prepare sets up the stores of the resources that were found.
-func (c *controller[P]) prepare() error {
+func (c *controller) prepare() error {
 	fail := func(err error) error { return fmt.Errorf("framework: controller %q: %w", c.name, err) }
 	var err error
 	c.store, err = c.operator.cluster.Open(c.resource, cache.Watch{
@@ -314,7 +260,7 @@ type opened struct {
 }
 
 // open makes the source of secondaries, which are watched where the controller is unless they say otherwise.
-func (c *controller[P]) open(d secondaryDescription, index string) (*opened, error) {
+func (c *controller) open(d secondaryDescription, index string) (*opened, error) {
 	w := cache.Watch{Namespaces: c.scope.Namespaces, Follows: c.scope, Labels: d.labels, Fields: d.fields, Retention: d.keeping}
 	if len(d.namespaces) > 0 {
 		w.Namespaces, w.Follows = cache.WatchedNamespaces(d.namespaces), nil
@@ -359,7 +305,7 @@ const (
 )
 
 // restoreBy says what to do when functions have returned that could not be asked.
-func (c *controller[P]) restoreBy(d secondaryDescription, found *opened, index string) {
+func (c *controller) restoreBy(d secondaryDescription, found *opened, index string) {
 	store, referred := found.store.Store, found.referred
 	refile := func(in *trc.Store, index string) {
 		if err := in.Refile(index); err != nil {
@@ -381,10 +327,10 @@ func (c *controller[P]) restoreBy(d secondaryDescription, found *opened, index s
 	}
 }
 
-func (c *controller[P]) stores() []*cache.Store { return c.reads }
+func (c *controller) stores() []*cache.Store { return c.reads }
 
 // caches are what must be filled before the author's sources start.
-func (c *controller[P]) caches() []need {
+func (c *controller) caches() []need {
 	var all []need
 	for i, s := range c.reads {
 		all = append(all, need{name: "the cache of " + s.Describe(), synced: s.Synced(), err: s.Err, patience: c.patienceFor(i)})
@@ -393,7 +339,7 @@ func (c *controller[P]) caches() []need {
 }
 
 // brought are the author's sources, which must be synced before the first run.
-func (c *controller[P]) brought() []need {
+func (c *controller) brought() []need {
 	var all []need
 	for _, g := range c.guests {
 		all = append(all, need{name: fmt.Sprintf("source %q", g.name), synced: g.synced, err: g.err})
@@ -402,7 +348,7 @@ func (c *controller[P]) brought() []need {
 }
 
 // subscribe connects the stores with the scheduler, which keeps their events until it runs.
-func (c *controller[P]) subscribe() error {
+func (c *controller) subscribe() error {
 	watched := func(g *guest) bool { return g.watcher != nil }
 	subscription := c.store.SubscribeAs(trc.Subscriber{
 		Handle: c.primaryChanged, Of: c.name, Apart: c.filters.any() || slices.ContainsFunc(c.guests, watched), Missed: c.missedPrimaries,
@@ -416,7 +362,7 @@ func (c *controller[P]) subscribe() error {
 		}
 	}
 	for _, source := range c.sources {
-		stop, err := source.Start(sink[P]{c})
+		stop, err := source.Start(sink{c})
 		if err != nil {
 			return fmt.Errorf("framework: controller %q: source %q: %w", c.name, source.Name(), err)
 		}
@@ -426,21 +372,21 @@ func (c *controller[P]) subscribe() error {
 }
 
 // startBrought starts the author's sources, once those that ask for it have been told of all primaries.
-func (c *controller[P]) startBrought(ctx context.Context) {
+func (c *controller) startBrought(ctx context.Context) {
 	for _, s := range c.reads {
 		s.AwaitDelivery(ctx, c.name) // what is told after the first run has begun brings a second one
 	}
 	for _, g := range c.guests {
 		if ctx.Err() == nil {
-			c.stops = append(c.stops, g.start(ctx, sink[P]{c}))
+			c.stops = append(c.stops, g.start(ctx, sink{c}))
 		}
 	}
 }
 
-func (c *controller[P]) custom() []*guest { return c.guests }
+func (c *controller) custom() []*guest { return c.guests }
 
 // end stops what was added and what subscribe started, the last first.
-func (c *controller[P]) end() {
+func (c *controller) end() {
 	c.added.end()
 	for _, stop := range slices.Backward(c.stops) {
 		if stop != nil {
@@ -451,12 +397,12 @@ func (c *controller[P]) end() {
 	c.gate.rest()
 }
 
-func (c *controller[P]) run(ctx context.Context) error { return c.scheduler.Run(ctx) }
-func (c *controller[P]) resume()                       { c.scheduler.Resume() }
-func (c *controller[P]) overdue() []string             { return c.gate.overdue() }
+func (c *controller) run(ctx context.Context) error { return c.scheduler.Run(ctx) }
+func (c *controller) resume()                       { c.scheduler.Resume() }
+func (c *controller) overdue() []string             { return c.gate.overdue() }
 
 // pause ends the runs; those that ignore it are noted.
-func (c *controller[P]) pause() error {
+func (c *controller) pause() error {
 	err := c.scheduler.Pause()
 	if err != nil {
 		c.gate.ignored()
@@ -464,20 +410,20 @@ func (c *controller[P]) pause() error {
 	return err
 }
 
-func (c *controller[P]) ledgerWriter(key trc.Key) trc.Writer {
+func (c *controller) ledgerWriter(key trc.Key) trc.Writer {
 	return trc.Writer{Controller: c.name, Primary: key}
 }
 
 // needsFinalizer tells whether the controller's finalizer is still to be put on the primary.
-func (c *controller[P]) needsFinalizer(primary trc.Object) bool {
+func (c *controller) needsFinalizer(primary trc.Object) bool {
 	return c.cleans() && primary.GetDeletionTimestamp() == nil && !slices.Contains(primary.GetFinalizers(), c.options.Finalizer)
 }
 
 // hasFinalizer tells whether the primary carries the controller's finalizer, be it a former one.
-func (c *controller[P]) hasFinalizer(primary trc.Object) bool {
+func (c *controller) hasFinalizer(primary trc.Object) bool {
 	return slices.ContainsFunc(primary.GetFinalizers(), c.isFinalizer)
 }
 
-func (c *controller[P]) isFinalizer(f string) bool {
+func (c *controller) isFinalizer(f string) bool {
 	return f == c.options.Finalizer || f == c.former && f != ""
 }

@@ -239,7 +239,7 @@ func (d *departures) len() int {
 }
 
 // primaryGone ends the key of a primary that is gone, or makes its last run due.
-func (c *controller[P]) primaryGone(t trc.Transition) {
+func (c *controller) primaryGone(t trc.Transition) {
 	key := trc.KeyOf(t.Old)
 	c.tellOfNotSelected(t.Old)
 	if c.options.AllEvents {
@@ -257,7 +257,7 @@ func (c *controller[P]) primaryGone(t trc.Transition) {
 }
 
 // makeDue makes the last run of a primary due.
-func (c *controller[P]) makeDue(last trc.Object, event scheduler.Event, late bool) {
+func (c *controller) makeDue(last trc.Object, event scheduler.Event, late bool) {
 	if dropped := c.departures.add(last, event, late); dropped != nil {
 		c.unresolved.Delete(incarnationOf(dropped))
 		c.giveUp(dropped, "too many incarnations of it wait for their last run")
@@ -267,7 +267,7 @@ func (c *controller[P]) makeDue(last trc.Object, event scheduler.Event, late boo
 }
 
 // forget drops what is kept for a name that no primary has, but for its unresolved writes.
-func (c *controller[P]) forget(key trc.Key) {
+func (c *controller) forget(key trc.Key) {
 	c.leftOver.Delete(key)
 	c.scheduler.Forget(key)
 	c.letGo(key)
@@ -282,7 +282,7 @@ func isRepeated(t trc.Transition) bool { return t.Late && (t.Old == nil || t.New
 // repeated takes in such a step. All that reads show was told before. What is gone may have come and gone unseen, in
 // a gap of the watch: that is a reason for its last run, once. One that has the name now goes on as it was, and is due
 // after that run, which takes over the reasons that the name was due for.
-func (c *controller[P]) repeated(t trc.Transition) {
+func (c *controller) repeated(t trc.Transition) {
 	switch {
 	case !c.options.AllEvents:
 	case t.Old == nil:
@@ -298,7 +298,7 @@ func (c *controller[P]) repeated(t trc.Transition) {
 
 // leaveToLeader forgets, while standing by, the departures that the leader has run for: those from so long ago that
 // another instance would lead by now, had it ended before.
-func (c *controller[P]) leaveToLeader() {
+func (c *controller) leaveToLeader() {
 	office := c.operator.cluster.Fence
 	if !office.Required || office.Current() != nil {
 		return
@@ -315,7 +315,7 @@ func (c *controller[P]) leaveToLeader() {
 
 // waits reports whether the event of a primary that exists has to wait for the last run of one that had its name.
 // Should that have failed for good, the event finds nothing of it any more.
-func (c *controller[P]) waits(key trc.Key, event scheduler.Event) bool {
+func (c *controller) waits(key trc.Key, event scheduler.Event) bool {
 	waits, givenUp := c.departures.succeed(key, event)
 	for _, departure := range givenUp {
 		c.giveUp(departure.last, "it has failed, no retry follows, and another one has its name")
@@ -332,7 +332,7 @@ func (c *controller[P]) waits(key trc.Key, event scheduler.Event) bool {
 
 // depart follows the run of a primary that is gone: it was the last one if it succeeded and asked for no
 // other.
-func (c *controller[P]) depart(rc *Context[P], result *scheduler.Result) {
+func (c *controller) depart(rc *run, result *scheduler.Result) {
 	if result.Err != nil || result.Superseded || result.RescheduleNow || result.RescheduleAfter > 0 {
 		return
 	}
@@ -342,7 +342,7 @@ func (c *controller[P]) depart(rc *Context[P], result *scheduler.Result) {
 
 // departInVain follows the run of a primary that is gone if no retry follows its failure: another incarnation that
 // waits for the name is not held up any longer.
-func (c *controller[P]) departInVain(rc *Context[P], failure error) {
+func (c *controller) departInVain(rc *run, failure error) {
 	if c.scheduler.Imminent(rc.key) || !c.departures.fail(rc.key) {
 		return
 	}
@@ -354,7 +354,7 @@ func (c *controller[P]) departInVain(rc *Context[P], failure error) {
 }
 
 // settle ends a departure; what is next of that name is offered, for after this run.
-func (c *controller[P]) settle(rc *Context[P]) {
+func (c *controller) settle(rc *run) {
 	c.unresolved.Delete(incarnationOf(rc.write.Owner))
 	late := c.departures.isLate(rc.key, rc.write.Owner.GetUID())
 	next, more := c.departures.settle(rc.key, rc.write.Owner.GetUID())
@@ -366,6 +366,6 @@ func (c *controller[P]) settle(rc *Context[P]) {
 	}
 }
 
-func (c *controller[P]) giveUp(last trc.Object, why string) {
+func (c *controller) giveUp(last trc.Object, why string) {
 	c.operator.logger.Info("gave up the last run of a primary that is gone", append(c.logValues(trc.KeyOf(last)), "uid", last.GetUID(), "why", why)...)
 }

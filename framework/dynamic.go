@@ -36,7 +36,7 @@ func onlyNotSynced(err error) bool { return object.IsOnly(err, object.Is[*notSyn
 // costs next to nothing: the same Secondary, or one that is declared alike without By, Map, filters and Indexes. Another one under the same
 // name (see [Secondary.Name]) is an error that names both.
 func (c *Context[P]) AddSecondary(secondary SecondarySource) error {
-	return c.controller.addSecondary(secondary, c)
+	return c.run.controller.addSecondary(secondary, &c.run, false)
 }
 
 // AddSource starts a further event source, as if it were among [ControllerOptions.Sources], but no run waits for it to be
@@ -44,20 +44,20 @@ func (c *Context[P]) AddSecondary(secondary SecondarySource) error {
 // with growing pauses; [Operator.Ready] says so. It is held and named as with [Context.AddSecondary]. One that is added
 // again after it was removed is started again, once it has been stopped.
 func (c *Context[P]) AddSource(source eventsource.Source) error {
-	return c.controller.addSource(source, c)
+	return c.run.controller.addSource(source, &c.run, false)
 }
 
 // RemoveSource ends the hold that the primary has on what was added under a name, which goes with the last hold. Reads that
 // begin after that fail; under those of runs in flight that have read it before, nothing disappears. It is no error if there is none; one
 // that is among the options of the controller cannot be removed.
 func (c *Context[P]) RemoveSource(name string) error {
-	if c.ended.Load() {
+	if c.run.ended.Load() {
 		return ErrRunEnded
 	}
-	if c.controller.workflow.dormantNamed(name) != nil {
-		return fmt.Errorf("framework: controller %q: remove source %q: it is one of ControllerOptions.Workflow, which removes it itself", c.controller.name, name)
+	if c.run.controller.workflow.dormantNamed(name) != nil {
+		return fmt.Errorf("framework: controller %q: remove source %q: it is one of ControllerOptions.Workflow, which removes it itself", c.run.controller.name, name)
 	}
-	return c.controller.added.drop(name, c)
+	return c.run.controller.added.drop(name, &c.run)
 }
 
 // AddSecondary is [Context.AddSecondary] from outside of runs, for a controller by its name. They are held until
@@ -67,7 +67,7 @@ func (op *Operator) AddSecondary(controller string, secondary SecondarySource) e
 	if err != nil {
 		return fmt.Errorf("framework: AddSecondary %q: %w", controller, err)
 	}
-	return c.addSecondary(secondary, nil)
+	return c.addSecondary(secondary, nil, false)
 }
 
 // AddSource is [Context.AddSource] from outside of runs, for a controller by its name.
@@ -76,7 +76,7 @@ func (op *Operator) AddSource(controller string, source eventsource.Source) erro
 	if err != nil {
 		return fmt.Errorf("framework: AddSource %q: %w", controller, err)
 	}
-	return c.addSource(source, nil)
+	return c.addSource(source, nil, false)
 }
 
 // RemoveSource ends the hold of [Operator.AddSecondary] or [Operator.AddSource] on what was added to a controller under a
@@ -89,7 +89,7 @@ func (op *Operator) RemoveSource(controller, name string) error {
 	return c.sourcesAdded().drop(name, nil)
 }
 
-func (op *Operator) controllerNamed(name string) (runner, error) {
+func (op *Operator) controllerNamed(name string) (*controller, error) {
 	for _, c := range op.runners() {
 		if c.controllerName() == name {
 			return c, nil
@@ -98,7 +98,7 @@ func (op *Operator) controllerNamed(name string) (runner, error) {
 	return nil, errors.New("there is no controller of that name")
 }
 
-func (c *controller[P]) addSecondary(secondary SecondarySource, by visitor) error {
+func (c *controller) addSecondary(secondary SecondarySource, by *run, forNode bool) error {
 	if by != nil && !c.workflow.has(secondary) && c.added.holdsAlready(secondary, by) {
 		return nil
 	}
@@ -106,7 +106,7 @@ func (c *controller[P]) addSecondary(secondary SecondarySource, by visitor) erro
 	if err != nil {
 		return err
 	}
-	if err := c.workflow.reserves(c.name, &addition{name: d.name, secondary: d}, by); err != nil {
+	if err := c.workflow.reserves(c.name, &addition{name: d.name, secondary: d}, by, forNode); err != nil {
 		return err
 	}
 	if err := checkIndexes(d.indexes, map[any]bool{}); err != nil {
@@ -122,7 +122,7 @@ func (c *controller[P]) addSecondary(secondary SecondarySource, by visitor) erro
 	return err
 }
 
-func (c *controller[P]) addSource(source eventsource.Source, by visitor) error {
+func (c *controller) addSource(source eventsource.Source, by *run, forNode bool) error {
 	if object.IsNil(source) {
 		return fmt.Errorf("framework: controller %q: AddSource: the source is nil", c.name)
 	}
@@ -131,13 +131,13 @@ func (c *controller[P]) addSource(source eventsource.Source, by visitor) error {
 		return fmt.Errorf("framework: controller %q: AddSource %T: %w", c.name, source, err)
 	}
 	given := &addition{name: g.name, guest: g}
-	if err := c.workflow.reserves(c.name, given, by); err != nil {
+	if err := c.workflow.reserves(c.name, given, by, forNode); err != nil {
 		return err
 	}
 	_, err = c.added.add(given, by)
 	return err
 }
 
-func (c *Context[P]) visits() *visit        { return &c.visit }
-func (c *Context[P]) isOver() bool          { return c.ended.Load() }
-func (c *Context[P]) primaryUID() types.UID { return c.write.Owner.GetUID() }
+func (c *run) visits() *visit        { return &c.visit }
+func (c *run) isOver() bool          { return c.ended.Load() }
+func (c *run) primaryUID() types.UID { return c.write.Owner.GetUID() }

@@ -79,13 +79,11 @@ func Unresolved(op *Operator) int { return op.Occupancy().Unresolved }
 
 // Loops is the number of primaries that are remembered because their last run may have made them due.
 func Loops(op *Operator) int {
-	l := op.controllers[0].(interface{ madeDue() *loops }).madeDue()
+	l := &op.controllers[0].loops
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return len(l.byKey)
 }
-
-func (c *controller[P]) madeDue() *loops { return &c.loops }
 
 // Departures is the number of names under which primaries wait for their last run.
 func Departures(op *Operator) int { return op.Occupancy().Departures }
@@ -95,18 +93,14 @@ func Histories(op *Operator) int { return op.Occupancy().Histories }
 
 // RecordAllocations is how often a controller allocates to record a run that ended as the record says.
 func RecordAllocations(op *Operator, r timeline.Record) float64 {
-	c := op.controllers[0].(interface {
-		record(key trc.Key, r timeline.Record)
-	})
+	c := op.controllers[0]
 	key := trc.Key{Namespace: "default", Name: "p"}
 	return testing.AllocsPerRun(100, func() { c.record(key, r) })
 }
 
 // RunAllocations is how often a whole run of a primary allocates, from where the scheduler calls it.
 func RunAllocations(op *Operator, primary types.NamespacedName, cause timeline.Cause) float64 {
-	c := op.controllers[0].(interface {
-		reconcile(life context.Context, key trc.Key, run scheduler.Run) scheduler.Result
-	})
+	c := op.controllers[0]
 	run := scheduler.Run{Causes: []timeline.Cause{cause}}
 	return testing.AllocsPerRun(100, func() { c.reconcile(context.Background(), primary, run) })
 }
@@ -146,7 +140,7 @@ func WantsOther(old, new Object) bool { return wantsOther(old, new) }
 
 // StillReads has a run read secondaries, and returns what counts those that their source holds, whatever has become of it.
 func StillReads[P Object](c *Context[P], secondary SecondarySource) (count func() int) {
-	source, err := c.informer(secondary)
+	source, err := c.run.informer(secondary)
 	if err != nil {
 		panic(err)
 	}
@@ -179,16 +173,6 @@ func IsChanging(op *Operator) bool {
 	return true
 }
 
-// resumable is a controller of which only the begin of a term is looked at.
-type resumable struct {
-	runner
-	resumed bool
-}
-
-func (r *resumable) pause() error { return nil }
-
-func (r *resumable) resume() { r.resumed = true }
-
 // ResumesAfterCatchingUp reports whether controllers resume at the begin of a term that ends with a
 // context, and lasts until a time, which both may have passed while the caches caught up.
 func ResumesAfterCatchingUp(t *testing.T, leading context.Context, until time.Time) bool {
@@ -199,17 +183,13 @@ func ResumesAfterCatchingUp(t *testing.T, leading context.Context, until time.Ti
 	if err != nil {
 		t.Fatal(err)
 	}
-	over, cancel := context.WithCancel(context.Background())
-	cancel()
-	controller := &resumable{}
-	resign := op.elect(over, func() {}, []runner{controller})
-	defer func() { _ = resign() }()
 	held := lease.NewTerm(func() {}, func() time.Duration { return 0 }, nil)
 	held.Extend(until, 0)
 	defer held.Stop()
 	op.cluster.Fence.Set(held)
-	op.election.Begin(leading)
-	return controller.resumed
+	resumed := false
+	op.beginTerm(leading, func() { resumed = true })
+	return resumed
 }
 
 // SetAsleep has an operator with leader election believe that the machine was suspended so long so far.

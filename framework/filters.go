@@ -11,24 +11,6 @@ type primaryFilters struct {
 	generation func(old, new trc.Object) bool
 }
 
-func (c *controller[P]) guardedFilters() primaryFilters {
-	o := &c.options
-	guarded := func(name string, filter func(old, new P) bool) func(old, new trc.Object) bool {
-		return c.guardedFilter(name, c.name, untypedFilter(filter))
-	}
-	f := primaryFilters{
-		update: guarded("UpdateFilter", o.UpdateFilter), every: guarded("Filter", o.Filter),
-		generation: guarded("GenerationFilter", o.GenerationFilter),
-	}
-	if o.AddFilter != nil {
-		f.add = guarded("AddFilter", func(_, added P) bool { return o.AddFilter(added) })
-	}
-	if o.DeleteFilter != nil {
-		f.remove = guarded("DeleteFilter", func(last, _ P) bool { return o.DeleteFilter(last) })
-	}
-	return f
-}
-
 // any tells whether there is one.
 func (f *primaryFilters) any() bool {
 	return f.add != nil || f.update != nil || f.remove != nil || f.every != nil || f.generation != nil
@@ -36,7 +18,7 @@ func (f *primaryFilters) any() bool {
 
 // triggers applies the generation filter and the author's. renewed says that the transition is an update
 // that renews.
-func (c *controller[P]) triggers(t trc.Transition, renewed bool) bool {
+func (c *controller) triggers(t trc.Transition, renewed bool) bool {
 	if t.New != nil && c.waitsForCleanup(t.New) {
 		return true
 	}
@@ -54,13 +36,13 @@ func (c *controller[P]) triggers(t trc.Transition, renewed bool) bool {
 
 // waitsForCleanup tells of a primary that only Cleanup, or the workflow, lets go: no filter may hide that, at whatever
 // change of it.
-func (c *controller[P]) waitsForCleanup(primary trc.Object) bool {
+func (c *controller) waitsForCleanup(primary trc.Object) bool {
 	return primary.GetDeletionTimestamp() != nil && c.cleans() && c.hasFinalizer(primary)
 }
 
 // renews tells a change of what is wanted from all others. A replaced primary is no update here: stores tell
 // of a deletion and an addition.
-func (c *controller[P]) renews(t trc.Transition) bool {
+func (c *controller) renews(t trc.Transition) bool {
 	switch {
 	case t.Old == nil || t.New == nil:
 		return false

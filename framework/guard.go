@@ -16,7 +16,7 @@ import (
 // may panic, end its goroutine, or not return: it must not take more down than what it was asked about.
 
 // callback is a function of the author's of one of the controller's sources.
-func (c *controller[P]) callback(function, source string) *author.Callback {
+func (c *controller) callback(function, source string) *author.Callback {
 	return c.operator.calls.New(fmt.Sprintf("%s of source %q of controller %q", function, source, c.name))
 }
 
@@ -82,7 +82,7 @@ func (m *mapping) guardedValues(values func(trc.Object) []string) func(trc.Objec
 }
 
 // guardedFilter takes a filter that does not return to let the change pass: a run too many beats one too few.
-func (c *controller[P]) guardedFilter(function, source string, filter func(old, new trc.Object) bool) func(old, new trc.Object) bool {
+func (c *controller) guardedFilter(function, source string, filter func(old, new trc.Object) bool) func(old, new trc.Object) bool {
 	if filter == nil {
 		return nil
 	}
@@ -97,14 +97,14 @@ func (c *controller[P]) guardedFilter(function, source string, filter func(old, 
 }
 
 // tellSources tells the author's sources of a change of a primary, whatever filters say of it.
-func (c *controller[P]) tellSources(t trc.Transition) {
+func (c *controller) tellSources(t trc.Transition) {
 	for _, g := range c.guests {
 		g.tell(t.Old, t.New)
 	}
 }
 
 // guardedClassifier takes a classifier that does not return to know nothing of the failure.
-func (c *controller[P]) guardedClassifier(classify func(error) retry.Verdict) func(error) retry.Verdict {
+func (c *controller) guardedClassifier(classify func(error) retry.Verdict) func(error) retry.Verdict {
 	callback := c.operator.calls.New(fmt.Sprintf("Retry.Classify of controller %q", c.name))
 	return func(failure error) retry.Verdict {
 		if onlyConflicts(failure) || onlyNotSynced(failure) {
@@ -119,13 +119,13 @@ func (c *controller[P]) guardedClassifier(classify func(error) retry.Verdict) fu
 }
 
 // everythingDue makes all primaries due, for what cannot be told of one by one.
-func (c *controller[P]) everythingDue(why string) {
+func (c *controller) everythingDue(why string) {
 	c.offer(c.store.Keys(""), why)
 }
 
 // missedPrimaries makes all primaries due after changes of them were missed, and forgets what is kept for those that
 // came and went meanwhile.
-func (c *controller[P]) missedPrimaries() {
+func (c *controller) missedPrimaries() {
 	gone := map[trc.Key]bool{}
 	note := func(key, _ any) bool {
 		if key := key.(trc.Key); c.store.Get(key) == nil && c.store.SetAside(key) == nil && c.departures.due(key) == nil {

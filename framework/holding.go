@@ -11,7 +11,7 @@ import (
 // What the workflow needs of additions: its sources are added by name, waited for, and released.
 
 // isHeld tells whether a run's primary holds what has a name.
-func (s *addedSources) isHeld(name string, by visitor) bool {
+func (s *addedSources) isHeld(name string, by *run) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.byName[name]
@@ -19,7 +19,7 @@ func (s *addedSources) isHeld(name string, by visitor) bool {
 }
 
 // awaits returns nil if runs may read what has a name; otherwise why they may not, and the primary is due when they may.
-func (s *addedSources) awaits(name string, by visitor) error {
+func (s *addedSources) awaits(name string, by *run) error {
 	s.mu.Lock()
 	a := s.byName[name]
 	switch {
@@ -39,7 +39,7 @@ func (s *addedSources) awaits(name string, by visitor) error {
 }
 
 // release ends the hold of a run's primary, if it has one. After the run it is that of the next one.
-func (s *addedSources) release(name string, by visitor) {
+func (s *addedSources) release(name string, by *run) {
 	s.mu.Lock()
 	var waiting map[trc.Key]bool
 	a := s.byName[name]
@@ -62,12 +62,9 @@ func (s *addedSources) synced(a *addition) {
 	s.offer(a.name, waiting, "it is filled")
 }
 
-// forNode is a run that adds what a node needs.
-type forNode struct{ visitor }
-
 // reserves refuses another source under the name of one of the workflow, and that very one to runs but for a node: its end does not
 // depend on them.
-func (m *managed[P]) reserves(controller string, given *addition, by visitor) error {
+func (m *managed) reserves(controller string, given *addition, by *run, forNode bool) error {
 	d := m.dormantNamed(given.name)
 	if d == nil {
 		return nil
@@ -76,10 +73,9 @@ func (m *managed[P]) reserves(controller string, given *addition, by visitor) er
 	if d.given == nil {
 		own.guest = &guest{source: d.source}
 	}
-	_, needed := by.(forNode)
 	switch {
 	case !own.is(given):
-	case by != nil && !needed:
+	case by != nil && !forNode:
 		return fmt.Errorf("framework: controller %q: add source %q: it is one of ControllerOptions.Workflow, which adds it itself", controller, given.name)
 	default:
 		return nil
@@ -89,7 +85,7 @@ func (m *managed[P]) reserves(controller string, given *addition, by visitor) er
 }
 
 // inactive is the error of who reads a secondary of the workflow that is not there, nil of all others.
-func (c *controller[P]) inactive(is func(*dormant) bool) error {
+func (c *controller) inactive(is func(*dormant) bool) error {
 	for _, d := range c.workflow.dormant {
 		if is(d) {
 			return fmt.Errorf("framework: controller %q: source %q: %w", c.name, d.name, ErrInactive)
@@ -99,7 +95,7 @@ func (c *controller[P]) inactive(is func(*dormant) bool) error {
 }
 
 // dormantSecondaries are those of the workflow that may not be there.
-func (c *Context[P]) dormantSecondaries() []secondaryDescription {
+func (c *run) dormantSecondaries() []secondaryDescription {
 	var all []secondaryDescription
 	for _, d := range c.controller.workflow.dormant {
 		if d.given != nil {

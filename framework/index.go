@@ -41,7 +41,7 @@ func (i *Index[S]) Each(c Lookup, value string) iter.Seq2[S, error] {
 func (i *Index[S]) name() string { return fmt.Sprintf("%q of %T", i.Name, newObject[S]()) }
 
 func (i *Index[S]) shared(c Lookup, value string) ([]trc.Object, error) {
-	index, err := c.index(i)
+	index, err := c.lookup().index(i)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +57,7 @@ func (i *Index[S]) shared(c Lookup, value string) ([]trc.Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("framework: index %s: %w", i.name(), err)
 	}
-	c.noteReads(index.store, found...)
+	c.lookup().noteReads(index.store, found...)
 	return found, nil
 }
 
@@ -118,7 +118,7 @@ func checkIndexes(indexes []indexDescription, known map[any]bool) error {
 }
 
 // validateIndexes reports what is wrong with all indexes of the controller.
-func (c *controller[P]) validateIndexes() error {
+func (c *controller) validateIndexes() error {
 	known := map[any]bool{}
 	fail := func(of string, err error) error {
 		if err == nil {
@@ -138,7 +138,7 @@ func (c *controller[P]) validateIndexes() error {
 }
 
 // mapIndexes prepares the calls of the functions of indexes.
-func (c *controller[P]) mapIndexes(source string, indexes []indexDescription) {
+func (c *controller) mapIndexes(source string, indexes []indexDescription) {
 	for i := range indexes {
 		d := &indexes[i]
 		d.mapping = &mapping{callback: c.callback(fmt.Sprintf("Index %q", d.name), source)}
@@ -151,7 +151,7 @@ func (d *indexDescription) guarded() func(trc.Object) []string {
 }
 
 // addIndexes adds those of primaries to the store.
-func (c *controller[P]) addIndexes() error {
+func (c *controller) addIndexes() error {
 	for _, d := range c.indexes {
 		d.mapping.restore = func() {
 			if err := c.store.Refile(c.indexed(d)); err != nil {
@@ -165,7 +165,7 @@ func (c *controller[P]) addIndexes() error {
 	return nil
 }
 
-func (c *controller[P]) indexed(d indexDescription) string { return c.name + "#" + d.name }
+func (c *controller) indexed(d indexDescription) string { return c.name + "#" + d.name }
 
 // filedUnder are the indexes of a secondary, for its source.
 func (d *secondaryDescription) filedUnder() map[string]func(trc.Object) []string {
@@ -190,7 +190,7 @@ func (d secondaryDescription) incomplete(index string) error {
 }
 
 // index finds an index by its address; it is the zero value if the controller has no such.
-func (c *Context[P]) index(of any) (openIndex, error) {
+func (c *run) index(of any) (openIndex, error) {
 	if c.ended.Load() {
 		return openIndex{}, ErrRunEnded
 	}

@@ -78,7 +78,7 @@ func (p patience) check() error {
 }
 
 // patienceFor is how long the start waits for one of what is read: the primaries come first, then the secondaries in order.
-func (c *controller[P]) patienceFor(read int) patience {
+func (c *controller) patienceFor(read int) patience {
 	if read == 0 {
 		return patience{}
 	}
@@ -86,14 +86,14 @@ func (c *controller[P]) patienceFor(read int) patience {
 }
 
 // addLate has secondaries that the controller may run without read as if the operator had added them.
-func (c *controller[P]) addLate(d secondaryDescription) error {
+func (c *controller) addLate(d secondaryDescription) error {
 	c.late = append(c.late, d.name)
 	_, err := c.added.add(&addition{name: d.name, secondary: d}, nil)
 	return err
 }
 
 // awaitLate waits for them for as long as they may take.
-func (c *controller[P]) awaitLate(ctx context.Context) {
+func (c *controller) awaitLate(ctx context.Context) {
 	began := time.Now()
 	for _, a := range c.added.now() {
 		if !slices.Contains(c.late, a.name) {

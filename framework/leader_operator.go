@@ -27,20 +27,17 @@ func (op *Operator) checkElection(ctx context.Context) error {
 
 // elect takes part in the election, if there is one, from standing by until the returned function is called,
 // which must be after the last write. Should that fail, it calls stop.
-func (op *Operator) elect(ctx context.Context, stop func(), controllers []runner) (resign func() error) {
+func (op *Operator) elect(ctx context.Context, stop func(), controllers []*controller) (resign func() error) {
 	if op.election == nil {
 		return func() error { return nil }
 	}
 	op.pause(controllers)
 	op.election.Begin = func(ctx context.Context) {
-		op.catchUp(ctx)
-		if !op.cluster.Fence.Allowed() || ctx.Err() != nil {
-			return // the lease was lost meanwhile, by the clock at least
-		}
-		op.cluster.PublishUndecodable()
-		for _, c := range controllers {
-			c.resume()
-		}
+		op.beginTerm(ctx, func() {
+			for _, c := range controllers {
+				c.resume()
+			}
+		})
 	}
 	op.election.Finish = func() {
 		op.pause(controllers)
@@ -62,7 +59,7 @@ func (op *Operator) elect(ctx context.Context, stop func(), controllers []runner
 }
 
 // pause ends the runs of all controllers, and lets none begin.
-func (op *Operator) pause(controllers []runner) {
+func (op *Operator) pause(controllers []*controller) {
 	var pausing sync.WaitGroup
 	for _, c := range controllers {
 		pausing.Go(func() {
@@ -72,4 +69,14 @@ func (op *Operator) pause(controllers []runner) {
 		})
 	}
 	pausing.Wait()
+}
+
+// beginTerm has the caches catch up with the former leader, and resumes the runs then, unless the lease was lost meanwhile.
+func (op *Operator) beginTerm(ctx context.Context, resume func()) {
+	op.catchUp(ctx)
+	if !op.cluster.Fence.Allowed() || ctx.Err() != nil {
+		return // by the clock at least
+	}
+	op.cluster.PublishUndecodable()
+	resume()
 }

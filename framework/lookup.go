@@ -28,11 +28,11 @@ func One[S Object](c Lookup, sources ...string) (S, error) {
 	if len(sources) == 0 {
 		if all := sourcesOf[S](c); len(all) > 1 {
 			return none, fmt.Errorf("framework: get the secondary of type %T of %s: several sources have such: name one of %s",
-				none, c.primaryKey(), quoted(all))
+				none, c.lookup().primaryKey(), quoted(all))
 		}
 	}
 	found, err := sharedOf[S](c, sources)
-	return only[S](found, err, func() string { return fmt.Sprintf("secondary of type %T of %s", none, c.primaryKey()) })
+	return only[S](found, err, func() string { return fmt.Sprintf("secondary of type %T of %s", none, c.lookup().primaryKey()) })
 }
 
 // All returns all secondaries of the primary that are of type S, of the sources named or, without names, of all. One that
@@ -85,12 +85,12 @@ func (s *Secondary[S]) Select(c Lookup, matches func(shown metav1.Object) bool) 
 }
 
 func (s *Secondary[S]) selected(c Lookup, matches func(metav1.Object) bool) ([]trc.Object, error) {
-	source, err := c.informer(s)
+	source, err := c.lookup().informer(s)
 	if err != nil {
 		return nil, err
 	}
 	var all, found []trc.Object
-	if keys, known := c.references(s); known {
+	if keys, known := c.lookup().references(s); known {
 		all, err = named(c, source.Store(), keys)
 	} else if err = checkSetAside(c, source.Store(), func(o trc.Object) []trc.Key {
 		if !matches(o) {
@@ -98,7 +98,7 @@ func (s *Secondary[S]) selected(c Lookup, matches func(metav1.Object) bool) ([]t
 		}
 		return source.Primaries(o)
 	}); err == nil {
-		all, err = source.Of(c.primaryKey())
+		all, err = source.Of(c.lookup().primaryKey())
 	}
 	if err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (s *Secondary[S]) selected(c Lookup, matches func(metav1.Object) bool) ([]t
 			found = append(found, o)
 		}
 	}
-	c.noteReads(source.Store(), found...)
+	c.lookup().noteReads(source.Store(), found...)
 	return found, nil
 }
 
@@ -124,11 +124,11 @@ func (c *Context[P]) Primaries() Primaries[P] { return Primaries[P]{c} }
 // that the controller does not watch is an error that wraps [ErrNotWatched].
 func (p Primaries[P]) Get(namespace, name string) (P, error) {
 	var none P
-	if p.c.ended.Load() {
+	if p.c.run.ended.Load() {
 		return none, ErrRunEnded
 	}
-	store := p.c.controller.store.Store
-	if err := checkKey(store, p.c.controller.resource, namespace); err != nil {
+	store := p.c.run.controller.store.Store
+	if err := checkKey(store, p.c.run.controller.resource, namespace); err != nil {
 		return none, err
 	}
 	found, err := sharedAt(p.c, store, trc.Key{Namespace: namespace, Name: name})
@@ -149,10 +149,10 @@ func (p Primaries[P]) Each(namespace string) iter.Seq2[P, error] {
 }
 
 func (p Primaries[P]) shared(namespace string) ([]trc.Object, error) {
-	if p.c.ended.Load() {
+	if p.c.run.ended.Load() {
 		return nil, ErrRunEnded
 	}
-	store := p.c.controller.store.Store
+	store := p.c.run.controller.store.Store
 	if namespace != "" {
 		if err := checkWatched(store, namespace); err != nil {
 			return nil, err
@@ -164,12 +164,12 @@ func (p Primaries[P]) shared(namespace string) ([]trc.Object, error) {
 		}
 	}
 	found := store.List(namespace, nil)
-	p.c.noteReads(store, found...)
+	p.c.run.noteReads(store, found...)
 	return found, nil
 }
 
 // registered are the secondaries of the controller.
-func (c *Context[P]) registered() []secondaryDescription {
+func (c *run) registered() []secondaryDescription {
 	return slices.Concat(c.controller.secondaries, c.controller.added.secondaries())
 }
 
@@ -182,12 +182,12 @@ func sharedAt(c Lookup, store *trc.Store, key trc.Key) ([]trc.Object, error) {
 		}
 		return nil, nil
 	}
-	c.noteReads(store, o)
+	c.lookup().noteReads(store, o)
 	return []trc.Object{o}, nil
 }
 
 func (s *Secondary[S]) sharedNamed(c Lookup, namespace, name string) ([]trc.Object, error) {
-	source, err := c.informer(s)
+	source, err := c.lookup().informer(s)
 	if err != nil {
 		return nil, err
 	}
@@ -230,11 +230,11 @@ func checkKey(store *trc.Store, r *client.Client, namespace string) error {
 
 // checkNamespace tells why nothing can be found where nothing was.
 func (s *Secondary[S]) checkNamespace(c Lookup, namespace string) error {
-	for _, d := range c.registered() {
+	for _, d := range c.lookup().registered() {
 		if d.source != SecondarySource(s) || d.resource == nil {
 			continue
 		}
-		source, err := c.informer(s)
+		source, err := c.lookup().informer(s)
 		if err != nil {
 			return err
 		}
@@ -246,7 +246,7 @@ func (s *Secondary[S]) checkNamespace(c Lookup, namespace string) error {
 // sourcesOf are the names of the sources of a type.
 func sourcesOf[S Object](c Lookup) []string {
 	var names []string
-	for _, d := range c.registered() {
+	for _, d := range c.lookup().registered() {
 		if _, is := d.source.(*Secondary[S]); is {
 			names = append(names, d.name)
 		}
@@ -272,7 +272,7 @@ func gather[S Object](c Lookup, names []string, read func(*Secondary[S]) ([]trc.
 	}
 	var all []trc.Object
 	places := map[identity]int{}
-	for _, d := range c.registered() {
+	for _, d := range c.lookup().registered() {
 		s, is := d.source.(*Secondary[S])
 		if !is || len(names) > 0 && !slices.Contains(names, d.name) {
 			continue
@@ -323,7 +323,7 @@ func checkSources[S Object](c Lookup, names []string) error {
 
 // checkActive says that what is asked for is there only while a node of the workflow is active.
 func checkActive[S Object](c Lookup, known, names []string) error {
-	for _, d := range c.dormantSecondaries() {
+	for _, d := range c.lookup().dormantSecondaries() {
 		if _, is := d.source.(*Secondary[S]); !is || slices.Contains(known, d.name) {
 			continue
 		}
@@ -387,7 +387,7 @@ func copies[S Object](found []trc.Object, err error) ([]S, error) {
 func checkSetAside(c Lookup, store *trc.Store, maps func(trc.Object) []trc.Key) error {
 	for _, u := range store.AllSetAside() {
 		for _, primary := range maps(u.Object) {
-			if primary == c.primaryKey() {
+			if primary == c.lookup().primaryKey() {
 				return setAsideError(c, u)
 			}
 		}
@@ -397,7 +397,7 @@ func checkSetAside(c Lookup, store *trc.Store, maps func(trc.Object) []trc.Key) 
 
 func setAsideError(c Lookup, u *trc.Undecoded) error {
 	if errors.Is(u.Err, cache.ErrUnread) {
-		return fmt.Errorf("framework: secondary %s of %s: %w", trc.KeyOf(u), c.primaryKey(), u.Err)
+		return fmt.Errorf("framework: secondary %s of %s: %w", trc.KeyOf(u), c.lookup().primaryKey(), u.Err)
 	}
-	return fmt.Errorf("framework: secondary %s of %s does not fit its Go type: %w", trc.KeyOf(u), c.primaryKey(), u.Err)
+	return fmt.Errorf("framework: secondary %s of %s does not fit its Go type: %w", trc.KeyOf(u), c.lookup().primaryKey(), u.Err)
 }

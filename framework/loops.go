@@ -154,7 +154,7 @@ func (l *loops) forgetLocked(key trc.Key) {
 
 // followLoop slows a primary that causes its runs itself, and names it. runs is how many in a row it has caused before
 // this one.
-func (c *controller[P]) followLoop(rc *Context[P], runs int, result *scheduler.Result) {
+func (c *controller) followLoop(rc *run, runs int, result *scheduler.Result) {
 	if result.Err != nil || result.Superseded || result.Gone {
 		c.loops.forget(rc.key) // these have pauses of their own
 		return

@@ -74,7 +74,7 @@ func (op *Operator) changeLocked(of *cache.Scope, namespaces []string) (tell []f
 		return nil
 	}
 	op.logger.Info("namespaces changed", "controller", of.Of, "added", added, "removed", removed)
-	controllers := slices.DeleteFunc(op.runners(), func(c runner) bool { return !c.follows(of) })
+	controllers := slices.DeleteFunc(op.runners(), func(c *controller) bool { return !c.follows(of) })
 	left := make([][]trc.Object, len(controllers))
 	for i, c := range controllers {
 		left[i] = c.closeNamespaces(added, removed)
@@ -98,7 +98,7 @@ func (op *Operator) changeLocked(of *cache.Scope, namespaces []string) (tell []f
 	return tell
 }
 
-func (c *controller[P]) ownScope() *cache.Scope {
+func (c *controller) ownScope() *cache.Scope {
 	if c.scope.Of == "" {
 		return nil
 	}
@@ -106,12 +106,12 @@ func (c *controller[P]) ownScope() *cache.Scope {
 }
 
 // follows tells whether the controller is set up, and reads the namespaces of a scope, which then is its own.
-func (c *controller[P]) follows(of *cache.Scope) bool {
+func (c *controller) follows(of *cache.Scope) bool {
 	return slices.ContainsFunc(c.readsNow(), func(s read) bool { return s.Key.Follows == of })
 }
 
 // closeNamespaces lets no run begin in namespaces that are added or removed, and returns the primaries in these.
-func (c *controller[P]) closeNamespaces(added, removed []string) (leaving []trc.Object) {
+func (c *controller) closeNamespaces(added, removed []string) (leaving []trc.Object) {
 	c.gate.close(added)
 	c.gate.close(removed)
 	c.gate.cancel(func(key trc.Key) bool {
@@ -128,7 +128,7 @@ func (c *controller[P]) closeNamespaces(added, removed []string) (leaving []trc.
 
 // leaveNamespaces forgets the primaries of namespaces that are no longer watched: once what was told of them before
 // has been told, and before anything is that comes from watches which begin now; at the latest by deliver.
-func (c *controller[P]) leaveNamespaces(removed []string, leaving []trc.Object) (deliver func()) {
+func (c *controller) leaveNamespaces(removed []string, leaving []trc.Object) (deliver func()) {
 	watched := c.store.Watching()
 	gone := func(tell func(old, new trc.Object)) func() {
 		return func() {
@@ -181,7 +181,7 @@ func (c *controller[P]) leaveNamespaces(removed []string, leaving []trc.Object) 
 }
 
 // enterNamespace lets runs into a namespace once all that they read there is filled.
-func (c *controller[P]) enterNamespace(ctx context.Context, added string) {
+func (c *controller) enterNamespace(ctx context.Context, added string) {
 	for _, s := range c.readsNow() {
 		if s.Key.Follows != c.scope {
 			continue
@@ -207,13 +207,13 @@ func (c *controller[P]) enterNamespace(ctx context.Context, added string) {
 // whatever else, is not due for that any more: see needsRun.
 const readmitted = "the namespace was added"
 
-func (c *controller[P]) offer(primaries []trc.Key, why string) {
+func (c *controller) offer(primaries []trc.Key, why string) {
 	for _, key := range primaries {
 		c.scheduler.Offer(key, scheduler.Event{Cause: timeline.External{Source: c.name, ID: why}, Lane: scheduler.BulkLane})
 	}
 }
 
-func (c *controller[P]) closedNamespaces() []string { return c.gate.closedNow() }
+func (c *controller) closedNamespaces() []string { return c.gate.closedNow() }
 
 // errNamespacesChanged is the cause of the end of runs that [Operator.SetNamespaces] ends.
 var errNamespacesChanged = errors.New("framework: the namespaces of the operator have changed")

@@ -17,7 +17,7 @@ import (
 // What a run did is noted only if somebody will read it.
 
 // keepsRecords tells whether the records of runs are read: kept, or logged.
-func (c *controller[P]) keepsRecords() bool {
+func (c *controller) keepsRecords() bool {
 	return c.recorder != nil || c.histories != nil || c.operator.logger.V(1).Enabled()
 }
 
@@ -36,9 +36,9 @@ func (op *Operator) History(controller string, primary types.NamespacedName) []t
 
 // History returns the newest runs of the primary before this one, oldest first; see
 // [ControllerOptions.KeepRecordsPerPrimary].
-func (c *Context[P]) History() []timeline.Record { return c.controller.history(c.key) }
+func (c *Context[P]) History() []timeline.Record { return c.run.controller.history(c.run.key) }
 
-func (c *controller[P]) history(key trc.Key) []timeline.Record {
+func (c *controller) history(key trc.Key) []timeline.Record {
 	return c.histories.Of(recordKey(key))
 }
 
@@ -46,7 +46,7 @@ func (c *controller[P]) history(key trc.Key) []timeline.Record {
 func recordKey(key trc.Key) string { return strings.TrimPrefix(key.String(), "/") }
 
 // keep keeps a record. That of a primary that is gone is among the newest of the controller only.
-func (c *controller[P]) keepRecord(key trc.Key, r timeline.Record) {
+func (c *controller) keepRecord(key trc.Key, r timeline.Record) {
 	c.recorder.Add(r)
 	if c.histories == nil {
 		return
@@ -59,7 +59,7 @@ func (c *controller[P]) keepRecord(key trc.Key, r timeline.Record) {
 }
 
 // record keeps and logs what a run was.
-func (c *controller[P]) record(key trc.Key, r timeline.Record) {
+func (c *controller) record(key trc.Key, r timeline.Record) {
 	failed := r.Outcome == timeline.Failed || r.Outcome == timeline.Panicked
 	if !c.keepsRecords() && !(failed && c.operator.logger.Enabled()) {
 		return
@@ -79,7 +79,7 @@ func (c *controller[P]) record(key trc.Key, r timeline.Record) {
 }
 
 // logRun writes the one line of a run.
-func (c *controller[P]) logRun(logger logr.Logger, r timeline.Record, failed bool) {
+func (c *controller) logRun(logger logr.Logger, r timeline.Record, failed bool) {
 	var values []any
 	switch v := logger.V(1); {
 	case failed:
@@ -117,7 +117,7 @@ func causesOf(r timeline.Record) string {
 	return strings.Join(texts, ", ")
 }
 
-func (c *controller[P]) logValues(key trc.Key) []any {
+func (c *controller) logValues(key trc.Key) []any {
 	return []any{
 		"controller", c.name, "controllerGroup", c.gvk.Group, "controllerKind", c.gvk.Kind,
 		"namespace", key.Namespace, "name", key.Name,

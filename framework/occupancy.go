@@ -23,7 +23,7 @@ func (op *Operator) Occupancy() health.Occupancy {
 }
 
 // occupies adds what the controller holds.
-func (c *controller[P]) occupies(o *health.Occupancy) {
+func (c *controller) occupies(o *health.Occupancy) {
 	o.Keys += c.queued()
 	o.Histories += c.histories.Len()
 	o.Departures += c.departures.len()

@@ -9,11 +9,11 @@ import (
 
 // sink is where the sources of a controller offer; eventsource and scheduler meet here and know
 // nothing of each other.
-type sink[P Object] struct{ controller *controller[P] }
+type sink struct{ controller *controller }
 
 // Offer passes on what a source says. For a primary that does not exist this costs a look into the
 // cache, which finds nothing and leaves nothing: not while standing by either, when nothing is run.
-func (s sink[P]) Offer(primary trc.Key, offer eventsource.Offer) {
+func (s sink) Offer(primary trc.Key, offer eventsource.Offer) {
 	c, event := s.controller, scheduler.Event{Cause: offer.Cause, Lane: laneOf(offer.Initial)}
 	switch {
 	case c.options.AllEvents && c.store.Get(primary) != nil:
@@ -25,7 +25,7 @@ func (s sink[P]) Offer(primary trc.Key, offer eventsource.Offer) {
 }
 
 // cache.IsMissing tells for certain that a run would find no primary: one that is added later is offered then.
-func (c *controller[P]) isMissing(key trc.Key) bool {
+func (c *controller) isMissing(key trc.Key) bool {
 	return c.store.IsSynced() && !c.gate.isClosed(key) && c.store.Get(key) == nil && c.departures.due(key) == nil
 }
 
@@ -37,7 +37,7 @@ func laneOf(initial bool) scheduler.Lane {
 }
 
 // rewound makes every primary due: generations tell nothing of what a restored backup has changed.
-func (c *controller[P]) rewound() {
+func (c *controller) rewound() {
 	for _, key := range c.store.Keys("") {
 		c.scheduler.Offer(key, scheduler.Event{
 			Cause: timeline.External{Source: c.name, ID: "the API server went back in time"}, Lane: scheduler.BulkLane, Renews: true,
@@ -46,7 +46,7 @@ func (c *controller[P]) rewound() {
 }
 
 // primaryChanged turns a transition of a primary into an event, or into the end of its key.
-func (c *controller[P]) primaryChanged(t trc.Transition) {
+func (c *controller) primaryChanged(t trc.Transition) {
 	if isRepeated(t) {
 		c.repeated(t)
 		return
@@ -79,13 +79,13 @@ func (c *controller[P]) primaryChanged(t trc.Transition) {
 
 // renewsItself tells the generations that the primary's own run has made, by a write that proves nothing: they
 // neither end a back-off nor hurry.
-func (c *controller[P]) renewsItself(t trc.Transition) bool {
+func (c *controller) renewsItself(t trc.Transition) bool {
 	return t.New.GetDeletionTimestamp() == nil && c.loops.isOwn(trc.KeyOf(t.New), t.New)
 }
 
 // needsRun decides whether a cause makes the primary due: its own proven writes do not. A new incarnation of
 // it was never run, whoever created it.
-func (c *controller[P]) needsRun(key trc.Key, cause timeline.Cause) bool {
+func (c *controller) needsRun(key trc.Key, cause timeline.Cause) bool {
 	if step, ok := cause.(timeline.Resource); ok && step.Action == timeline.Added && c.isOf(key, step) {
 		return true
 	}
@@ -97,6 +97,6 @@ func (c *controller[P]) needsRun(key trc.Key, cause timeline.Cause) bool {
 
 // isOf tells the steps of a primary itself from those of its secondaries: a source of these may have the name of
 // the controller, as both are named after their kind.
-func (c *controller[P]) isOf(key trc.Key, step timeline.Resource) bool {
+func (c *controller) isOf(key trc.Key, step timeline.Resource) bool {
 	return step.Cluster == "" && step.Source == c.name && step.Kind == c.gvk.Kind && step.Namespace == key.Namespace && step.Name == key.Name
 }

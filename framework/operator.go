@@ -15,15 +15,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	typedevents "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/flowcontrol"
 
-	"github.com/evenkeel/evenkeel/eventsource"
-	"github.com/evenkeel/evenkeel/framework/health"
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/lease"
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
@@ -92,61 +89,13 @@ type Operator struct {
 	scope    *cache.Scope // the namespaces of OperatorOptions
 
 	mu          sync.Mutex // guards everything below; a leaf
-	controllers []runner
+	controllers []*controller
 	started     bool
 	running     bool
 	ended       bool
 	remotes     map[*rest.Config]*remoteCluster
 	waiting     map[string]error // why a controller has not started yet, by its name
 	recorder    events.EventRecorder
-}
-
-// runner is a controller without its type parameter.
-type runner interface {
-	controllerName() string
-	finalizerName() (gk string, name string)
-	yields(gk, finalizer string)
-	// findKinds asks for the controller's resources; prepare sets up its stores once that has
-	// succeeded, subscribe connects it to them, startBrought starts the author's sources; end takes that back.
-	findKinds(ctx context.Context) error
-	prepare() error
-	subscribe() error
-	startBrought(ctx context.Context)
-	end()
-	// stores, caches and brought are what there is to wait for.
-	stores() []*cache.Store
-	caches() []need
-	brought() []need
-	// sourcesAdded are those that come and go while it runs.
-	sourcesAdded() *addedSources
-	addSecondary(secondary SecondarySource, by visitor) error
-	addSource(source eventsource.Source, by visitor) error
-	// ownScope are the namespaces that it names itself, nil if it names none.
-	ownScope() *cache.Scope
-	// follows and so on are the steps of [Operator.SetNamespaces].
-	follows(*cache.Scope) bool
-	closeNamespaces(added, removed []string) (leaving []trc.Object)
-	leaveNamespaces(removed []string, leaving []trc.Object) (deliver func())
-	enterNamespace(ctx context.Context, added string)
-	closedNamespaces() []string
-	// custom are the sources that the author brought.
-	custom() []*guest
-	// run works until ctx ends.
-	run(ctx context.Context) error
-	// pause ends the runs in flight and holds all back until resume.
-	pause() error
-	resume()
-	// overdue are the primaries whose runs ignore that their time has passed.
-	overdue() []string
-	records() []timeline.Record
-	history(primary types.NamespacedName) []timeline.Record
-	managing
-	queued() int
-	occupies(o *health.Occupancy)
-	cachesHealth() []health.Source
-	broughtHealth() []health.Source
-	// awaitLate waits for the secondaries that it may run without.
-	awaitLate(ctx context.Context)
 }
 
 // NewOperator returns an operator for the API server that config points at. It makes no request.
@@ -252,7 +201,7 @@ func Register[P Object](op *Operator, reconciler Reconciler[P], options Controll
 	return op.add(c)
 }
 
-func (op *Operator) add(c runner) error {
+func (op *Operator) add(c *controller) error {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	if op.started {
@@ -315,7 +264,7 @@ func (op *Operator) Run(ctx context.Context) error {
 
 // work runs the controllers until ctx ends, or one of them or the election fails. The election goes on
 // until nothing is written any more.
-func (op *Operator) work(ctx context.Context, l *life, controllers []runner) error {
+func (op *Operator) work(ctx context.Context, l *life, controllers []*controller) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	resign := op.elect(l.background, stop, controllers)
@@ -329,7 +278,7 @@ func (op *Operator) work(ctx context.Context, l *life, controllers []runner) err
 	return errors.Join(err, resign())
 }
 
-func (op *Operator) start() ([]runner, error) {
+func (op *Operator) start() ([]*controller, error) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	if op.started {
@@ -352,7 +301,7 @@ func (op *Operator) setLife(l *life) {
 	op.life = l
 }
 
-func (op *Operator) runners() []runner {
+func (op *Operator) runners() []*controller {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	return slices.Clone(op.controllers)

@@ -255,3 +255,27 @@ func checkNamespaces(namespaces []string) error {
 	}
 	return nil
 }
+
+// settings are [ControllerOptions] without the type of the primary.
+type settings struct {
+	Secondaries []SecondarySource
+	Sources     []eventsource.Source
+
+	Namespaces                                  []string
+	LabelSelector, FieldSelector, ShardSelector string
+	ListLimit                                   int64
+	AllGenerations, AllEvents                   bool
+	Finalizer                                   string
+	PrimaryWrites                               WriteMode
+	Retry                                       retry.Policy
+	RunTimeout                                  time.Duration
+}
+
+func (o *ControllerOptions[P]) settings() settings {
+	return settings{
+		Secondaries: o.Secondaries, Sources: o.Sources,
+		Namespaces: o.Namespaces, LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector, ShardSelector: o.ShardSelector,
+		ListLimit: o.ListLimit, AllGenerations: o.AllGenerations, AllEvents: o.AllEvents,
+		Finalizer: o.Finalizer, PrimaryWrites: o.PrimaryWrites, Retry: o.Retry, RunTimeout: o.RunTimeout,
+	}
+}

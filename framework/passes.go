@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/evenkeel/evenkeel/framework/workflow"
@@ -32,7 +31,9 @@ var errPassUnderWay = errors.New("framework: another pass of this run is under w
 
 // WorkflowResult returns what the newest pass of this run came to, nil if there was none: the controller has no [Workflow], or
 // it is Explicit. Nobody must change it.
-func (c *Context[P]) WorkflowResult() *workflow.Result {
+func (c *Context[P]) WorkflowResult() *workflow.Result { return c.run.lastResult() }
+
+func (c *run) lastResult() *workflow.Result {
 	c.passes.mu.Lock()
 	defer c.passes.mu.Unlock()
 	return c.passes.last
@@ -44,17 +45,17 @@ func (c *Context[P]) WorkflowResult() *workflow.Result {
 // A pass ends with ctx and with the run. After the run, or while there is another pass of the same run, it does nothing: [workflow.Result.Cut] is
 // [ErrRunEnded] or says so.
 func (c *Context[P]) ReconcileWorkflow(ctx context.Context) *workflow.Result {
-	return c.passOnDemand(ctx, workflow.Reconciling)
+	return c.run.passOnDemand(ctx, workflow.Reconciling)
 }
 
 // CleanupWorkflow is [Context.ReconcileWorkflow] the other way: it deletes everything in reverse order. Cleanup keeps the finalizer until
 // [workflow.Result.Gone].
 func (c *Context[P]) CleanupWorkflow(ctx context.Context) *workflow.Result {
-	return c.passOnDemand(ctx, workflow.CleaningUp)
+	return c.run.passOnDemand(ctx, workflow.CleaningUp)
 }
 
 // passOnDemand makes a pass that the author asks for.
-func (c *Context[P]) passOnDemand(ctx context.Context, way workflow.Pass) *workflow.Result {
+func (c *run) passOnDemand(ctx context.Context, way workflow.Pass) *workflow.Result {
 	ctx, cut := context.WithCancelCause(ctx)
 	defer cut(nil)
 	switch {
@@ -67,15 +68,15 @@ func (c *Context[P]) passOnDemand(ctx context.Context, way workflow.Pass) *workf
 	default:
 		cut(errPassUnderWay)
 	}
-	refused := c.controller.workflow.walk(ctx, c, way)
+	refused := c.controller.author.pass(ctx, c, way)
 	refused.Cut = context.Cause(ctx) // also if there are no nodes
 	return refused
 }
 
 // pass makes a pass, lets go of what only inactive nodes read, and keeps what it came to.
-func (c *Context[P]) pass(ctx context.Context, way workflow.Pass) *workflow.Result {
+func (c *run) pass(ctx context.Context, way workflow.Pass) *workflow.Result {
 	m := &c.controller.workflow
-	result := m.walk(ctx, c, way)
+	result := c.controller.author.pass(ctx, c, way)
 	for _, d := range m.dormant {
 		if !slices.ContainsFunc(d.nodes, func(i int) bool { return result.Nodes[i].State != workflow.Inactive }) {
 			c.controller.added.release(d.name, c)
@@ -86,13 +87,6 @@ func (c *Context[P]) pass(ctx context.Context, way workflow.Pass) *workflow.Resu
 		c.controller.keepResult(c, result)
 	}
 	return result
-}
-
-func (m *managed[P]) walk(ctx context.Context, c *Context[P], way workflow.Pass) *workflow.Result {
-	if way == workflow.CleaningUp {
-		return m.graph.Cleanup(ctx, c)
-	}
-	return m.graph.Reconcile(ctx, c)
 }
 
 func (p *passes) keep(result *workflow.Result, noting bool) {
@@ -138,7 +132,7 @@ func (p *passes) cleaned() *workflow.Result {
 }
 
 // keepResult keeps the newest result of a primary, while that exists.
-func (c *controller[P]) keepResult(rc *Context[P], result *workflow.Result) {
+func (c *controller) keepResult(rc *run, result *workflow.Result) {
 	c.workflow.newest.Store(rc.key, withoutDetails(result))
 	// If it goes after that, forgetting it comes after that, too. Another one of its name has had no run yet.
 	if c.isGone(rc.key, rc.primaryUID()) {
@@ -168,14 +162,14 @@ func withoutDetails(result *workflow.Result) *workflow.Result {
 }
 
 // letGo ends what is kept for a primary that is gone: its holds on sources, and the newest result.
-func (c *controller[P]) letGo(primary trc.Key) {
+func (c *controller) letGo(primary trc.Key) {
 	c.added.letGo(primary)
 	c.loops.forget(primary)
 	c.workflow.newest.Delete(primary)
 }
 
 // reconcileWorkflow makes the pass before Reconcile, and returns what ends the run before that.
-func (c *controller[P]) reconcileWorkflow(ctx context.Context, rc *Context[P]) error {
+func (c *controller) reconcileWorkflow(ctx context.Context, rc *run) error {
 	if m := &c.workflow; !m.exists || m.explicit || rc.gone || rc.primary.GetDeletionTimestamp() != nil {
 		return nil
 	}
@@ -183,26 +177,26 @@ func (c *controller[P]) reconcileWorkflow(ctx context.Context, rc *Context[P]) e
 }
 
 // cleanupWorkflow makes the pass before Cleanup, unless that is left to it.
-func (c *controller[P]) cleanupWorkflow(ctx context.Context, rc *Context[P]) error {
+func (c *controller) cleanupWorkflow(ctx context.Context, rc *run) error {
 	if !c.cleansUpBefore() {
 		return nil
 	}
 	return c.passEnds(rc.passOf(ctx, workflow.CleaningUp))
 }
 
-func (c *controller[P]) cleansUpBefore() bool {
-	return c.workflow.exists && (!c.workflow.explicit || c.cleaner == nil)
+func (c *controller) cleansUpBefore() bool {
+	return c.workflow.exists && (!c.workflow.explicit || !c.hasCleanup)
 }
 
 // passOf makes a pass of the framework's own.
-func (c *Context[P]) passOf(ctx context.Context, way workflow.Pass) *workflow.Result {
+func (c *run) passOf(ctx context.Context, way workflow.Pass) *workflow.Result {
 	c.passes.turn.Lock()
 	defer c.passes.turn.Unlock()
 	return c.pass(ctx, way)
 }
 
 // passEnds is what a pass ends the run with: not what is left to the author.
-func (c *controller[P]) passEnds(result *workflow.Result) error {
+func (c *controller) passEnds(result *workflow.Result) error {
 	err := result.Err()
 	if err == nil || c.workflow.leaves && result.Cut == nil && !onlyConflicts(err) && !onlyNotSynced(err) {
 		return nil
@@ -238,7 +232,7 @@ func (n *nodePanicked) As(target any) bool {
 
 // notGone tells whether the workflow keeps the finalizer on, be it with an error: of a cleanup that failed, if
 // nobody else brings a further run.
-func (c *controller[P]) notGone(rc *Context[P]) (bool, error) {
+func (c *controller) notGone(rc *run) (bool, error) {
 	if !c.cleansUpBefore() {
 		return false, nil
 	}
@@ -247,8 +241,8 @@ func (c *controller[P]) notGone(rc *Context[P]) (bool, error) {
 }
 
 // cutShort is the failure of a run whose context ended in a pass, whatever the author makes of that.
-func (c *Context[P]) cutShort(ctx context.Context) error {
-	if last := c.WorkflowResult(); last != nil && last.Cut != nil && ctx.Err() != nil {
+func (c *run) cutShort(ctx context.Context) error {
+	if last := c.lastResult(); last != nil && last.Cut != nil && ctx.Err() != nil {
 		return fmt.Errorf("framework: the workflow was cut short: %w", context.Cause(ctx))
 	}
 	return nil
@@ -256,43 +250,20 @@ func (c *Context[P]) cutShort(ctx context.Context) error {
 
 // hasMet tells whether nodes of the last pass met conflicts that are left to the author, who cannot know them: a further run
 // looks again.
-func (c *controller[P]) hasMet(rc *Context[P]) bool {
-	last := rc.WorkflowResult()
+func (c *controller) hasMet(rc *run) bool {
+	last := rc.lastResult()
 	return c.workflow.leaves && !c.workflow.explicit && last != nil &&
 		slices.ContainsFunc(last.Nodes, func(n workflow.NodeResult) bool { return n.Err != nil && onlyConflicts(n.Err) })
 }
 
-// activation has a node wait until what it reads from is filled, and then asks the author's own.
-func activation[P Object](needs []*dormant, own workflow.Condition[*Context[P]]) workflow.Condition[*Context[P]] {
-	return func(ctx context.Context, rc *Context[P]) (workflow.Verdict, error) {
-		var waits []string
-		for _, d := range needs {
-			why, err := rc.hold(d)
-			if err != nil {
-				return workflow.Verdict{}, err
-			}
-			if why != nil {
-				waits = append(waits, fmt.Sprintf("source %q is not filled yet: %v", d.name, why))
-			}
-		}
-		if len(waits) > 0 {
-			return workflow.NotMet(strings.Join(waits, "; ")), nil
-		}
-		if own != nil {
-			return own(ctx, rc)
-		}
-		return workflow.Met(), nil
-	}
-}
-
 // hold holds a source for the primary. It returns why it may not be read yet; the primary is due when it may.
-func (c *Context[P]) hold(d *dormant) (why, err error) {
+func (c *run) hold(d *dormant) (why, err error) {
 	added := &c.controller.added
 	if !added.isHeld(d.name, c) {
 		if d.given != nil {
-			err = c.controller.addSecondary(d.given, forNode{c})
+			err = c.controller.addSecondary(d.given, c, true)
 		} else {
-			err = c.controller.addSource(d.source, forNode{c})
+			err = c.controller.addSource(d.source, c, true)
 		}
 		if err != nil {
 			return nil, err

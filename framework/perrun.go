@@ -17,24 +17,24 @@ type perRun struct {
 // remembering from one function of a run to the next, and for no longer. Keys are compared with ==; the address of what asks is a good
 // one. create must be quick and read nothing: others wait for it. It is safe for concurrent use; what is kept must be, too, where several goroutines ask.
 func (c *Context[P]) PerRun(key any, create func() any) any {
-	c.perRun.mu.Lock()
-	defer c.perRun.mu.Unlock()
-	if known, ok := c.perRun.kept[key]; ok {
+	c.run.perRun.mu.Lock()
+	defer c.run.perRun.mu.Unlock()
+	if known, ok := c.run.perRun.kept[key]; ok {
 		return known
 	}
-	if c.perRun.kept == nil {
-		c.perRun.kept = map[any]any{}
+	if c.run.perRun.kept == nil {
+		c.run.perRun.kept = map[any]any{}
 	}
 	made := create()
-	c.perRun.kept[key] = made
+	c.run.perRun.kept[key] = made
 	return made
 }
 
 // Ctx returns the ctx of the run, which Reconcile or Cleanup was given, for functions that are not handed one.
-func (c *Context[P]) Ctx() context.Context { return &c.life }
+func (c *Context[P]) Ctx() context.Context { return &c.run.life }
 
 // FieldManager is what owns the fields that the run writes: see [ControllerOptions.FieldManager].
-func (c *Context[P]) FieldManager() string { return c.write.FieldManager }
+func (c *Context[P]) FieldManager() string { return c.run.write.FieldManager }
 
 // PrimaryKind is the kind of the primary, which typed objects do not tell themselves.
-func (c *Context[P]) PrimaryKind() schema.GroupVersionKind { return c.controller.gvk }
+func (c *Context[P]) PrimaryKind() schema.GroupVersionKind { return c.run.controller.gvk }

@@ -22,7 +22,7 @@ const conflictTries = 5
 
 // addFinalizer puts the finalizer on and returns the primary as the server stored it. The patch
 // holds only for the version it was computed from, so that foreign finalizers are never lost.
-func (c *controller[P]) addFinalizer(ctx context.Context, w *write.Writer, from trc.Object) (Object, error) {
+func (c *controller) addFinalizer(ctx context.Context, w *write.Writer, from trc.Object) (Object, error) {
 	current, options := Object(from), w.Defaults()
 	options.Internal = true
 	for try := 1; ; try++ {
@@ -50,7 +50,7 @@ func (c *controller[P]) addFinalizer(ctx context.Context, w *write.Writer, from 
 
 // removeFinalizer takes the finalizer off the very object that was cleaned up, read. One that is gone,
 // or has been replaced, is a success.
-func (c *controller[P]) removeFinalizer(ctx context.Context, w *write.Writer, read Object) error {
+func (c *controller) removeFinalizer(ctx context.Context, w *write.Writer, read Object) error {
 	key := trc.KeyOf(read)
 	current := read
 	if newer := c.store.Get(key); newer != nil && newer.GetUID() == read.GetUID() {
@@ -88,7 +88,7 @@ func finalizers(list []string) map[string]any {
 }
 
 // carryOut writes to the primary what the author asked for; nothing if nothing differs.
-func (c *controller[P]) carryOut(ctx context.Context, rc *Context[P], read trc.Object, control UpdateControl[P]) error {
+func (c *controller) carryOut(ctx context.Context, rc *run, read trc.Object, control update) error {
 	if !control.resource && !control.status {
 		return nil
 	}
@@ -104,7 +104,7 @@ func (c *controller[P]) carryOut(ctx context.Context, rc *Context[P], read trc.O
 	return c.carryOutByPatch(ctx, rc, read, control)
 }
 
-func (c *controller[P]) checkReturned(key trc.Key, read trc.Object, returned P) error {
+func (c *controller) checkReturned(key trc.Key, read trc.Object, returned Object) error {
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("framework: UpdateControl of %s: "+format, append([]any{c.resource.Describe(key)}, args...)...)
 	}
@@ -123,7 +123,7 @@ func (c *controller[P]) checkReturned(key trc.Key, read trc.Object, returned P) 
 	return nil
 }
 
-func (c *controller[P]) carryOutByPatch(ctx context.Context, rc *Context[P], read trc.Object, control UpdateControl[P]) error {
+func (c *controller) carryOutByPatch(ctx context.Context, rc *run, read trc.Object, control update) error {
 	patch, err := c.patchOf(read, control.object, control, &rc.reserved)
 	if err != nil {
 		return fmt.Errorf("framework: UpdateControl of %s: %w", c.resource.Describe(rc.key), err)
@@ -152,7 +152,7 @@ func (c *controller[P]) carryOutByPatch(ctx context.Context, rc *Context[P], rea
 }
 
 // patchOf is the merge patch from the primary as it was read to what the author returned.
-func (c *controller[P]) patchOf(read trc.Object, returned Object, control UpdateControl[P], kept *reserved) (map[string]any, error) {
+func (c *controller) patchOf(read trc.Object, returned Object, control update, kept *reserved) (map[string]any, error) {
 	isCopy, finalizer := returned.GetUID() != "", ""
 	if control.resource && c.cleans() {
 		finalizer = object.FinalizerOn(read, c.options.Finalizer, c.former)
@@ -219,7 +219,7 @@ func statusField(o Object) (status any, ok bool) {
 	return object.FieldByIndex(field.Index).Addr().Interface(), true
 }
 
-func (c *controller[P]) carryOutByApply(ctx context.Context, rc *Context[P], control UpdateControl[P]) error {
+func (c *controller) carryOutByApply(ctx context.Context, rc *run, control update) error {
 	created := control.object.GetCreationTimestamp()
 	if !created.IsZero() {
 		return fmt.Errorf("framework: UpdateControl of %s: apply takes a fresh object that holds only the controller's own intent, not a changed copy of the primary (metadata.creationTimestamp is set): it would take over every field", c.resource.Describe(rc.key))

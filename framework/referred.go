@@ -41,15 +41,15 @@ func (r *referred[P, S]) describe() secondaryDescription {
 }
 
 // checkReferred reports what is wrong with a description, of whichever kind.
-func (c *controller[P]) checkReferred(d secondaryDescription) error {
-	if want := reflect.TypeFor[P](); d.err == nil && d.primary != nil && d.primary != want {
+func (c *controller) checkReferred(d secondaryDescription) error {
+	if want := c.primaryType; d.err == nil && d.primary != nil && d.primary != want {
 		return fmt.Errorf("Referred: the function is for primaries of type %v, the controller's are %v", d.primary, want)
 	}
 	return d.err
 }
 
 // references are the secondaries of some source that a primary refers to, each once.
-func (c *controller[P]) references(d secondaryDescription) eventsource.Mapper {
+func (c *controller) references(d secondaryDescription) eventsource.Mapper {
 	guarded := d.mapping.guardedMapper(d.refers)
 	return func(primary trc.Object) []trc.Key {
 		var keys []trc.Key
@@ -71,7 +71,7 @@ func (c *controller[P]) references(d secondaryDescription) eventsource.Mapper {
 }
 
 // mapByReference makes an index of what primaries refer to, and returns what looks the primaries of a secondary up there.
-func (c *controller[P]) mapByReference(index string, references eventsource.Mapper) (eventsource.Mapper, error) {
+func (c *controller) mapByReference(index string, references eventsource.Mapper) (eventsource.Mapper, error) {
 	err := c.store.AddIndex(index, func(primary trc.Object) []string {
 		var values []string
 		for _, key := range references(primary) {
@@ -102,6 +102,6 @@ func named(c Lookup, store *trc.Store, keys []trc.Key) ([]trc.Object, error) {
 			return nil, setAsideError(c, u)
 		}
 	}
-	c.noteReads(store, found...)
+	c.lookup().noteReads(store, found...)
 	return found, nil
 }

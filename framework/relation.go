@@ -11,7 +11,7 @@ import (
 )
 
 // checkRelation reports what is wrong with how a secondary and its primaries find each other.
-func (c *controller[P]) checkRelation(d secondaryDescription) error {
+func (c *controller) checkRelation(d secondaryDescription) error {
 	if err := c.checkReferred(d); err != nil || d.by == nil {
 		return err
 	}
@@ -25,7 +25,7 @@ func (c *controller[P]) checkRelation(d secondaryDescription) error {
 }
 
 // mapperOf is how secondaries that primaries do not refer to tell theirs.
-func (c *controller[P]) mapperOf(d secondaryDescription) (eventsource.Mapper, error) {
+func (c *controller) mapperOf(d secondaryDescription) (eventsource.Mapper, error) {
 	var by eventsource.AnyOf
 	switch {
 	case d.by != nil:
@@ -46,7 +46,7 @@ func (c *controller[P]) mapperOf(d secondaryDescription) (eventsource.Mapper, er
 }
 
 // mapperFor asks a relation, which may be the author's, for its mapper.
-func (c *controller[P]) mapperFor(by eventsource.Relation, clusterScoped bool) (eventsource.Mapper, error) {
+func (c *controller) mapperFor(by eventsource.Relation, clusterScoped bool) (eventsource.Mapper, error) {
 	var found eventsource.Mapper
 	err := safely.AskOnce("MapperFor", func() (err error) {
 		found, err = by.MapperFor(c.gvk.GroupKind(), clusterScoped)

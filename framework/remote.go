@@ -148,7 +148,7 @@ func (op *Operator) catchUp(ctx context.Context) {
 //
 // It is for objects of any kind in that cluster. An object that was read from one cluster is refused for another. Owner
 // references do not reach beyond a cluster: set [Secondary.Map], and delete in Cleanup what is written there.
-func (s *Secondary[S]) In(c Lookup) Writes { return writing{c.writerOf(s)} }
+func (s *Secondary[S]) In(c Lookup) Writes { return writing{c.lookup().writerOf(s)} }
 
 // WriterAt is [Operator.Writer] for another cluster: the one that registered secondaries name in [Secondary.Cluster], or
 // that were added. It writes no more once the last of these is removed.
@@ -165,7 +165,7 @@ func (op *Operator) WriterAt(cluster *rest.Config, fieldManager string) Writes {
 	return writing{write.New(at.cluster, fieldManager)}
 }
 
-func (c *Context[P]) writerOf(secondary SecondarySource) *write.Writer {
+func (c *run) writerOf(secondary SecondarySource) *write.Writer {
 	for _, d := range c.registered() {
 		if d.source == secondary {
 			return c.write.At(d.cluster)
@@ -174,7 +174,7 @@ func (c *Context[P]) writerOf(secondary SecondarySource) *write.Writer {
 	return c.write.Refusing(c.controller.unknownSecondary(secondary))
 }
 
-func (c *controller[P]) unknownSecondary(secondary SecondarySource) error {
+func (c *controller) unknownSecondary(secondary SecondarySource) error {
 	if err := c.inactive(func(d *dormant) bool { return d.given != nil && d.description.source == secondary }); err != nil {
 		return err
 	}

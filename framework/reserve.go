@@ -15,9 +15,9 @@ type reserved struct {
 // author who sets all labels anew, as the framework's finalizer stays though all finalizers are set anew, takes none of those off. It is for what keeps notes
 // on primaries, and what it writes itself is not held up. The prefix should end with a slash.
 func (c *Context[P]) Reserve(prefix string) {
-	c.reserved.mu.Lock()
-	defer c.reserved.mu.Unlock()
-	c.reserved.prefixes = append(c.reserved.prefixes, prefix)
+	c.run.reserved.mu.Lock()
+	defer c.run.reserved.mu.Unlock()
+	c.run.reserved.prefixes = append(c.run.reserved.prefixes, prefix)
 }
 
 // restore puts what is reserved of one content's metadata into another's.

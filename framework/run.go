@@ -20,7 +20,7 @@ const errorStatusTime = 10 * time.Second
 
 // reconcile is the life of one run, from reading the primary to carrying out what the author asked
 // for. It is what the scheduler runs.
-func (c *controller[P]) reconcile(life context.Context, key trc.Key, run scheduler.Run) (result scheduler.Result) {
+func (c *controller) reconcile(life context.Context, key trc.Key, run scheduler.Run) (result scheduler.Result) {
 	rc := c.newContext(life, key, run)
 	if !c.gate.enter(key, &rc.life) { // it will be offered again when the namespace is filled
 		return scheduler.Result{Gone: true}
@@ -91,7 +91,7 @@ func (c *controller[P]) reconcile(life context.Context, key trc.Key, run schedul
 }
 
 // goThrough is a run without what follows from its end.
-func (c *controller[P]) goThrough(ctx context.Context, rc *Context[P], shared trc.Object) (scheduler.Result, error) {
+func (c *controller) goThrough(ctx context.Context, rc *run, shared trc.Object) (scheduler.Result, error) {
 	if resolved, err := c.resolve(ctx, rc); resolved || err != nil {
 		// What became of the former run's writes may change what a run sees: it begins anew.
 		return scheduler.Result{Superseded: err == nil}, err
@@ -101,13 +101,13 @@ func (c *controller[P]) goThrough(ctx context.Context, rc *Context[P], shared tr
 
 // cutOff tells whether the run was ended for what is no failure of its own: its term in office is over, or what it
 // reads is no longer watched.
-func (c *Context[P]) cutOff() bool {
+func (c *run) cutOff() bool {
 	return c.write.LostLease() || errors.Is(c.life.cause(), errNamespacesChanged)
 }
 
 // resolve finds out what became of writes whose fate the last run of the primary could not learn, so that
 // this one does not begin with a view older than they are.
-func (c *controller[P]) resolve(ctx context.Context, rc *Context[P]) (resolved bool, err error) {
+func (c *controller) resolve(ctx context.Context, rc *run) (resolved bool, err error) {
 	found, any := c.unresolved.LoadAndDelete(incarnation{rc.key, rc.write.Owner.GetUID()})
 	if !any {
 		return false, nil
@@ -122,14 +122,14 @@ func (c *controller[P]) resolve(ctx context.Context, rc *Context[P]) (resolved b
 
 // leave keeps what the run could not learn the fate of for the next one, and, unless the run succeeded, what
 // it has not asked for of what former ones made.
-func (c *controller[P]) leave(key trc.Key, w *write.Writer, succeeded bool) {
+func (c *controller) leave(key trc.Key, w *write.Writer, succeeded bool) {
 	if left := w.Leftover(succeeded); !left.IsEmpty() {
 		c.keep(key, left)
 	}
 }
 
 // keep keeps writes for the next run of that very primary: another one of its name has no part in them.
-func (c *controller[P]) keep(key trc.Key, left write.Leftovers) {
+func (c *controller) keep(key trc.Key, left write.Leftovers) {
 	c.unresolved.Store(incarnation{key, left.UID}, left)
 	if c.options.AllEvents && c.filters.remove == nil && c.filters.every == nil && c.store.Covers(key.Namespace) {
 		return // the last run of the primary needs them, and forgets them
@@ -153,7 +153,7 @@ type incarnation struct {
 func incarnationOf(o trc.Object) incarnation { return incarnation{trc.KeyOf(o), o.GetUID()} }
 
 // forgetUnresolved forgets what all primaries of a name have left.
-func (c *controller[P]) forgetUnresolved(key trc.Key) {
+func (c *controller) forgetUnresolved(key trc.Key) {
 	c.unresolved.Range(func(of, _ any) bool {
 		if of.(incarnation).key == key {
 			c.unresolved.Delete(of)
@@ -163,22 +163,18 @@ func (c *controller[P]) forgetUnresolved(key trc.Key) {
 }
 
 // newContext makes the context of a run, but for the primary.
-func (c *controller[P]) newContext(life context.Context, key trc.Key, run scheduler.Run) *Context[P] {
-	made := &struct { // in one piece, as there is one for every run
-		Context[P]
-		write write.Writer
-	}{}
-	rc, w := &made.Context, &made.write
-	rc.controller, rc.key, rc.run, rc.write = c, key, run, w
+func (c *controller) newContext(life context.Context, key trc.Key, due scheduler.Run) *run {
+	rc := c.author.newRun()
+	rc.controller, rc.key, rc.due = c, key, due
 	rc.life.parent, rc.life.of = life, rc
 	rc.life.limit, rc.life.deadline = c.options.RunTimeout, time.Now().Add(c.options.RunTimeout)
-	w.Begin(&c.manner, c.ledgerWriter(key), c.operator.cluster.Fence.Current(), c.keepsRecords(), c.operator.calls)
+	rc.write.Begin(&c.manner, c.ledgerWriter(key), c.operator.cluster.Fence.Current(), c.keepsRecords(), c.operator.calls)
 	return rc
 }
 
 // lifecycle decides between cleanup and reconcile, and sees to the finalizer before the author's first
 // side effect.
-func (c *controller[P]) lifecycle(ctx context.Context, rc *Context[P], shared trc.Object) (scheduler.Result, error) {
+func (c *controller) lifecycle(ctx context.Context, rc *run, shared trc.Object) (scheduler.Result, error) {
 	before := shared
 	shared, err := c.fits(ctx, rc, before)
 	if err != nil {
@@ -193,13 +189,13 @@ func (c *controller[P]) lifecycle(ctx context.Context, rc *Context[P], shared tr
 			c.tellOfLeftOver(rc, shared)
 			return scheduler.Result{}, nil
 		}
-		rc.primary = copyOf[P](shared)
+		rc.primary = shared.DeepCopyObject().(Object)
 		return c.cleanup(ctx, rc)
 	}
 	read := shared
 	if c.needsFinalizer(shared) {
 		if !rc.write.LostLease() && !c.hasFinalizer(shared) {
-			c.tellOfFinalizer(shared, rc.run.Causes)
+			c.tellOfFinalizer(shared, rc.due.Causes)
 		}
 		withFinalizer, err := c.addFinalizer(ctx, rc.write, shared)
 		if err != nil {
@@ -208,16 +204,16 @@ func (c *controller[P]) lifecycle(ctx context.Context, rc *Context[P], shared tr
 		read, rc.write.Owner = withFinalizer, withFinalizer
 		rc.write.Hold(withFinalizer)
 	}
-	rc.primary = copyOf[P](read)
+	rc.primary = read.DeepCopyObject().(Object)
 	return c.reconcileAuthor(ctx, rc, read)
 }
 
-func (c *controller[P]) cleanup(ctx context.Context, rc *Context[P]) (scheduler.Result, error) {
+func (c *controller) cleanup(ctx context.Context, rc *run) (scheduler.Result, error) {
 	if err := c.cleanupWorkflow(ctx, rc); err != nil {
 		return scheduler.Result{}, err
 	}
 	control, err := RemoveFinalizer(), error(nil)
-	if c.cleaner != nil {
+	if c.hasCleanup {
 		control, err = c.callCleanup(ctx, rc)
 	}
 	if err := cmp.Or(err, control.validate(), rc.cutShort(ctx)); err != nil {
@@ -238,7 +234,7 @@ func (c *controller[P]) cleanup(ctx context.Context, rc *Context[P]) (scheduler.
 
 // reconcileAuthor calls the author and carries out the result. read is the primary as the author got
 // it, against which changes are computed.
-func (c *controller[P]) reconcileAuthor(ctx context.Context, rc *Context[P], read trc.Object) (scheduler.Result, error) {
+func (c *controller) reconcileAuthor(ctx context.Context, rc *run, read trc.Object) (scheduler.Result, error) {
 	if err := c.reconcileWorkflow(ctx, rc); err != nil {
 		return c.failed(ctx, rc, read, err)
 	}
@@ -263,39 +259,39 @@ func caught(err *error) {
 	}
 }
 
-func (c *controller[P]) callReconcile(ctx context.Context, rc *Context[P]) (control UpdateControl[P], err error) {
+func (c *controller) callReconcile(ctx context.Context, rc *run) (control update, err error) {
 	defer caught(&err)
-	control, err = c.reconciler.Reconcile(ctx, rc.primary, rc)
+	control, err = c.author.reconcile(ctx, rc)
 	return control, passError(author.Sound(err))
 }
 
-func (c *controller[P]) callCleanup(ctx context.Context, rc *Context[P]) (control DeleteControl, err error) {
+func (c *controller) callCleanup(ctx context.Context, rc *run) (control DeleteControl, err error) {
 	defer caught(&err)
-	control, err = c.cleaner.Cleanup(ctx, rc.primary, rc)
+	control, err = c.author.cleanup(ctx, rc)
 	return control, passError(author.Sound(err))
 }
 
-func (c *controller[P]) callErrorStatus(ctx context.Context, rc *Context[P], failure error) (control ErrorStatusControl[P], err error) {
+func (c *controller) callErrorStatus(ctx context.Context, rc *run, failure error) (control errorUpdate, err error) {
 	defer caught(&err)
-	return c.errorHandler.ErrorStatus(ctx, rc.primary, rc, failure), nil
+	return c.author.errorStatus(ctx, rc, failure), nil
 }
 
 // isNoFailure tells what is a reason to run again, soon or once something is there, from failures: it is no attempt, and
 // not shown as one.
-func (c *controller[P]) isNoFailure(err error) bool {
+func (c *controller) isNoFailure(err error) bool {
 	return onlyConflicts(err) || onlyNotSynced(err) || c.options.Retry.Judge(err).Class == retry.Soon
 }
 
 // tellOfDropped says, seldom, that what Reconcile returned beside an error is not carried out.
-func (c *controller[P]) tellOfDropped(rc *Context[P], err error) {
-	if c.errorHandler == nil && !c.isNoFailure(err) && c.dropped.may() {
+func (c *controller) tellOfDropped(rc *run, err error) {
+	if !c.showsErrors && !c.isNoFailure(err) && c.dropped.may() {
 		rc.Logger().Info("what Reconcile returned beside its error is not carried out, a status neither: "+
 			"implement ErrorStatusHandler to write one when a run fails", "error", err.Error())
 	}
 }
 
-func (c *controller[P]) failed(ctx context.Context, rc *Context[P], read trc.Object, failure error) (scheduler.Result, error) {
-	if c.errorHandler == nil || c.isNoFailure(failure) || rc.cutOff() || rc.life.isCut() {
+func (c *controller) failed(ctx context.Context, rc *run, read trc.Object, failure error) (scheduler.Result, error) {
+	if !c.showsErrors || c.isNoFailure(failure) || rc.cutOff() || rc.life.isCut() {
 		return scheduler.Result{}, failure
 	}
 	if ctx.Err() != nil && rc.life.whole().Err() == nil {
@@ -309,7 +305,7 @@ func (c *controller[P]) failed(ctx context.Context, rc *Context[P], read trc.Obj
 		return scheduler.Result{}, errors.Join(failure, err)
 	}
 	if control.status && !rc.gone {
-		err := c.carryOut(ctx, rc, read, UpdateControl[P]{object: control.object, status: true})
+		err := c.carryOut(ctx, rc, read, update{object: control.object, status: true})
 		switch {
 		case err == nil:
 		case control.noRetry && c.isNoFailure(err):

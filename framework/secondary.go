@@ -99,29 +99,14 @@ func Secondaries(secondaries ...SecondarySource) []SecondarySource { return seco
 
 // Lookup is where secondaries are looked up: a [Context].
 type Lookup interface {
-	// informer returns the source registered for a Secondary, identified by its address.
-	informer(secondary SecondarySource) (*eventsource.Informer, error)
-	primaryKey() trc.Key
-	// references are the secondaries that the primary refers to, if they are known so; see Referred.
-	references(secondary SecondarySource) (keys []trc.Key, known bool)
-	// registered are the secondaries of the controller, index one of its indexes, by its address.
-	registered() []secondaryDescription
-	// dormantSecondaries are those of nodes that may be inactive; registered has them only while one is active.
-	dormantSecondaries() []secondaryDescription
-	index(of any) (openIndex, error)
-	// fetch reads the objects of a secondary whole.
-	fetch(secondary SecondarySource) trc.Fetch
-	// noteReads notes for the record what was read.
-	noteReads(store *trc.Store, read ...trc.Object)
-	// writerOf is what writes to the cluster of a Secondary go through.
-	writerOf(secondary SecondarySource) *write.Writer
+	lookup() *run
 }
 
 // Get returns the one secondary of the primary, or nil if there is none. More than one is an error
 // that names them; use [Secondary.List] where that is normal.
 func (s *Secondary[S]) Get(c Lookup) (S, error) {
 	found, err := s.shared(c)
-	return only[S](found, err, func() string { return fmt.Sprintf("secondary of %s", c.primaryKey()) })
+	return only[S](found, err, func() string { return fmt.Sprintf("secondary of %s", c.lookup().primaryKey()) })
 }
 
 // List returns all secondaries of the primary, in no order.
@@ -141,7 +126,7 @@ func (s *Secondary[S]) GetNamed(c Lookup, namespace, name string) (S, error) {
 // them, and one that comes, changes or goes is an event. namespace is empty for cluster-scoped objects. It is false for one that [Operator.SetNamespaces] has added until its first list
 // has come, whose objects are events then, and for one that it has removed. An error tells that the Secondary cannot be read, as it is not registered, say.
 func (s *Secondary[S]) Covers(c Lookup, namespace string) (bool, error) {
-	source, err := c.informer(s)
+	source, err := c.lookup().informer(s)
 	if err != nil {
 		return false, err
 	}
@@ -149,11 +134,11 @@ func (s *Secondary[S]) Covers(c Lookup, namespace string) (bool, error) {
 }
 
 func (s *Secondary[S]) shared(c Lookup) ([]trc.Object, error) {
-	source, err := c.informer(s)
+	source, err := c.lookup().informer(s)
 	if err != nil {
 		return nil, err
 	}
-	if keys, known := c.references(s); known {
+	if keys, known := c.lookup().references(s); known {
 		if err := source.Reliable(); err != nil {
 			return nil, err
 		}
@@ -162,8 +147,8 @@ func (s *Secondary[S]) shared(c Lookup) ([]trc.Object, error) {
 	if err := checkSetAside(c, source.Store(), source.Primaries); err != nil {
 		return nil, err
 	}
-	found, err := source.Of(c.primaryKey())
-	c.noteReads(source.Store(), found...)
+	found, err := source.Of(c.lookup().primaryKey())
+	c.lookup().noteReads(source.Store(), found...)
 	return found, err
 }
 

@@ -11,7 +11,7 @@ import (
 
 // probeShards tells before anything starts that the API server ignores shard selectors. Any other failure is for
 // the caches to tell.
-func (c *controller[P]) probeShards(ctx context.Context) error {
+func (c *controller) probeShards(ctx context.Context) error {
 	probe := func(r *client.Client, shard string, namespaces []string) error {
 		l := client.ListWatch{Client: r, Shard: shard}
 		if r.Namespaced {

@@ -40,7 +40,7 @@ func (op *Operator) Health() []health.Source {
 }
 
 // cachesHealth is that of the controller's primaries and secondaries.
-func (c *controller[P]) cachesHealth() []health.Source {
+func (c *controller) cachesHealth() []health.Source {
 	all := []health.Source{c.cacheHealth(c.name, c.gvk.String(), c.operator.cluster, c.store)}
 	for _, d := range c.secondaries {
 		all = append(all, c.cacheHealth(d.name, d.gvk.String(), d.cluster, c.storeFor(d.source)))
@@ -54,7 +54,7 @@ func (c *controller[P]) cachesHealth() []health.Source {
 }
 
 // broughtHealth is that of the author's sources.
-func (c *controller[P]) broughtHealth() []health.Source {
+func (c *controller) broughtHealth() []health.Source {
 	var all []health.Source
 	for _, g := range c.guests {
 		all = append(all, c.externalHealth(g))
@@ -68,7 +68,7 @@ func (c *controller[P]) broughtHealth() []health.Source {
 }
 
 // externalHealth is that of a source that the author brought.
-func (c *controller[P]) externalHealth(g *guest) health.Source {
+func (c *controller) externalHealth(g *guest) health.Source {
 	h := health.Source{Controller: c.name, Source: g.name, Synced: isClosed(g.synced)}
 	if err := g.err(); err != nil {
 		h.Problem = author.Text(err)
@@ -85,7 +85,7 @@ func (c *controller[P]) externalHealth(g *guest) health.Source {
 }
 
 // withProblem adds to the health of a source that was added what keeps it from being read.
-func (c *controller[P]) withProblem(a *addition, h health.Source) health.Source {
+func (c *controller) withProblem(a *addition, h health.Source) health.Source {
 	if err := c.added.problem(a); err != nil && h.Problem == "" {
 		h.Problem = err.Error()
 	}
@@ -93,7 +93,7 @@ func (c *controller[P]) withProblem(a *addition, h health.Source) health.Source 
 }
 
 // cacheHealth is that of a source over a cache, nil before it is set up.
-func (c *controller[P]) cacheHealth(source, kind string, in *write.Port, s *cache.Store) health.Source {
+func (c *controller) cacheHealth(source, kind string, in *write.Port, s *cache.Store) health.Source {
 	h := health.Source{Controller: c.name, Source: source, Kind: kind, Cluster: in.At}
 	if s == nil {
 		return h
@@ -107,7 +107,7 @@ func (c *controller[P]) cacheHealth(source, kind string, in *write.Port, s *cach
 }
 
 // storeFor is the cache of a secondary, nil before it is set up.
-func (c *controller[P]) storeFor(source SecondarySource) *cache.Store {
+func (c *controller) storeFor(source SecondarySource) *cache.Store {
 	informer := c.informers[source]
 	if informer == nil {
 		return nil

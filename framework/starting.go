@@ -54,7 +54,7 @@ func (l *life) watch(s *cache.Store, namespaces []string) {
 
 // operate starts a controller as soon as all that it reads is there, and runs it until ctx ends, which is an
 // orderly stop at any point.
-func (op *Operator) operate(ctx context.Context, l *life, c runner) error {
+func (op *Operator) operate(ctx context.Context, l *life, c *controller) error {
 	missed, err := op.awaitKinds(ctx, c)
 	if err != nil || ctx.Err() != nil {
 		return err
@@ -83,7 +83,7 @@ func (op *Operator) operate(ctx context.Context, l *life, c runner) error {
 }
 
 // setUp has the stores of a controller fed, in the namespaces of this moment.
-func (op *Operator) setUp(l *life, c runner) error {
+func (op *Operator) setUp(l *life, c *controller) error {
 	op.changing.Lock()
 	defer op.changing.Unlock()
 	if err := c.prepare(); err != nil {
@@ -101,7 +101,7 @@ func (op *Operator) isBounded(missed bool) bool {
 }
 
 // awaitKinds asks discovery until all kinds of a controller are served, and reports whether one was not.
-func (op *Operator) awaitKinds(ctx context.Context, c runner) (missed bool, err error) {
+func (op *Operator) awaitKinds(ctx context.Context, c *controller) (missed bool, err error) {
 	began, poll := time.Now(), kindPoll
 	limit := began.Add(op.options.SyncTimeout)
 	for {
@@ -132,7 +132,7 @@ func (op *Operator) awaitKinds(ctx context.Context, c runner) (missed bool, err 
 }
 
 // findKinds asks once, for as long as a request may take.
-func (op *Operator) findKinds(ctx context.Context, c runner, limit time.Time, missed bool) error {
+func (op *Operator) findKinds(ctx context.Context, c *controller, limit time.Time, missed bool) error {
 	ctx, cancel := client.WithRequestTimeout(ctx)
 	defer cancel()
 	if op.isBounded(missed) && time.Now().Before(limit) { // or a source has more time, or no limit
@@ -143,7 +143,7 @@ func (op *Operator) findKinds(ctx context.Context, c runner, limit time.Time, mi
 }
 
 // awaitSync waits for the first list of a controller's stores, or for its author's sources: each has SyncTimeout.
-func (op *Operator) awaitSync(ctx context.Context, c runner, needs []need, missed bool) error {
+func (op *Operator) awaitSync(ctx context.Context, c *controller, needs []need, missed bool) error {
 	began := time.Now()
 	for _, n := range needs {
 		limit := n.patience.limit(op)
@@ -180,7 +180,7 @@ type need struct {
 }
 
 // waits notes what a controller waits for, and says so in the log when that changes.
-func (op *Operator) waits(c runner, reason error) {
+func (op *Operator) waits(c *controller, reason error) {
 	op.mu.Lock()
 	before := op.waiting[c.controllerName()]
 	op.waiting[c.controllerName()] = reason
@@ -194,7 +194,7 @@ func (op *Operator) waits(c runner, reason error) {
 	}
 }
 
-func (op *Operator) hasStarted(c runner) {
+func (op *Operator) hasStarted(c *controller) {
 	op.mu.Lock()
 	delete(op.waiting, c.controllerName())
 	op.mu.Unlock()

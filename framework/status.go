@@ -15,7 +15,7 @@ import (
 // change that later, which shows when a status is written: it is found out then, and the next attempt is right.
 
 // sendWithStatus writes the status of a kind without a status sub-resource, with the resource.
-func (c *controller[P]) sendWithStatus(ctx context.Context, rc *Context[P], patch map[string]any, status any, control UpdateControl[P]) error {
+func (c *controller) sendWithStatus(ctx context.Context, rc *run, patch map[string]any, status any, control update) error {
 	if !control.resource {
 		patch = map[string]any{}
 	}
@@ -36,7 +36,7 @@ func (c *controller[P]) sendWithStatus(ctx context.Context, rc *Context[P], patc
 var errStatusDropped = errors.New("the API server has dropped fields of the status, which the kind's schema may lack")
 
 // statusError is the failure of a write of the status, in clear words if the cause is where that was sent to.
-func (c *controller[P]) statusError(ctx context.Context, key trc.Key, err error) error {
+func (c *controller) statusError(ctx context.Context, key trc.Key, err error) error {
 	r := c.resource.Writes
 	wasApart := r.StatusApart.Load()
 	if err == nil || wasApart && !apierrors.IsNotFound(err) {

@@ -62,31 +62,31 @@ func shortened(note string) string {
 	return note[:cut] + mark
 }
 
-func (c *controller[P]) warn(about trc.Object, reason, note string, args ...any) {
+func (c *controller) warn(about trc.Object, reason, note string, args ...any) {
 	c.operator.event(c.gvk, about, Warning, "Reconcile", reason, note, args...)
 }
 
 // wasLast tells whether no retry follows a failure, once that is decided: how much of a time is left, and whether a
 // retry that was granted before is still to come, only the scheduler knows.
-func (c *controller[P]) wasLast(rc *Context[P], failure error) bool {
+func (c *controller) wasLast(rc *run, failure error) bool {
 	switch c.options.Retry.Judge(failure).Class {
 	case retry.NotAgain:
 		return true
 	case retry.ByPolicy:
-		return (rc.run.LastAttempt || c.options.Retry.MaxElapsed > 0) && !c.scheduler.Retries(rc.key)
+		return (rc.due.LastAttempt || c.options.Retry.MaxElapsed > 0) && !c.scheduler.Retries(rc.key)
 	}
 	return false
 }
 
 // followUp follows a failed run once it is decided what comes next: it publishes what a user of the primary must
 // know.
-func (c *controller[P]) followUp(rc *Context[P], failure error, excused bool) {
+func (c *controller) followUp(rc *run, failure error, excused bool) {
 	about, last := rc.write.Owner, c.wasLast(rc, failure)
 	switch {
 	case errors.Is(failure, ErrTooLarge):
 		c.warn(about, ReasonObjectTooLarge, "%v", failure)
 	case last:
-		c.warn(about, ReasonRetriesExhausted, "failed after %d retries, and no further one follows: %v", rc.run.Attempt, failure)
+		c.warn(about, ReasonRetriesExhausted, "failed after %d retries, and no further one follows: %v", rc.due.Attempt, failure)
 	case errors.Is(failure, errRunTimeout):
 		c.warn(about, ReasonRunTimeout, "%v", failure)
 	case !excused && c.operator.failures.TryAccept():
@@ -99,7 +99,7 @@ func (c *controller[P]) followUp(rc *Context[P], failure error, excused bool) {
 
 // tellOfFinalizer tells that the finalizer, which a run before put on, is missing. That there was one is
 // certain if nothing but changes has led to this run.
-func (c *controller[P]) tellOfFinalizer(primary trc.Object, causes []timeline.Cause) {
+func (c *controller) tellOfFinalizer(primary trc.Object, causes []timeline.Cause) {
 	var by []string
 	for _, cause := range causes {
 		change, ok := cause.(timeline.Resource)
@@ -121,7 +121,7 @@ func (c *controller[P]) tellOfFinalizer(primary trc.Object, causes []timeline.Ca
 
 // tellOfLeftOver tells, once for each primary, that one in deletion carries finalizers that may have been put on by a
 // controller that is not there any more.
-func (c *controller[P]) tellOfLeftOver(rc *Context[P], primary trc.Object) {
+func (c *controller) tellOfLeftOver(rc *run, primary trc.Object) {
 	var left []string
 	for _, f := range primary.GetFinalizers() {
 		if c.looksLeftOver(f) {
@@ -144,7 +144,7 @@ var errLeftOver = errors.New("no controller of this operator takes the finalizer
 
 // looksLeftOver tells whether a finalizer is, or looks like, a default for the kind and belongs to no controller of
 // the operator.
-func (c *controller[P]) looksLeftOver(finalizer string) bool {
+func (c *controller) looksLeftOver(finalizer string) bool {
 	domain, name, _ := strings.Cut(finalizer, "/")
 	known := finalizer == c.options.Finalizer || finalizer == c.former ||
 		domain == finalizerDomain(c.gvk.Group) && strings.HasSuffix(name, finalizerSuffix)
@@ -160,7 +160,7 @@ func (c *controller[P]) looksLeftOver(finalizer string) bool {
 }
 
 // tellOfUnmapped tells, once for each kind, that an object which a run has created does not map to its primary.
-func (c *controller[P]) tellOfUnmapped(w *write.Writer, r *client.Client, key trc.Key) {
+func (c *controller) tellOfUnmapped(w *write.Writer, r *client.Client, key trc.Key) {
 	home, registered := w.Home(), false
 	for _, d := range c.secondaries {
 		if d.cluster != w.Port || d.gvk.GroupKind() != r.GVK.GroupKind() {
@@ -195,7 +195,7 @@ var errUnmapped = errors.New("reads of the secondaries do not find it, so each r
 
 // tellOfNotSelected tells that a primary with the controller's finalizer has left what its selectors select: what is
 // gone for the cache may still exist.
-func (c *controller[P]) tellOfNotSelected(last trc.Object) {
+func (c *controller) tellOfNotSelected(last trc.Object) {
 	released, _ := c.released.LoadAndDelete(trc.KeyOf(last))
 	if c.options.LabelSelector == "" && c.options.FieldSelector == "" || !c.cleans() || !c.hasFinalizer(last) {
 		return

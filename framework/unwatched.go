@@ -4,7 +4,7 @@ import "k8s.io/apimachinery/pkg/runtime/schema"
 
 // owns says, once for each kind, that owned objects are written that no secondary of the controller watches: nobody would notice
 // when others change or delete them.
-func (c *controller[P]) owns(gvk schema.GroupVersionKind) {
+func (c *controller) owns(gvk schema.GroupVersionKind) {
 	if c.watches(gvk.GroupKind()) {
 		return
 	}
@@ -16,7 +16,7 @@ func (c *controller[P]) owns(gvk schema.GroupVersionKind) {
 }
 
 // watches reports whether a secondary of the controller is of the kind, in any version. Those that come and go count.
-func (c *controller[P]) watches(kind schema.GroupKind) bool {
+func (c *controller) watches(kind schema.GroupKind) bool {
 	of := func(all []secondaryDescription) bool {
 		for i := range all {
 			if all[i].cluster == c.operator.cluster && all[i].gvk.GroupKind() == kind {

@@ -105,12 +105,6 @@ func (g WorkflowGraph) Mermaid() string { return g.graph.Mermaid() }
 // DOT draws it in Graphviz's language.
 func (g WorkflowGraph) DOT() string { return g.graph.DOT() }
 
-// managing is a controller as far as its workflow is concerned.
-type managing interface {
-	workflowGraph() (WorkflowGraph, bool)
-	workflowResult(primary types.NamespacedName) (*workflow.Result, bool)
-}
-
 // WorkflowGraph returns the graph of a controller's workflow, and false if there is no such controller or it has none.
 func (op *Operator) WorkflowGraph(controller string) (WorkflowGraph, bool) {
 	c, err := op.controllerNamed(controller)

@@ -95,7 +95,7 @@ var ofDependents = []mutant{
 	{
 		name:   "the informer of an inactive node that is to be deleted is gone",
 		breaks: "C102: an inactive node is deleted where that is asked for",
-		file:   "framework/managed.go",
+		file:   "framework/nodes.go",
 		old:    "return n.ActivationCondition != nil && !n.DeleteInactive",
 		new:    "return n.ActivationCondition != nil",
 		kills:  dependents("TestDeleteInactive"),

@@ -104,7 +104,7 @@ var ofFramework = []mutant{
 		breaks: "G09: foreign finalizers are untouched",
 		file:   "framework/primary.go",
 		old:    "			return nil, err\n		}\n		current = live\n",
-		new:    "			return nil, err\n		}\n		current = copyOf[P](current)\n		current.SetResourceVersion(live.GetResourceVersion())\n",
+		new:    "			return nil, err\n		}\n		current = current.DeepCopyObject().(Object)\n		current.SetResourceVersion(live.GetResourceVersion())\n",
 		kills:  specs("proven of a write G09"),
 	},
 	{
@@ -248,7 +248,7 @@ var ofFramework = []mutant{
 		breaks: "G09: the finalizer is there before the first side effect",
 		file:   "framework/run.go",
 		old:    "	if c.needsFinalizer(shared) {\n",
-		new:    "	if c.needsFinalizer(shared) && len(rc.run.Causes) > 1 {\n",
+		new:    "	if c.needsFinalizer(shared) && len(rc.due.Causes) > 1 {\n",
 		kills:  specs("G09 puts"),
 	},
 	{

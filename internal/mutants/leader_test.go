@@ -56,8 +56,8 @@ var ofLeader = []mutant{
 		name:   "a run of an earlier term publishes events",
 		breaks: "G06: what it decides does not come about",
 		file:   "framework/context.go",
-		old:    "	if c.ended.Load() || c.write.LostLease() {\n		return\n",
-		new:    "	if c.ended.Load() {\n		return\n",
+		old:    "	if c.run.ended.Load() || c.run.write.LostLease() {\n		return\n",
+		new:    "	if c.run.ended.Load() {\n		return\n",
 		kills:  inVirtualTime("TestG06ARunWithoutTheLeasePublishes"),
 	},
 	{

@@ -24,8 +24,8 @@ var ofManaged = []mutant{
 		name:   "a workflow has a finalizer only if there is a Cleaner",
 		breaks: "G09: the finalizer is there before the first side effect",
 		file:   "framework/managed.go",
-		old:    "(c.cleaner != nil || c.workflow.deletes)",
-		new:    "c.cleaner != nil",
+		old:    "(c.hasCleanup || c.workflow.deletes)",
+		new:    "c.hasCleanup",
 		kills:  managed("TestC102WhatIsNotGone"),
 	},
 	{
@@ -47,7 +47,7 @@ var ofManaged = []mutant{
 	{
 		name:   "a node does not wait for what it reads from",
 		breaks: "G01: nothing is taken for missing that is there",
-		file:   "framework/passes.go",
+		file:   "framework/nodes.go",
 		old:    "		if len(waits) > 0 {",
 		new:    "		if len(waits) > 99 {",
 		kills:  managed("TestG16AnInactiveNode|TestC102ANodeWaits"),
@@ -136,8 +136,8 @@ var ofManaged = []mutant{
 		name:   "runs may add what comes and goes with nodes",
 		breaks: "G04: a primary at rest has no runs",
 		file:   "framework/holding.go",
-		old:    "	case by != nil && !needed:",
-		new:    "	case false && !needed:",
+		old:    "	case by != nil && !forNode:",
+		new:    "	case false && !forNode:",
 		kills:  managed("TestC102WhatIsOfTheWorkflow"),
 	},
 }
