@@ -3,20 +3,19 @@ package framework
 import (
 	"context"
 	"fmt"
-	"reflect"
 	"slices"
 
-	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
 // addition is a source that was added: secondaries, or one of the author's.
 type addition struct {
 	name      string
-	secondary secondaryDescription // if guest is nil
-	guest     *guest
+	secondary source.Description // if guest is nil
+	guest     *source.Supervised
 	serial    int
 	removed   chan struct{} // closed then
 	admitted  chan struct{} // closed when it may be read
@@ -32,7 +31,7 @@ type addition struct {
 	holders    map[trc.Key]bool // the primaries whose runs have added it
 	readers    int              // runs in flight that read it
 	unread     chan struct{}    // closed when it is removed, and no run reads it
-	opened     *opened          // nil until it may be read
+	opened     *source.Opened   // nil until it may be read
 	filling    *cache.Store     // before that
 	err        error            // what is wrong with it
 	waiting    map[trc.Key]bool // the primaries that are due when it may
@@ -51,24 +50,14 @@ func (a *addition) isRemoved() bool {
 // is tells whether another addition would be the same.
 func (a *addition) is(other *addition) bool {
 	if a.guest != nil || other.guest != nil {
-		return a.guest != nil && other.guest != nil && identical(a.guest.source, other.guest.source)
+		return a.guest != nil && other.guest != nil && source.Identical(a.guest.Source, other.guest.Source)
 	}
 	one, two := a.secondary, other.secondary
-	if one.source == two.source {
+	if one.Key == two.Key {
 		return true
 	}
-	return one.isPlain() && two.isPlain() && one.gvk == two.gvk && object.FormOf(one.object) == object.FormOf(two.object) && one.config == two.config &&
-		slices.Equal(one.namespaces, two.namespaces) && one.labels == two.labels && one.fields == two.fields && one.keeping == two.keeping
-}
-
-// isPlain tells whether a secondary is declared without functions, which cannot be compared.
-func (d *secondaryDescription) isPlain() bool {
-	return d.by == nil && d.mapper == nil && d.filter == nil && d.refers == nil && len(d.indexes) == 0
-}
-
-// identical tells whether two sources are one.
-func identical(one, two eventsource.Source) bool {
-	return reflect.TypeOf(one) == reflect.TypeOf(two) && reflect.TypeOf(one).Comparable() && one == two
+	return one.IsPlain() && two.IsPlain() && one.GVK == two.GVK && object.FormOf(one.Object) == object.FormOf(two.Object) && one.Config == two.Config &&
+		slices.Equal(one.Namespaces, two.Namespaces) && one.Labels == two.Labels && one.Fields == two.Fields && one.Retention == two.Retention
 }
 
 // place is what descriptions add for secondaries of another cluster.
@@ -76,27 +65,12 @@ func (a *addition) place() string {
 	if a.guest != nil {
 		return ""
 	}
-	return a.secondary.cluster.Place()
+	return a.secondary.Cluster.Place()
 }
 
 func (a *addition) describe() string {
 	if a.guest != nil {
-		return fmt.Sprintf("a %T", a.guest.source)
+		return fmt.Sprintf("a %T", a.guest.Source)
 	}
-	return a.secondary.text()
-}
-
-// text says what is watched, for errors.
-func (d *secondaryDescription) text() string {
-	text := "a secondary of " + d.gvk.String()
-	if len(d.namespaces) > 0 {
-		text += fmt.Sprintf(" in %q", d.namespaces)
-	}
-	if d.labels != "" {
-		text += " with " + d.labels
-	}
-	if d.fields != "" {
-		text += " where " + d.fields
-	}
-	return text + d.keeping.Describe()
+	return a.secondary.Text()
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -44,16 +45,16 @@ func (s *addedSources) add(given *addition, by *run) (added bool, err error) {
 	}
 	switch declared := s.of.declared(given.name).(type) {
 	case nil:
-	case secondaryDescription:
-		if given.guest == nil && declared.source == given.secondary.source {
+	case source.Description:
+		if given.guest == nil && declared.Key == given.secondary.Key {
 			return false, nil
 		}
-		return fail(fmt.Errorf("ControllerOptions.Secondaries has one of that name, %s; this is %s", declared.text(), given.describe()))
-	case *guest:
-		if given.guest != nil && identical(declared.source, given.guest.source) {
+		return fail(fmt.Errorf("ControllerOptions.Secondaries has one of that name, %s; this is %s", declared.Text(), given.describe()))
+	case *source.Supervised:
+		if given.guest != nil && source.Identical(declared.Source, given.guest.Source) {
 			return false, nil
 		}
-		return fail(fmt.Errorf("ControllerOptions.Sources has one of that name, a %T; this is %s", declared.source, given.describe()))
+		return fail(fmt.Errorf("ControllerOptions.Sources has one of that name, a %T; this is %s", declared.Source, given.describe()))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +85,7 @@ func (s *addedSources) add(given *addition, by *run) (added bool, err error) {
 }
 
 // holdsAlready tells whether a run's primary holds that very secondary, which most calls are about.
-func (s *addedSources) holdsAlready(secondary SecondarySource, by *run) bool {
+func (s *addedSources) holdsAlready(secondary any, by *run) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.knownLocked(secondary)
@@ -119,7 +120,7 @@ func (s *addedSources) launchLocked(a *addition) {
 				a.after = append(a.after, before)
 			}
 		}
-		s.lingering = slices.DeleteFunc(s.lingering, func(before *addition) bool { return isClosed(before.guest.ended) })
+		s.lingering = slices.DeleteFunc(s.lingering, func(before *addition) bool { return isClosed(before.guest.Ended) })
 		for _, before := range s.lingering {
 			if a.guest != nil && before.is(a) {
 				a.after = append(a.after, before)
@@ -227,7 +228,7 @@ func (s *addedSources) offer(name string, primaries map[trc.Key]bool, why string
 }
 
 // read returns the source of secondaries for a run. It is the run's until that ends: nothing is taken down before.
-func (s *addedSources) read(secondary SecondarySource, by *run) (*opened, error) {
+func (s *addedSources) read(secondary any, by *run) (*source.Opened, error) {
 	a, o, err := s.enter(secondary, by)
 	switch {
 	case err != nil:
@@ -245,7 +246,7 @@ func (s *addedSources) read(secondary SecondarySource, by *run) (*opened, error)
 }
 
 // enter notes that a run reads an addition, or waits until it may.
-func (s *addedSources) enter(secondary SecondarySource, by *run) (*addition, *opened, error) {
+func (s *addedSources) enter(secondary any, by *run) (*addition, *source.Opened, error) {
 	s.mu.Lock()
 	a := s.knownLocked(secondary)
 	s.mu.Unlock()
@@ -254,7 +255,7 @@ func (s *addedSources) enter(secondary SecondarySource, by *run) (*addition, *op
 		if err != nil {
 			return nil, nil, err
 		}
-		a = &addition{name: d.name, secondary: d}
+		a = &addition{name: d.Name, secondary: d}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -277,9 +278,9 @@ func (s *addedSources) enter(secondary SecondarySource, by *run) (*addition, *op
 }
 
 // knownLocked returns what was added as that very secondary, or nil.
-func (s *addedSources) knownLocked(secondary SecondarySource) *addition {
+func (s *addedSources) knownLocked(secondary any) *addition {
 	for _, a := range s.byName { // they are few
-		if a.guest == nil && a.secondary.source == secondary {
+		if a.guest == nil && a.secondary.Key == secondary {
 			return a
 		}
 	}
@@ -319,8 +320,8 @@ func (s *addedSources) now() []*addition {
 }
 
 // secondaries are those that were added.
-func (s *addedSources) secondaries() []secondaryDescription {
-	var all []secondaryDescription
+func (s *addedSources) secondaries() []source.Description {
+	var all []source.Description
 	for _, a := range s.now() {
 		if a.guest == nil {
 			all = append(all, a.secondary)

@@ -97,7 +97,7 @@ func (c *controller) wasSetAside(u *trc.Undecoded) {
 // showAside is the run of a primary that is set aside. What it writes holds only for the version that does not fit,
 // and takes nothing from others: a condition of theirs, or a list that cannot be shared, stays as it is.
 func (c *controller) showAside(rc *run, u *trc.Undecoded) (result scheduler.Result) {
-	defer rc.life.end()
+	defer rc.life.End()
 	defer func() {
 		rc.ended.Store(true)
 		result.Requests = rc.write.End()

@@ -13,6 +13,7 @@ import (
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
+	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -38,7 +39,7 @@ func (s *addedSources) attendSecondary(ctx context.Context, l *life, a *addition
 	found := s.again(ctx, a, func(ctx context.Context) (err error) {
 		ctx, cancel := client.WithRequestTimeout(ctx)
 		defer cancel()
-		d.resource, err = d.cluster.Watchable(ctx, d.object, d.gvk)
+		d.Resource, err = d.Cluster.Watchable(ctx, d.Object, d.GVK)
 		return err
 	})
 	if !found {
@@ -50,22 +51,22 @@ func (s *addedSources) attendSecondary(ctx context.Context, l *life, a *addition
 		return
 	}
 	defer s.clear(o)
-	if !isFilled(ctx, o.store) {
+	if !isFilled(ctx, o.Store) {
 		return
 	}
 	// Before it may be read, so that no change after a read is missed.
-	stop, err := o.informer.Start(held{s, a})
+	stop, err := o.Informer.Start(held{s, a})
 	if err != nil {
 		s.note(a, nil, err)
 		return
 	}
 	defer stop()
-	o.store.AwaitDelivery(ctx, s.of.controllerName()) // what is told after a run has begun that waited for it brings another
+	o.Store.AwaitDelivery(ctx, s.of.controllerName()) // what is told after a run has begun that waited for it brings another
 	for !s.admit(a, o) {
-		if !isFilled(ctx, o.store) {
+		if !isFilled(ctx, o.Store) {
 			return
 		}
-		o.store.AwaitDelivery(ctx, s.of.controllerName())
+		o.Store.AwaitDelivery(ctx, s.of.controllerName())
 	}
 	<-ctx.Done()
 	select {
@@ -75,20 +76,20 @@ func (s *addedSources) attendSecondary(ctx context.Context, l *life, a *addition
 }
 
 // set begins to watch, in the namespaces of this moment.
-func (s *addedSources) set(l *life, a *addition, d secondaryDescription) (*opened, error) {
+func (s *addedSources) set(l *life, a *addition, d source.Description) (*source.Opened, error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	o, err := s.of.open(d, fmt.Sprintf("%s/%s#%d", s.of.controllerName(), a.name, a.serial))
 	if err != nil {
 		return nil, err
 	}
-	s.note(a, o.store, nil)
-	l.feed([]*cache.Store{o.store})
+	s.note(a, o.Store, nil)
+	l.feed([]*cache.Store{o.Store})
 	return o, nil
 }
 
 // clear takes that back.
-func (s *addedSources) clear(o *opened) {
+func (s *addedSources) clear(o *source.Opened) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	s.of.close(o)
@@ -104,18 +105,18 @@ func isFilled(ctx context.Context, store *cache.Store) bool {
 
 // admit lets runs read an addition, and makes those due that waited for it. It reports false if there are namespaces by
 // now that are not filled: of those that come later, runs are kept until they are.
-func (s *addedSources) admit(a *addition, o *opened) bool {
+func (s *addedSources) admit(a *addition, o *source.Opened) bool {
 	waiting, ok := s.admitted(a, o)
 	s.offer(a.name, waiting, "it is filled")
 	return ok
 }
 
-func (s *addedSources) admitted(a *addition, o *opened) (waiting map[trc.Key]bool, ok bool) {
+func (s *addedSources) admitted(a *addition, o *source.Opened) (waiting map[trc.Key]bool, ok bool) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
-	for _, namespace := range o.store.Watching() {
+	for _, namespace := range o.Store.Watching() {
 		select {
-		case <-o.store.Filled(namespace):
+		case <-o.Store.Filled(namespace):
 		default:
 			return nil, false
 		}
@@ -154,28 +155,28 @@ func (h held) Offer(primary trc.Key, offer eventsource.Offer) {
 func (s *addedSources) attendSource(ctx context.Context, a *addition) {
 	for _, before := range a.after { // it may be any that can be started again, but not twice at a time
 		cache.Await(ctx, before.gone)
-		if ctx.Err() == nil && before.starts && !isClosed(before.guest.ended) {
+		if ctx.Err() == nil && before.starts && !isClosed(before.guest.Ended) {
 			s.note(a, nil, errLingers)
-			cache.Await(ctx, before.guest.ended)
+			cache.Await(ctx, before.guest.Ended)
 			s.note(a, nil, nil)
 		}
 	}
 	if ctx.Err() != nil {
 		return
 	}
-	if a.guest.watcher != nil {
+	if a.guest.Watcher != nil {
 		defer s.of.watchPrimaries(ctx, a.guest)()
 	}
 	a.starts = true
-	stop := a.guest.start(ctx, held{s, a})
+	stop := a.guest.Start(ctx, held{s, a})
 	select {
-	case <-a.guest.synced:
+	case <-a.guest.Synced:
 		s.synced(a)
 		<-ctx.Done()
 	case <-ctx.Done():
 	}
 	stop()
-	if !isClosed(a.guest.ended) {
+	if !isClosed(a.guest.Ended) {
 		s.mu.Lock()
 		s.lingering = append(s.lingering, a)
 		s.mu.Unlock()
@@ -227,7 +228,7 @@ func (s *addedSources) problem(a *addition) error {
 	case err != nil:
 		return err
 	case a.guest != nil:
-		return a.guest.err()
+		return a.guest.Err()
 	case filling == nil:
 		return errUnfilled
 	}
@@ -239,7 +240,7 @@ func (s *addedSources) storeFor(a *addition) *cache.Store {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a.opened != nil {
-		return a.opened.store
+		return a.opened.Store
 	}
 	return a.filling
 }
@@ -251,12 +252,12 @@ func (c *controller) sink() eventsource.Sink      { return sink{c} }
 
 func (c *controller) declared(name string) any {
 	for _, d := range c.secondaries {
-		if d.name == name {
+		if d.Name == name {
 			return d
 		}
 	}
 	for _, g := range c.guests {
-		if g.name == name {
+		if g.Name == name {
 			return g
 		}
 	}
@@ -268,38 +269,38 @@ func (c *controller) lasts(name string) bool {
 }
 
 // close takes back what open began.
-func (c *controller) close(o *opened) {
-	if o.referred != "" {
-		c.store.RemoveIndex(o.referred)
+func (c *controller) close(o *source.Opened) {
+	if o.Referred != "" {
+		c.store.RemoveIndex(o.Referred)
 	}
-	c.operator.release(o.store)
+	c.operator.release(o.Store)
 }
 
 // forsake takes back what was found for an addition that is gone.
 func (c *controller) forsake(a *addition) {
 	if a.guest == nil {
-		c.operator.leaveCluster(a.secondary.config)
+		c.operator.leaveCluster(a.secondary.Config)
 	}
 }
 
 // watchPrimaries tells a source of all primaries there are, and from then on of their changes.
-func (c *controller) watchPrimaries(ctx context.Context, g *guest) (unsubscribe func()) {
+func (c *controller) watchPrimaries(ctx context.Context, g *source.Supervised) (unsubscribe func()) {
 	cache.Await(ctx, c.store.Synced())
 	subscription := c.store.SubscribeAs(trc.Subscriber{
 		Handle: func(t trc.Transition) {
 			if !isRepeated(t) {
-				g.tell(t.Old, t.New)
+				g.PrimaryChanged(t.Old, t.New)
 			}
 		},
 		Of: c.name, Apart: true,
 	})
-	g.primaries.Store(subscription)
+	g.Primaries.Store(subscription)
 	c.store.AwaitDelivery(ctx, c.name)
 	return subscription.End
 }
 
 // guestsNow are the author's sources, with those that were added.
-func (c *controller) guestsNow() []*guest {
+func (c *controller) guestsNow() []*source.Supervised {
 	all := slices.Clone(c.guests)
 	for _, a := range c.added.now() {
 		if a.guest != nil {
@@ -315,7 +316,7 @@ func (c *controller) sourceFails(source string, err error) {
 
 func (c *controller) isGone(primary trc.Key, uid types.UID) bool {
 	now := c.store.Get(primary)
-	return (now == nil || now.GetUID() != uid) && !c.departures.has(primary, uid)
+	return (now == nil || now.GetUID() != uid) && !c.departures.Has(primary, uid)
 }
 
 // read is a store that a controller reads, until unread is closed; for as long as it runs if that is nil.
@@ -333,7 +334,7 @@ func (c *controller) readsNow() []read {
 	for _, a := range c.added.now() {
 		c.added.mu.Lock()
 		if a.opened != nil {
-			all = append(all, read{a.opened.store, a.removed})
+			all = append(all, read{a.opened.Store, a.removed})
 		}
 		c.added.mu.Unlock()
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 	"github.com/evenkeel/evenkeel/scheduler"
@@ -78,14 +79,14 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 		return nil, err
 	}
 	options.setDefaults(gvk)
-	if err := checkAbilities(reconciler, abilitiesOf[P]()); err != nil {
+	if err := source.CheckAbilities(reconciler, abilitiesOf[P]()); err != nil {
 		return nil, fmt.Errorf("framework: controller %q: the reconciler: %w", options.Name, err)
 	}
 	written := &reconcilerOf[P]{reconciler: reconciler}
 	c := &controller{
 		operator: op, name: options.Name, gvk: gvk, options: options.settings(), author: written, sample: newObject[P](), primaryType: reflect.TypeFor[P](),
-		informers: map[SecondarySource]*eventsource.Informer{}, referring: map[SecondarySource]eventsource.Mapper{},
-		fetches:  map[SecondarySource]trc.Fetch{},
+		informers: map[any]*eventsource.Informer{}, referring: map[any]eventsource.Mapper{},
+		fetches:  map[any]trc.Fetch{},
 		recorder: timeline.NewRecorder(options.KeepRecords), histories: timeline.NewHistories(options.KeepRecordsPerPrimary),
 	}
 	c.scope, c.former = op.scope, options.formerFinalizer(gvk)

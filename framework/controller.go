@@ -15,9 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/admission"
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
+	"github.com/evenkeel/evenkeel/framework/internal/finalrun"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
@@ -33,8 +36,8 @@ type controller struct {
 	options     settings
 	sample      Object       // an empty primary
 	primaryType reflect.Type // its Go type
-	secondaries []secondaryDescription
-	indexes     []indexDescription // of primaries
+	secondaries []source.Description
+	indexes     []source.Index // of primaries
 	author      authored
 	hasCleanup  bool // the author has a Cleanup
 	showsErrors bool // the author has an ErrorStatus
@@ -49,15 +52,15 @@ type controller struct {
 	store     *cache.Store
 	reads     []*cache.Store       // that and those of the secondaries
 	sources   []eventsource.Source // over the stores of the secondaries
-	guests    []*guest             // the author's sources
+	guests    []*source.Supervised // the author's sources
 	stops     []func()             // of what was subscribed to and started
 	primaries atomic.Pointer[trc.Subscription]
-	informers map[SecondarySource]*eventsource.Informer
-	fetches   map[SecondarySource]trc.Fetch
-	referring map[SecondarySource]eventsource.Mapper // those secondaries that primaries refer to
+	informers map[any]*eventsource.Informer
+	fetches   map[any]trc.Fetch
+	referring map[any]eventsource.Mapper // those secondaries that primaries refer to
 	scheduler *scheduler.Scheduler[trc.Key]
 	recorder  *timeline.Recorder
-	gate      gate
+	gate      admission.Admission
 	histories *timeline.Histories
 	// unresolved are the writes of unknown fate by primary: incarnation to leftover, never empty.
 	unresolved sync.Map
@@ -67,7 +70,7 @@ type controller struct {
 	released sync.Map
 	// unmapped are the kinds of which it was told that a created object does not map to its primary.
 	unmapped   sync.Map
-	departures departures // none unless ControllerOptions.AllEvents
+	departures finalrun.FinalRuns // none unless ControllerOptions.AllEvents
 	added      addedSources
 	loops      loops
 	dropped    seldom   // tells of what Reconcile returned beside an error
@@ -100,29 +103,29 @@ func (c *controller) describeSecondaries() error {
 		if err != nil {
 			errs = append(errs, err)
 		}
-		if d.name != "" {
+		if d.Name != "" {
 			if err := c.reach(&d); err != nil {
 				errs = append(errs, err)
 			}
-			taken(d.name)
-			if d.patience.late == LateGoesOn {
+			taken(d.Name)
+			if d.Sync.Late == source.LateGoesOn {
 				errs = append(errs, c.addLate(d))
 			} else {
 				c.secondaries = append(c.secondaries, d)
 			}
 		}
 	}
-	for i, source := range c.options.Sources {
-		if source == nil {
+	for i, from := range c.options.Sources {
+		if from == nil {
 			errs = append(errs, fmt.Errorf("framework: controller %q: Sources[%d] is nil", c.name, i))
 			continue
 		}
-		g, err := newGuest(source, c.name, c.operator)
+		g, err := source.Supervise(from, c.name, c.operator.logger, c.operator.calls, c.operator.probes)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("framework: controller %q: Sources[%d]: %w", c.name, i, err))
 			continue
 		}
-		taken(g.name)
+		taken(g.Name)
 		c.guests = append(c.guests, g)
 	}
 	for _, d := range c.workflow.dormant {
@@ -134,51 +137,51 @@ func (c *controller) describeSecondaries() error {
 }
 
 // describeSecondary validates a secondary, which errors call so until it has its name.
-func (c *controller) describeSecondary(as string, secondary SecondarySource) (secondaryDescription, error) {
+func (c *controller) describeSecondary(as string, secondary any) (source.Description, error) {
 	if secondary == nil {
-		return secondaryDescription{}, fmt.Errorf("framework: controller %q: %s is nil", c.name, as)
+		return source.Description{}, fmt.Errorf("framework: controller %q: %s is nil", c.name, as)
 	}
-	d := secondary.describe()
+	d := describe(secondary)
 	if err := c.checkRelation(d); err != nil {
-		return secondaryDescription{}, fmt.Errorf("framework: controller %q: %s: %w", c.name, as, err)
+		return source.Description{}, fmt.Errorf("framework: controller %q: %s: %w", c.name, as, err)
 	}
 	var err error
-	if d.gvk, err = declaredKind(c.operator, d.object, d.gvk); err != nil {
-		return secondaryDescription{}, fmt.Errorf("framework: controller %q: %s: %w", c.name, as, err)
+	if d.GVK, err = declaredKind(c.operator, d.Object, d.GVK); err != nil {
+		return source.Description{}, fmt.Errorf("framework: controller %q: %s: %w", c.name, as, err)
 	}
-	if d.name == "" {
-		d.name = strings.ToLower(d.gvk.Kind)
+	if d.Name == "" {
+		d.Name = strings.ToLower(d.GVK.Kind)
 	}
 	var errs []error
 	bad := func(field string, err error) {
-		errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: %s: %w", c.name, d.name, field, err))
+		errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: %s: %w", c.name, d.Name, field, err))
 	}
-	if err := checkNamespaces(d.namespaces); err != nil {
+	if err := checkNamespaces(d.Namespaces); err != nil {
 		bad("Namespaces", err)
 	}
-	if _, err := labels.Parse(d.labels); err != nil {
-		bad(fmt.Sprintf("LabelSelector %q", d.labels), err)
+	if _, err := labels.Parse(d.Labels); err != nil {
+		bad(fmt.Sprintf("LabelSelector %q", d.Labels), err)
 	}
-	if _, err := fields.ParseSelector(d.fields); err != nil {
-		bad(fmt.Sprintf("FieldSelector %q", d.fields), err)
+	if _, err := fields.ParseSelector(d.Fields); err != nil {
+		bad(fmt.Sprintf("FieldSelector %q", d.Fields), err)
 	}
-	if err := d.patience.check(); err != nil {
-		errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err))
+	if err := d.Sync.Check(); err != nil {
+		errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.Name, err))
 	}
-	c.mapIndexes(d.name, d.indexes)
-	if function := d.authors(); function != "" {
-		d.mapping = &mapping{callback: c.callback(function, d.name)}
+	c.mapIndexes(d.Name, d.Indexes)
+	if function := d.Authors(); function != "" {
+		d.Mapping = &source.Mapping{Callback: c.callback(function, d.Name)}
 	}
-	if err := errors.Join(d.wrong, d.keeping.Check(object.FormOf(d.object))); err != nil {
-		errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err))
+	if err := errors.Join(d.TransformErr, d.Retention.Check(object.FormOf(d.Object))); err != nil {
+		errs = append(errs, fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.Name, err))
 	}
 	return d, errors.Join(errs...)
 }
 
 // reach finds the cluster of secondaries.
-func (c *controller) reach(d *secondaryDescription) (err error) {
-	if d.cluster, err = c.operator.clusterAt(d.config); err != nil {
-		return fmt.Errorf("framework: controller %q: secondary %q: Cluster: %w", c.name, d.name, err)
+func (c *controller) reach(d *source.Description) (err error) {
+	if d.Cluster, err = c.operator.clusterAt(d.Config); err != nil {
+		return fmt.Errorf("framework: controller %q: secondary %q: Cluster: %w", c.name, d.Name, err)
 	}
 	return nil
 }
@@ -211,8 +214,8 @@ func (c *controller) findKinds(ctx context.Context) error {
 	}
 	for i := range c.secondaries {
 		d := &c.secondaries[i]
-		if d.resource, err = d.cluster.Watchable(ctx, d.object, d.gvk); err != nil {
-			return &impatient{fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err), d.patience}
+		if d.Resource, err = d.Cluster.Watchable(ctx, d.Object, d.GVK); err != nil {
+			return source.WithSyncPolicy(fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.Name, err), d.Sync)
 		}
 	}
 	return c.probeShards(ctx)
@@ -234,67 +237,56 @@ func (c *controller) prepare() error {
 		return fail(err)
 	}
 	for _, d := range c.secondaries {
-		found, err := c.open(d, c.name+"/"+d.name)
+		found, err := c.open(d, c.name+"/"+d.Name)
 		if err != nil {
-			return fail(fmt.Errorf("secondary %q: %w", d.name, err))
+			return fail(fmt.Errorf("secondary %q: %w", d.Name, err))
 		}
-		c.reads = append(c.reads, found.store)
-		c.informers[d.source], c.fetches[d.source] = found.informer, found.fetch
-		c.sources = append(c.sources, found.informer)
-		if found.references != nil {
-			c.referring[d.source] = found.references
+		c.reads = append(c.reads, found.Store)
+		c.informers[d.Key], c.fetches[d.Key] = found.Informer, found.Fetch
+		c.sources = append(c.sources, found.Informer)
+		if found.References != nil {
+			c.referring[d.Key] = found.References
 		}
 	}
 	return nil
 }
 
-// opened is how secondaries are read.
-type opened struct {
-	store    *cache.Store
-	informer *eventsource.Informer
-	// references are the secondaries of a primary, and referred the index of those; none unless primaries refer to them.
-	references eventsource.Mapper
-	referred   string
-	// fetch reads them whole.
-	fetch trc.Fetch
-}
-
 // open makes the source of secondaries, which are watched where the controller is unless they say otherwise.
-func (c *controller) open(d secondaryDescription, index string) (*opened, error) {
-	w := cache.Watch{Namespaces: c.scope.Namespaces, Follows: c.scope, Labels: d.labels, Fields: d.fields, Retention: d.keeping}
-	if len(d.namespaces) > 0 {
-		w.Namespaces, w.Follows = cache.WatchedNamespaces(d.namespaces), nil
+func (c *controller) open(d source.Description, index string) (*source.Opened, error) {
+	w := cache.Watch{Namespaces: c.scope.Namespaces, Follows: c.scope, Labels: d.Labels, Fields: d.Fields, Retention: d.Retention}
+	if len(d.Namespaces) > 0 {
+		w.Namespaces, w.Follows = cache.WatchedNamespaces(d.Namespaces), nil
 	}
-	store, err := d.cluster.Open(d.resource, w)
+	store, err := d.Cluster.Open(d.Resource, w)
 	if err != nil {
 		return nil, err
 	}
-	found := &opened{store: store, fetch: d.cluster.Fetch(d.resource)}
-	if d.refers != nil {
-		found.referred = index + "/referred"
+	found := &source.Opened{Store: store, Fetch: d.Cluster.Fetch(d.Resource)}
+	if d.References != nil {
+		found.Referred = index + "/referred"
 	}
 	c.restoreBy(d, found, index) // before any of the functions is called
-	if d.refers != nil {
-		found.references = c.references(d)
-		if d.mapper, err = c.mapByReference(found.referred, found.references); err != nil {
+	if d.References != nil {
+		found.References = c.references(d)
+		if d.Mapper, err = c.mapByReference(found.Referred, found.References); err != nil {
 			c.operator.release(store)
 			return nil, err
 		}
-	} else if d.mapper, err = c.mapperOf(d); err != nil {
+	} else if d.Mapper, err = c.mapperOf(d); err != nil {
 		c.operator.release(store)
 		return nil, err
 	}
 	options := eventsource.InformerOptions{
-		Name: d.name, Index: index, Unindexed: d.refers != nil, Kind: d.gvk.Kind, Cluster: d.cluster.At,
-		Map: d.mapper, Filter: c.guardedFilter("Filter", d.name, d.filter), Indexes: d.filedUnder(),
-		Of: c.name, Apart: d.mapping != nil || d.filter != nil,
+		Name: d.Name, Index: index, Unindexed: d.References != nil, Kind: d.GVK.Kind, Cluster: d.Cluster.At,
+		Map: d.Mapper, Filter: c.guardedFilter("Filter", d.Name, d.Filter), Indexes: d.FiledUnder(),
+		Of: c.name, Apart: d.Mapping != nil || d.Filter != nil,
 		Missed: func() { c.everythingDue(missedSome) },
-		Check:  d.incomplete,
+		Check:  d.Incomplete,
 	}
-	if d.mapping != nil && d.refers == nil {
-		options.Map = d.mapping.guardedMapper(d.mapper)
+	if d.Mapping != nil && d.References == nil {
+		options.Map = d.Mapping.GuardedMapper(d.Mapper)
 	}
-	found.informer = eventsource.NewInformer(store.Store, options)
+	found.Informer = eventsource.NewInformer(store.Store, options)
 	return found, nil
 }
 
@@ -305,16 +297,16 @@ const (
 )
 
 // restoreBy says what to do when functions have returned that could not be asked.
-func (c *controller) restoreBy(d secondaryDescription, found *opened, index string) {
-	store, referred := found.store.Store, found.referred
+func (c *controller) restoreBy(d source.Description, found *source.Opened, index string) {
+	store, referred := found.Store.Store, found.Referred
 	refile := func(in *trc.Store, index string) {
 		if err := in.Refile(index); err != nil {
-			c.operator.logger.Error(err, "an index cannot be filed anew", "controller", c.name, "source", d.name)
+			c.operator.logger.Error(err, "an index cannot be filed anew", "controller", c.name, "source", d.Name)
 		}
 	}
-	if d.mapping != nil {
-		d.mapping.restore = func() {
-			if d.refers != nil {
+	if d.Mapping != nil {
+		d.Mapping.Restore = func() {
+			if d.References != nil {
 				refile(c.store.Store, referred)
 			} else {
 				refile(store, index)
@@ -322,8 +314,8 @@ func (c *controller) restoreBy(d secondaryDescription, found *opened, index stri
 			c.everythingDue(askedAnew)
 		}
 	}
-	for _, i := range d.indexes {
-		i.mapping.restore = func() { refile(store, index+"#"+i.name) }
+	for _, i := range d.Indexes {
+		i.Mapping.Restore = func() { refile(store, index+"#"+i.Name) }
 	}
 }
 
@@ -333,7 +325,7 @@ func (c *controller) stores() []*cache.Store { return c.reads }
 func (c *controller) caches() []need {
 	var all []need
 	for i, s := range c.reads {
-		all = append(all, need{name: "the cache of " + s.Describe(), synced: s.Synced(), err: s.Err, patience: c.patienceFor(i)})
+		all = append(all, need{name: "the cache of " + s.Describe(), synced: s.Synced(), err: s.Err, SyncPolicy: c.patienceFor(i)})
 	}
 	return all
 }
@@ -342,14 +334,14 @@ func (c *controller) caches() []need {
 func (c *controller) brought() []need {
 	var all []need
 	for _, g := range c.guests {
-		all = append(all, need{name: fmt.Sprintf("source %q", g.name), synced: g.synced, err: g.err})
+		all = append(all, need{name: fmt.Sprintf("source %q", g.Name), synced: g.Synced, err: g.Err})
 	}
 	return all
 }
 
 // subscribe connects the stores with the scheduler, which keeps their events until it runs.
 func (c *controller) subscribe() error {
-	watched := func(g *guest) bool { return g.watcher != nil }
+	watched := func(g *source.Supervised) bool { return g.Watcher != nil }
 	subscription := c.store.SubscribeAs(trc.Subscriber{
 		Handle: c.primaryChanged, Of: c.name, Apart: c.filters.any() || slices.ContainsFunc(c.guests, watched), Missed: c.missedPrimaries,
 	})
@@ -378,12 +370,12 @@ func (c *controller) startBrought(ctx context.Context) {
 	}
 	for _, g := range c.guests {
 		if ctx.Err() == nil {
-			c.stops = append(c.stops, g.start(ctx, sink{c}))
+			c.stops = append(c.stops, g.Start(ctx, sink{c}))
 		}
 	}
 }
 
-func (c *controller) custom() []*guest { return c.guests }
+func (c *controller) custom() []*source.Supervised { return c.guests }
 
 // end stops what was added and what subscribe started, the last first.
 func (c *controller) end() {
@@ -394,18 +386,18 @@ func (c *controller) end() {
 		}
 	}
 	c.stops = nil
-	c.gate.rest()
+	c.gate.Stop()
 }
 
 func (c *controller) run(ctx context.Context) error { return c.scheduler.Run(ctx) }
 func (c *controller) resume()                       { c.scheduler.Resume() }
-func (c *controller) overdue() []string             { return c.gate.overdue() }
+func (c *controller) overdue() []string             { return c.gate.Overdue() }
 
 // pause ends the runs; those that ignore it are noted.
 func (c *controller) pause() error {
 	err := c.scheduler.Pause()
 	if err != nil {
-		c.gate.ignored()
+		c.gate.Ignored()
 	}
 	return err
 }

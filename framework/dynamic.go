@@ -8,6 +8,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/framework/internal/source"
 )
 
 // Sources that are not among a controller's options can be added while it runs, and removed again: from its runs, or
@@ -98,7 +99,7 @@ func (op *Operator) controllerNamed(name string) (*controller, error) {
 	return nil, errors.New("there is no controller of that name")
 }
 
-func (c *controller) addSecondary(secondary SecondarySource, by *run, forNode bool) error {
+func (c *controller) addSecondary(secondary any, by *run, forNode bool) error {
 	if by != nil && !c.workflow.has(secondary) && c.added.holdsAlready(secondary, by) {
 		return nil
 	}
@@ -106,31 +107,31 @@ func (c *controller) addSecondary(secondary SecondarySource, by *run, forNode bo
 	if err != nil {
 		return err
 	}
-	if err := c.workflow.reserves(c.name, &addition{name: d.name, secondary: d}, by, forNode); err != nil {
+	if err := c.workflow.reserves(c.name, &addition{name: d.Name, secondary: d}, by, forNode); err != nil {
 		return err
 	}
-	if err := checkIndexes(d.indexes, map[any]bool{}); err != nil {
-		return fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err)
+	if err := source.CheckIndexes(d.Indexes, map[any]bool{}); err != nil {
+		return fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.Name, err)
 	}
 	if err := c.reach(&d); err != nil {
 		return err
 	}
-	added, err := c.added.add(&addition{name: d.name, secondary: d}, by)
+	added, err := c.added.add(&addition{name: d.Name, secondary: d}, by)
 	if !added {
-		c.operator.leaveCluster(d.config)
+		c.operator.leaveCluster(d.Config)
 	}
 	return err
 }
 
-func (c *controller) addSource(source eventsource.Source, by *run, forNode bool) error {
-	if object.IsNil(source) {
+func (c *controller) addSource(from eventsource.Source, by *run, forNode bool) error {
+	if object.IsNil(from) {
 		return fmt.Errorf("framework: controller %q: AddSource: the source is nil", c.name)
 	}
-	g, err := newGuest(source, c.name, c.operator)
+	g, err := source.Supervise(from, c.name, c.operator.logger, c.operator.calls, c.operator.probes)
 	if err != nil {
-		return fmt.Errorf("framework: controller %q: AddSource %T: %w", c.name, source, err)
+		return fmt.Errorf("framework: controller %q: AddSource %T: %w", c.name, from, err)
 	}
-	given := &addition{name: g.name, guest: g}
+	given := &addition{name: g.Name, guest: g}
 	if err := c.workflow.reserves(c.name, given, by, forNode); err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
+	"github.com/evenkeel/evenkeel/framework/internal/admission"
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/lease"
@@ -107,8 +108,9 @@ func RunAllocations(op *Operator, primary types.NamespacedName, cause timeline.C
 
 // CancelledLifetime returns the context of a run that was cancelled, and asked only after its deadline.
 func CancelledLifetime(cause error) context.Context {
-	l := &lifetime{parent: context.Background(), deadline: time.Now().Add(-time.Second), of: logs(logr.Discard)}
-	l.cancel(cause)
+	l := &admission.Lifetime{}
+	l.Begin(context.Background(), -time.Second, logs(logr.Discard))
+	l.Cancel(cause)
 	return l
 }
 

@@ -122,7 +122,7 @@ func fetched[V any, P Object](ctx context.Context, c *Context[P], h holder[V]) (
 func holdersOf[V any, P Object](c *Context[P]) []holder[V] {
 	var all []holder[V]
 	for _, g := range c.run.controller.guestsNow() {
-		if h, holds := g.source.(holder[V]); holds {
+		if h, holds := g.Source.(holder[V]); holds {
 			all = append(all, h)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
 )
@@ -36,8 +35,8 @@ func (op *Operator) Ready() error {
 			}
 		}
 		for _, source := range c.custom() {
-			if err := source.err(); err != nil {
-				errs = append(errs, fmt.Errorf("framework: controller %q: source %q fails: %w", c.controllerName(), source.name, err))
+			if err := source.Err(); err != nil {
+				errs = append(errs, fmt.Errorf("framework: controller %q: source %q fails: %w", c.controllerName(), source.Name, err))
 			}
 		}
 	}
@@ -57,9 +56,6 @@ func (op *Operator) Ready() error {
 	}
 	return errors.Join(errs...)
 }
-
-// overdueGrace is how long a run may go on after its deadline until Alive says so.
-const overdueGrace = time.Minute
 
 // Alive returns nil unless only a new process would help: [Operator.Run] has returned, runs go on for more
 // than a minute after their deadline ([ControllerOptions.RunTimeout]) and keep their primaries from being run

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -29,7 +30,7 @@ func (s *addedSources) awaits(name string, by *run) error {
 	case a == nil:
 		s.mu.Unlock()
 		return errors.New("it was removed")
-	case a.opened != nil, a.guest != nil && isClosed(a.guest.synced):
+	case a.opened != nil, a.guest != nil && isClosed(a.guest.Synced):
 		s.mu.Unlock()
 		return nil
 	}
@@ -71,7 +72,7 @@ func (m *managed) reserves(controller string, given *addition, by *run, forNode 
 	}
 	own := &addition{name: d.name, secondary: d.description}
 	if d.given == nil {
-		own.guest = &guest{source: d.source}
+		own.guest = &source.Supervised{Source: d.source}
 	}
 	switch {
 	case !own.is(given):
@@ -95,8 +96,8 @@ func (c *controller) inactive(is func(*dormant) bool) error {
 }
 
 // dormantSecondaries are those of the workflow that may not be there.
-func (c *run) dormantSecondaries() []secondaryDescription {
-	var all []secondaryDescription
+func (c *run) dormantSecondaries() []source.Description {
+	var all []source.Description
 	for _, d := range c.controller.workflow.dormant {
 		if d.given != nil {
 			all = append(all, d.description)

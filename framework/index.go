@@ -7,6 +7,7 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -45,76 +46,40 @@ func (i *Index[S]) shared(c Lookup, value string) ([]trc.Object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if index.find == nil {
+	if index.Find == nil {
 		return nil, fmt.Errorf("framework: index %s is neither among ControllerOptions.Indexes nor Secondary.Indexes of the controller", i.name())
 	}
-	for _, u := range index.store.AllSetAside() {
-		if slices.Contains(index.values(u.Object), value) {
+	for _, u := range index.Store.AllSetAside() {
+		if slices.Contains(index.Values(u.Object), value) {
 			return nil, setAsideError(c, u)
 		}
 	}
-	found, err := index.find(value)
+	found, err := index.Find(value)
 	if err != nil {
 		return nil, fmt.Errorf("framework: index %s: %w", i.name(), err)
 	}
-	c.lookup().noteReads(index.store, found...)
+	c.lookup().noteReads(index.Store, found...)
 	return found, nil
 }
 
-// indexDescription is an Index without its type parameter.
-type indexDescription struct {
-	of     any // its address
-	name   string
-	values func(trc.Object) []string
-	err    error
-
-	mapping *mapping // how values is called
-}
-
-// openIndex is an index of a store.
-type openIndex struct {
-	store  *trc.Store
-	find   func(value string) ([]trc.Object, error)
-	values func(trc.Object) []string
-}
-
-func describeIndexes[S Object](indexes []*Index[S]) []indexDescription {
-	all := make([]indexDescription, len(indexes))
+func describeIndexes[S Object](indexes []*Index[S]) []source.Index {
+	all := make([]source.Index, len(indexes))
 	for at, i := range indexes {
 		d := &all[at]
 		if i == nil {
-			d.err = fmt.Errorf("index %d is nil", at)
+			d.Err = fmt.Errorf("index %d is nil", at)
 			continue
 		}
-		d.of, d.name = i, i.Name
-		if d.name == "" {
-			d.name = fmt.Sprint(at)
+		d.Key, d.Name = i, i.Name
+		if d.Name == "" {
+			d.Name = fmt.Sprint(at)
 		}
 		if i.Values == nil {
-			d.err = fmt.Errorf("index %q: Values is nil", d.name)
+			d.Err = fmt.Errorf("index %q: Values is nil", d.Name)
 		}
-		d.values = func(o trc.Object) []string { return i.Values(o.(S)) }
+		d.Values = func(o trc.Object) []string { return i.Values(o.(S)) }
 	}
 	return all
-}
-
-// checkIndexes reports what is wrong with the indexes of the controller, all of which known holds.
-func checkIndexes(indexes []indexDescription, known map[any]bool) error {
-	var errs []error
-	names := map[string]bool{}
-	for _, d := range indexes {
-		switch {
-		case d.err != nil:
-			errs = append(errs, d.err)
-			continue
-		case known[d.of]:
-			errs = append(errs, fmt.Errorf("index %q: is one of this controller already", d.name))
-		case names[d.name]:
-			errs = append(errs, fmt.Errorf("two indexes named %q; set Index.Name", d.name))
-		}
-		known[d.of], names[d.name] = true, true
-	}
-	return errors.Join(errs...)
 }
 
 // validateIndexes reports what is wrong with all indexes of the controller.
@@ -126,99 +91,72 @@ func (c *controller) validateIndexes() error {
 		}
 		return fmt.Errorf("framework: controller %q: %s%w", c.name, of, err)
 	}
-	errs := []error{fail("", checkIndexes(c.indexes, known))}
+	errs := []error{fail("", source.CheckIndexes(c.indexes, known))}
 	all := slices.Concat(c.secondaries, c.added.secondaries()) // those that may be late, too
 	for _, d := range c.workflow.dormant {
 		all = append(all, d.description)
 	}
 	for _, d := range all {
-		errs = append(errs, fail(fmt.Sprintf("secondary %q: ", d.name), checkIndexes(d.indexes, known)))
+		errs = append(errs, fail(fmt.Sprintf("secondary %q: ", d.Name), source.CheckIndexes(d.Indexes, known)))
 	}
 	return errors.Join(errs...)
 }
 
 // mapIndexes prepares the calls of the functions of indexes.
-func (c *controller) mapIndexes(source string, indexes []indexDescription) {
+func (c *controller) mapIndexes(from string, indexes []source.Index) {
 	for i := range indexes {
 		d := &indexes[i]
-		d.mapping = &mapping{callback: c.callback(fmt.Sprintf("Index %q", d.name), source)}
+		d.Mapping = &source.Mapping{Callback: c.callback(fmt.Sprintf("Index %q", d.Name), from)}
 	}
-}
-
-// guarded is what files objects.
-func (d *indexDescription) guarded() func(trc.Object) []string {
-	return d.mapping.guardedValues(d.values)
 }
 
 // addIndexes adds those of primaries to the store.
 func (c *controller) addIndexes() error {
 	for _, d := range c.indexes {
-		d.mapping.restore = func() {
+		d.Mapping.Restore = func() {
 			if err := c.store.Refile(c.indexed(d)); err != nil {
 				c.operator.logger.Error(err, "an index cannot be filed anew", "controller", c.name)
 			}
 		}
-		if err := c.store.AddIndex(c.indexed(d), d.guarded()); err != nil {
+		if err := c.store.AddIndex(c.indexed(d), d.Guarded()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *controller) indexed(d indexDescription) string { return c.name + "#" + d.name }
-
-// filedUnder are the indexes of a secondary, for its source.
-func (d *secondaryDescription) filedUnder() map[string]func(trc.Object) []string {
-	all := make(map[string]func(trc.Object) []string, len(d.indexes))
-	for _, i := range d.indexes {
-		all[i.name] = i.guarded()
-	}
-	return all
-}
-
-// incomplete says why an index, or with "" what maps to primaries, lacks objects; nil if it does not.
-func (d secondaryDescription) incomplete(index string) error {
-	if index == "" {
-		return d.mapping.err()
-	}
-	for _, i := range d.indexes {
-		if i.name == index {
-			return i.mapping.err()
-		}
-	}
-	return nil
-}
+func (c *controller) indexed(d source.Index) string { return c.name + "#" + d.Name }
 
 // index finds an index by its address; it is the zero value if the controller has no such.
-func (c *run) index(of any) (openIndex, error) {
+func (c *run) index(of any) (source.OpenIndex, error) {
 	if c.ended.Load() {
-		return openIndex{}, ErrRunEnded
+		return source.OpenIndex{}, ErrRunEnded
 	}
-	is := func(d indexDescription) bool { return d.of == of }
+	is := func(d source.Index) bool { return d.Key == of }
 	if at := slices.IndexFunc(c.controller.indexes, is); at >= 0 {
 		d, store := c.controller.indexes[at], c.controller.store.Store
-		return openIndex{
-			store: store, values: d.guarded(),
-			find: func(value string) ([]trc.Object, error) {
+		return source.OpenIndex{
+			Store: store, Values: d.Guarded(),
+			Find: func(value string) ([]trc.Object, error) {
 				found, err := store.ByIndex(c.controller.indexed(d), value)
-				return found, cmp.Or(d.mapping.err(), err)
+				return found, cmp.Or(d.Mapping.Err(), err)
 			},
 		}, nil
 	}
 	for _, secondary := range c.registered() {
-		at := slices.IndexFunc(secondary.indexes, is)
+		at := slices.IndexFunc(secondary.Indexes, is)
 		if at < 0 {
 			continue
 		}
-		source, err := c.informer(secondary.source)
+		from, err := c.informer(secondary.Key)
 		if err != nil {
-			return openIndex{}, err
+			return source.OpenIndex{}, err
 		}
-		d := secondary.indexes[at]
-		return openIndex{
-			store: source.Store(), values: d.guarded(),
-			find: func(value string) ([]trc.Object, error) { return source.ByIndex(d.name, value) },
+		d := secondary.Indexes[at]
+		return source.OpenIndex{
+			Store: from.Store(), Values: d.Guarded(),
+			Find: func(value string) ([]trc.Object, error) { return from.ByIndex(d.Name, value) },
 		}, nil
 	}
-	return openIndex{}, c.controller.inactive(func(d *dormant) bool { return slices.ContainsFunc(d.description.indexes, is) })
+	return source.OpenIndex{}, c.controller.inactive(func(d *dormant) bool { return slices.ContainsFunc(d.description.Indexes, is) })
 }

@@ -2,10 +2,11 @@ package framework
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/evenkeel/evenkeel/framework/internal/source"
 )
 
 // LatePolicy is what becomes of a controller whose secondaries could not be read within [Secondary.SyncTimeout] of its
@@ -25,70 +26,18 @@ const (
 	LateGoesOn
 )
 
-// patience is how long the start of a controller waits for a source.
-type patience struct {
-	timeout time.Duration // 0: the operator's
-	late    LatePolicy
-}
-
-// impatient is an error of a source with a patience of its own.
-type impatient struct {
-	error
-	patience
-}
-
-func (i *impatient) Unwrap() error { return i.error }
-
-// patienceOf is how long to wait for what an error is about.
-func patienceOf(err error) patience {
-	var i *impatient
-	if errors.As(err, &i) {
-		return i.patience
-	}
-	return patience{}
-}
-
-func (p patience) limit(of *Operator) time.Duration {
-	if p.timeout > 0 {
-		return p.timeout
-	}
-	return of.options.SyncTimeout
-}
-
-// isBounded tells whether the operator fails when the time is up; missed is set if a kind was not served.
-func (p patience) isBounded(op *Operator, missed bool) bool {
-	switch p.late {
-	case LateFails:
-		return true
-	case LateWaits, LateGoesOn:
-		return false
-	}
-	return op.isBounded(missed)
-}
-
-// check reports what is wrong with a source's patience.
-func (p patience) check() error {
-	switch {
-	case p.timeout < 0:
-		return fmt.Errorf("SyncTimeout %v: must not be negative", p.timeout)
-	case p.late < LateByStartPolicy || p.late > LateGoesOn:
-		return fmt.Errorf("the policy Late %d: must be LateByStartPolicy, LateFails, LateWaits or LateGoesOn", p.late)
-	}
-	return nil
-}
-
 // patienceFor is how long the start waits for one of what is read: the primaries come first, then the secondaries in order.
-func (c *controller) patienceFor(read int) patience {
+func (c *controller) patienceFor(read int) source.SyncPolicy {
 	if read == 0 {
-		return patience{}
+		return source.SyncPolicy{}
 	}
-	return c.secondaries[read-1].patience
+	return c.secondaries[read-1].Sync
 }
 
 // addLate has secondaries that the controller may run without read as if the operator had added them.
-func (c *controller) addLate(d secondaryDescription) error {
-	c.late = append(c.late, d.name)
-	_, err := c.added.add(&addition{name: d.name, secondary: d}, nil)
+func (c *controller) addLate(d source.Description) error {
+	c.late = append(c.late, d.Name)
+	_, err := c.added.add(&addition{name: d.Name, secondary: d}, nil)
 	return err
 }
 
@@ -99,7 +48,7 @@ func (c *controller) awaitLate(ctx context.Context) {
 		if !slices.Contains(c.late, a.name) {
 			continue
 		}
-		timer := time.NewTimer(time.Until(began.Add(a.secondary.patience.limit(c.operator))))
+		timer := time.NewTimer(time.Until(began.Add(a.secondary.Sync.Limit(c.operator.options.SyncTimeout))))
 		select {
 		case <-a.admitted:
 		case <-ctx.Done():

@@ -13,6 +13,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
+	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -169,7 +170,7 @@ func (p Primaries[P]) shared(namespace string) ([]trc.Object, error) {
 }
 
 // registered are the secondaries of the controller.
-func (c *run) registered() []secondaryDescription {
+func (c *run) registered() []source.Description {
 	return slices.Concat(c.controller.secondaries, c.controller.added.secondaries())
 }
 
@@ -231,14 +232,14 @@ func checkKey(store *trc.Store, r *client.Client, namespace string) error {
 // checkNamespace tells why nothing can be found where nothing was.
 func (s *Secondary[S]) checkNamespace(c Lookup, namespace string) error {
 	for _, d := range c.lookup().registered() {
-		if d.source != SecondarySource(s) || d.resource == nil {
+		if d.Key != any(s) || d.Resource == nil {
 			continue
 		}
 		source, err := c.lookup().informer(s)
 		if err != nil {
 			return err
 		}
-		return checkKey(source.Store(), d.resource, namespace)
+		return checkKey(source.Store(), d.Resource, namespace)
 	}
 	return nil
 }
@@ -247,8 +248,8 @@ func (s *Secondary[S]) checkNamespace(c Lookup, namespace string) error {
 func sourcesOf[S Object](c Lookup) []string {
 	var names []string
 	for _, d := range c.lookup().registered() {
-		if _, is := d.source.(*Secondary[S]); is {
-			names = append(names, d.name)
+		if _, is := d.Key.(*Secondary[S]); is {
+			names = append(names, d.Name)
 		}
 	}
 	return names
@@ -273,8 +274,8 @@ func gather[S Object](c Lookup, names []string, read func(*Secondary[S]) ([]trc.
 	var all []trc.Object
 	places := map[identity]int{}
 	for _, d := range c.lookup().registered() {
-		s, is := d.source.(*Secondary[S])
-		if !is || len(names) > 0 && !slices.Contains(names, d.name) {
+		s, is := d.Key.(*Secondary[S])
+		if !is || len(names) > 0 && !slices.Contains(names, d.Name) {
 			continue
 		}
 		found, err := read(s)
@@ -282,7 +283,7 @@ func gather[S Object](c Lookup, names []string, read func(*Secondary[S]) ([]trc.
 			return nil, err
 		}
 		for _, o := range found {
-			id := identity{cluster: d.cluster, gvk: d.gvk, key: trc.KeyOf(o)}
+			id := identity{cluster: d.Cluster, gvk: d.GVK, key: trc.KeyOf(o)}
 			at, known := places[id]
 			switch {
 			case !known:
@@ -324,11 +325,11 @@ func checkSources[S Object](c Lookup, names []string) error {
 // checkActive says that what is asked for is there only while a node of the workflow is active.
 func checkActive[S Object](c Lookup, known, names []string) error {
 	for _, d := range c.lookup().dormantSecondaries() {
-		if _, is := d.source.(*Secondary[S]); !is || slices.Contains(known, d.name) {
+		if _, is := d.Key.(*Secondary[S]); !is || slices.Contains(known, d.Name) {
 			continue
 		}
-		if len(known) == 0 && len(names) == 0 || slices.Contains(names, d.name) {
-			return fmt.Errorf("framework: source %q: %w", d.name, ErrInactive)
+		if len(known) == 0 && len(names) == 0 || slices.Contains(names, d.Name) {
+			return fmt.Errorf("framework: source %q: %w", d.Name, ErrInactive)
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -27,18 +28,18 @@ type managed struct {
 type dormant struct {
 	name        string
 	nodes       []int // those nodes, by their place in the graph; all have an ActivationCondition
-	given       SecondarySource
-	description secondaryDescription // if given is not nil
-	source      eventsource.Source   // otherwise
+	given       any
+	description source.Description // if given is not nil
+	source      eventsource.Source // otherwise
 }
 
-func (c *controller) readSecondary(node int, secondary SecondarySource, conditional bool) error {
+func (c *controller) readSecondary(node int, secondary any, conditional bool) error {
 	if object.IsNil(secondary) {
 		return errors.New("is nil")
 	}
 	// The options may have it as one of those that primaries refer to.
-	same := func(other SecondarySource) bool {
-		return other == secondary || !object.IsNil(other) && other.describe().source == secondary
+	same := func(other any) bool {
+		return other == secondary || !object.IsNil(other) && describe(other).Key == secondary
 	}
 	switch {
 	case slices.ContainsFunc(c.options.Secondaries, same):
@@ -50,17 +51,17 @@ func (c *controller) readSecondary(node int, secondary SecondarySource, conditio
 	return nil
 }
 
-func (c *controller) readSource(node int, source eventsource.Source, conditional bool) error {
-	if object.IsNil(source) {
+func (c *controller) readSource(node int, from eventsource.Source, conditional bool) error {
+	if object.IsNil(from) {
 		return errors.New("is nil")
 	}
-	same := func(other eventsource.Source) bool { return !object.IsNil(other) && identical(other, source) }
+	same := func(other eventsource.Source) bool { return !object.IsNil(other) && source.Identical(other, from) }
 	switch {
 	case slices.ContainsFunc(c.options.Sources, same):
 	case conditional:
-		return c.sleep(node, &dormant{source: source})
+		return c.sleep(node, &dormant{source: from})
 	default:
-		c.options.Sources = append(c.options.Sources, source)
+		c.options.Sources = append(c.options.Sources, from)
 	}
 	return nil
 }
@@ -79,9 +80,9 @@ func (c *controller) sleep(node int, d *dormant) (err error) {
 	d.nodes = []int{node}
 	if d.given != nil {
 		d.description, err = c.describeSecondary("it", d.given)
-		d.name = d.description.name
+		d.name = d.description.Name
 	} else {
-		d.name, err = nameOf(d.source)
+		d.name, err = source.NameOf(d.source)
 	}
 	m.dormant = append(m.dormant, d)
 	return err
@@ -92,7 +93,7 @@ func (d *dormant) is(other *dormant) bool {
 	if d.given != nil || other.given != nil {
 		return d.given == other.given
 	}
-	return identical(d.source, other.source)
+	return source.Identical(d.source, other.source)
 }
 
 func (m *managed) dormantOf(node int) (own []*dormant) {
@@ -105,7 +106,7 @@ func (m *managed) dormantOf(node int) (own []*dormant) {
 }
 
 // has tells whether a secondary is one of those that come and go.
-func (m *managed) has(secondary SecondarySource) bool {
+func (m *managed) has(secondary any) bool {
 	return slices.ContainsFunc(m.dormant, func(d *dormant) bool { return d.given != nil && d.given == secondary })
 }
 

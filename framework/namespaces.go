@@ -112,9 +112,9 @@ func (c *controller) follows(of *cache.Scope) bool {
 
 // closeNamespaces lets no run begin in namespaces that are added or removed, and returns the primaries in these.
 func (c *controller) closeNamespaces(added, removed []string) (leaving []trc.Object) {
-	c.gate.close(added)
-	c.gate.close(removed)
-	c.gate.cancel(func(key trc.Key) bool {
+	c.gate.Close(added)
+	c.gate.Close(removed)
+	c.gate.Cancel(func(key trc.Key) bool {
 		// What is removed disappears from what these read.
 		return key.Namespace == "" || slices.Contains(removed, "") || slices.Contains(removed, key.Namespace)
 	})
@@ -140,7 +140,7 @@ func (c *controller) leaveNamespaces(removed []string, leaving []trc.Object) (de
 	var delivers []func()
 	for _, a := range c.added.now() {
 		if a.guest != nil {
-			delivers = append(delivers, a.guest.later(gone(a.guest.tell)))
+			delivers = append(delivers, a.guest.Later(gone(a.guest.PrimaryChanged)))
 		}
 	}
 	later := c.store.Later
@@ -148,8 +148,8 @@ func (c *controller) leaveNamespaces(removed []string, leaving []trc.Object) (de
 		later = subscription.Later
 	}
 	delivers = append(delivers, later(func() {
-		c.gate.open(removed)
-		left := c.departures.leave(func(namespace string) bool {
+		c.gate.Open(removed)
+		left := c.departures.Leave(func(namespace string) bool {
 			return slices.Contains(watched, "") || slices.Contains(watched, namespace)
 		})
 		for _, primary := range leaving {
@@ -158,8 +158,8 @@ func (c *controller) leaveNamespaces(removed []string, leaving []trc.Object) (de
 		}
 		for _, key := range left {
 			c.scheduler.Forget(key)
-			c.gate.forget(key)
-			if event := c.departures.due(key); event != nil { // its namespace is watched still, as one of all
+			c.gate.Forget(key)
+			if event := c.departures.Due(key); event != nil { // its namespace is watched still, as one of all
 				c.scheduler.Offer(key, *event)
 				continue
 			}
@@ -195,7 +195,7 @@ func (c *controller) enterNamespace(ctx context.Context, added string) {
 		}
 		s.AwaitDelivery(ctx, c.name) // or it would bring a second run
 	}
-	refused := c.gate.open([]string{added})
+	refused := c.gate.Open([]string{added})
 	if c.store.Key.Follows == nil {
 		c.offer(c.store.Keys(""), "namespaces were added")
 	}
@@ -213,7 +213,4 @@ func (c *controller) offer(primaries []trc.Key, why string) {
 	}
 }
 
-func (c *controller) closedNamespaces() []string { return c.gate.closedNow() }
-
-// errNamespacesChanged is the cause of the end of runs that [Operator.SetNamespaces] ends.
-var errNamespacesChanged = errors.New("framework: the namespaces of the operator have changed")
+func (c *controller) closedNamespaces() []string { return c.gate.ClosedNow() }

@@ -53,7 +53,7 @@ func (c *controller) keepRecord(key trc.Key, r timeline.Record) {
 	}
 	c.histories.Add(r)
 	// If it goes after that, forgetting it comes after that, too.
-	if c.store.Get(key) == nil && c.departures.due(key) == nil {
+	if c.store.Get(key) == nil && c.departures.Due(key) == nil {
 		c.histories.Forget(r.Key)
 	}
 }

@@ -26,7 +26,7 @@ func (op *Operator) Occupancy() health.Occupancy {
 func (c *controller) occupies(o *health.Occupancy) {
 	o.Keys += c.queued()
 	o.Histories += c.histories.Len()
-	o.Departures += c.departures.len()
+	o.Departures += c.departures.Len()
 	o.Added += c.added.len()
 	c.workflow.newest.Range(func(any, any) bool { o.WorkflowResults++; return true })
 	c.unresolved.Range(func(_, left any) bool {

@@ -26,7 +26,7 @@ func (s sink) Offer(primary trc.Key, offer eventsource.Offer) {
 
 // cache.IsMissing tells for certain that a run would find no primary: one that is added later is offered then.
 func (c *controller) isMissing(key trc.Key) bool {
-	return c.store.IsSynced() && !c.gate.isClosed(key) && c.store.Get(key) == nil && c.departures.due(key) == nil
+	return c.store.IsSynced() && !c.gate.IsClosed(key) && c.store.Get(key) == nil && c.departures.Due(key) == nil
 }
 
 func laneOf(initial bool) scheduler.Lane {
@@ -58,8 +58,8 @@ func (c *controller) primaryChanged(t trc.Transition) {
 	}
 	key := trc.KeyOf(t.New)
 	if t.Old == nil && c.options.AllEvents {
-		c.departures.settle(key, t.New.GetUID()) // one that matches the selector again is not gone
-		c.departures.learn(t.New.GetUID(), false)
+		c.departures.Settle(key, t.New.GetUID()) // one that matches the selector again is not gone
+		c.departures.Learn(t.New.GetUID(), false)
 	}
 	renewed := c.renews(t)
 	event := scheduler.Event{Lane: laneOf(t.Initial), Renews: renewed && !c.renewsItself(t)}
@@ -90,7 +90,7 @@ func (c *controller) needsRun(key trc.Key, cause timeline.Cause) bool {
 		return true
 	}
 	if external, ok := cause.(timeline.External); ok && external.Source == c.name && external.ID == readmitted {
-		return c.gate.misses(key)
+		return c.gate.Misses(key)
 	}
 	return !eventsource.Own(c.operator.ledgerOf(cause), c.ledgerWriter(key), cause)
 }

@@ -258,7 +258,7 @@ func checkNamespaces(namespaces []string) error {
 
 // settings are [ControllerOptions] without the type of the primary.
 type settings struct {
-	Secondaries []SecondarySource
+	Secondaries []any // by which reads name them
 	Sources     []eventsource.Source
 
 	Namespaces                                  []string
@@ -273,7 +273,7 @@ type settings struct {
 
 func (o *ControllerOptions[P]) settings() settings {
 	return settings{
-		Secondaries: o.Secondaries, Sources: o.Sources,
+		Secondaries: keysOf(o.Secondaries), Sources: o.Sources,
 		Namespaces: o.Namespaces, LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector, ShardSelector: o.ShardSelector,
 		ListLimit: o.ListLimit, AllGenerations: o.AllGenerations, AllEvents: o.AllEvents,
 		Finalizer: o.Finalizer, PrimaryWrites: o.PrimaryWrites, Retry: o.Retry, RunTimeout: o.RunTimeout,

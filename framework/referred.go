@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -27,38 +28,38 @@ type referred[P, S Object] struct {
 	refers    func(P) []types.NamespacedName
 }
 
-func (r *referred[P, S]) describe() secondaryDescription {
+func (r *referred[P, S]) describe() source.Description {
 	if r.secondary == nil || r.refers == nil {
-		return secondaryDescription{object: newObject[S](), err: errors.New("Referred: neither the secondary nor the function may be nil")}
+		return source.Description{Object: newObject[S](), Err: errors.New("Referred: neither the secondary nor the function may be nil")}
 	}
 	d := r.secondary.describe()
-	if d.mapper != nil {
-		d.err = errors.New("Secondary.Map: must be nil with Referred, which maps by what primaries refer to")
+	if d.Mapper != nil {
+		d.Err = errors.New("Secondary.Map: must be nil with Referred, which maps by what primaries refer to")
 	}
-	d.primary = reflect.TypeFor[P]()
-	d.refers = func(primary trc.Object) []trc.Key { return r.refers(primary.(P)) }
+	d.Primary = reflect.TypeFor[P]()
+	d.References = func(primary trc.Object) []trc.Key { return r.refers(primary.(P)) }
 	return d
 }
 
 // checkReferred reports what is wrong with a description, of whichever kind.
-func (c *controller) checkReferred(d secondaryDescription) error {
-	if want := c.primaryType; d.err == nil && d.primary != nil && d.primary != want {
-		return fmt.Errorf("Referred: the function is for primaries of type %v, the controller's are %v", d.primary, want)
+func (c *controller) checkReferred(d source.Description) error {
+	if want := c.primaryType; d.Err == nil && d.Primary != nil && d.Primary != want {
+		return fmt.Errorf("Referred: the function is for primaries of type %v, the controller's are %v", d.Primary, want)
 	}
-	return d.err
+	return d.Err
 }
 
 // references are the secondaries of some source that a primary refers to, each once.
-func (c *controller) references(d secondaryDescription) eventsource.Mapper {
-	guarded := d.mapping.guardedMapper(d.refers)
+func (c *controller) references(d source.Description) eventsource.Mapper {
+	guarded := d.Mapping.GuardedMapper(d.References)
 	return func(primary trc.Object) []trc.Key {
 		var keys []trc.Key
 		known := map[trc.Key]bool{}
 		for _, key := range guarded(primary) {
-			if key.Namespace == "" && d.resource.Namespaced {
+			if key.Namespace == "" && d.Resource.Namespaced {
 				key.Namespace = primary.GetNamespace()
 			}
-			if !d.resource.Namespaced {
+			if !d.Resource.Namespaced {
 				key.Namespace = ""
 			}
 			if !known[key] {

@@ -7,38 +7,39 @@ import (
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
+	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
 // checkRelation reports what is wrong with how a secondary and its primaries find each other.
-func (c *controller) checkRelation(d secondaryDescription) error {
-	if err := c.checkReferred(d); err != nil || d.by == nil {
+func (c *controller) checkRelation(d source.Description) error {
+	if err := c.checkReferred(d); err != nil || d.Relation == nil {
 		return err
 	}
-	if d.refers != nil {
+	if d.References != nil {
 		return errors.New("Secondary.By: must be nil with Referred, which maps by what primaries refer to")
 	}
-	if _, err := c.mapperFor(d.by, false); err != nil {
+	if _, err := c.mapperFor(d.Relation, false); err != nil {
 		return fmt.Errorf("Secondary.By: %w", err)
 	}
 	return nil
 }
 
 // mapperOf is how secondaries that primaries do not refer to tell theirs.
-func (c *controller) mapperOf(d secondaryDescription) (eventsource.Mapper, error) {
+func (c *controller) mapperOf(d source.Description) (eventsource.Mapper, error) {
 	var by eventsource.AnyOf
 	switch {
-	case d.by != nil:
-		by = append(by, d.by)
-	case d.mapper == nil:
+	case d.Relation != nil:
+		by = append(by, d.Relation)
+	case d.Mapper == nil:
 		by = append(by, eventsource.Owners{})
 	}
-	if d.mapper != nil {
-		by = append(by, d.mapper)
+	if d.Mapper != nil {
+		by = append(by, d.Mapper)
 	}
 	mapper, err := c.mapperFor(by, !c.resource.Namespaced)
 	// A relation of the author's own may leave namespaces out. A Mapper's MapperFor has put them in already.
-	leavesOut := func(one eventsource.Relation) bool { return !isOurs(one) && !isMapper(one) }
+	leavesOut := func(one eventsource.Relation) bool { return !source.IsOurs(one) && !isMapper(one) }
 	if err != nil || !slices.ContainsFunc(by, leavesOut) {
 		return mapper, err
 	}

@@ -165,17 +165,17 @@ func (op *Operator) WriterAt(cluster *rest.Config, fieldManager string) Writes {
 	return writing{write.New(at.cluster, fieldManager)}
 }
 
-func (c *run) writerOf(secondary SecondarySource) *write.Writer {
+func (c *run) writerOf(secondary any) *write.Writer {
 	for _, d := range c.registered() {
-		if d.source == secondary {
-			return c.write.At(d.cluster)
+		if d.Key == secondary {
+			return c.write.At(d.Cluster)
 		}
 	}
 	return c.write.Refusing(c.controller.unknownSecondary(secondary))
 }
 
-func (c *controller) unknownSecondary(secondary SecondarySource) error {
-	if err := c.inactive(func(d *dormant) bool { return d.given != nil && d.description.source == secondary }); err != nil {
+func (c *controller) unknownSecondary(secondary any) error {
+	if err := c.inactive(func(d *dormant) bool { return d.given != nil && d.description.Key == secondary }); err != nil {
 		return err
 	}
 	return fmt.Errorf("framework: controller %q does not read this %T: it is not among ControllerOptions.Secondaries, and was not added, or was removed", c.name, secondary)

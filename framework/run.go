@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/framework/internal/admission"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/retry"
@@ -22,11 +23,11 @@ const errorStatusTime = 10 * time.Second
 // for. It is what the scheduler runs.
 func (c *controller) reconcile(life context.Context, key trc.Key, run scheduler.Run) (result scheduler.Result) {
 	rc := c.newContext(life, key, run)
-	if !c.gate.enter(key, &rc.life) { // it will be offered again when the namespace is filled
+	if !c.gate.Enter(key, &rc.life) { // it will be offered again when the namespace is filled
 		return scheduler.Result{Gone: true}
 	}
-	defer c.gate.leave(&rc.life)
-	shared, gone := c.departures.begin(key), true
+	defer c.gate.Leave(&rc.life)
+	shared, gone := c.departures.Begin(key), true
 	if shared == nil {
 		shared, gone = c.store.Get(key), false
 	}
@@ -37,7 +38,7 @@ func (c *controller) reconcile(life context.Context, key trc.Key, run scheduler.
 		return scheduler.Result{Gone: true}
 	}
 	ctx := context.Context(&rc.life)
-	defer rc.life.end()
+	defer rc.life.End()
 	rc.gone, rc.write.OwnerGone = gone, gone
 	// The primary as it was read stays as it is: the author's copy is made when it is known what the author gets to see.
 	rc.write.Owner = shared
@@ -62,7 +63,7 @@ func (c *controller) reconcile(life context.Context, key trc.Key, run scheduler.
 			return
 		}
 		result.Decided = rc.write.Closing()
-		if failure := result.Err; failure != nil && !rc.life.isCut() {
+		if failure := result.Err; failure != nil && !rc.life.IsCut() {
 			excused := result.Excused
 			result.Decided = func() { rc.write.Close(); c.followUp(rc, failure, excused) }
 		}
@@ -83,8 +84,8 @@ func (c *controller) reconcile(life context.Context, key trc.Key, run scheduler.
 		// Nobody may act on this any more; should the lease or the namespace come back, the run does, too.
 		result.Err, result.Superseded = nil, true
 	}
-	result.Err = withTimeout(ctx, result.Err)
-	result.Excused = result.Err != nil && (rc.life.isCut() || c.options.Retry.Judge(result.Err).Class == retry.Soon)
+	result.Err = admission.WithTimeout(ctx, result.Err)
+	result.Excused = result.Err != nil && (rc.life.IsCut() || c.options.Retry.Judge(result.Err).Class == retry.Soon)
 	rc.write.AwaitDelivery(life)
 	c.followLoop(rc, turns, &result)
 	return result
@@ -102,7 +103,7 @@ func (c *controller) goThrough(ctx context.Context, rc *run, shared trc.Object) 
 // cutOff tells whether the run was ended for what is no failure of its own: its term in office is over, or what it
 // reads is no longer watched.
 func (c *run) cutOff() bool {
-	return c.write.LostLease() || errors.Is(c.life.cause(), errNamespacesChanged)
+	return c.write.LostLease() || errors.Is(c.life.Cause(), admission.ErrNamespacesChanged)
 }
 
 // resolve finds out what became of writes whose fate the last run of the primary could not learn, so that
@@ -139,7 +140,7 @@ func (c *controller) keep(key trc.Key, left write.Leftovers) {
 	if aside := c.store.SetAside(key); aside != nil {
 		now = aside
 	}
-	if (now == nil || now.GetUID() != left.UID) && !c.departures.has(key, left.UID) {
+	if (now == nil || now.GetUID() != left.UID) && !c.departures.Has(key, left.UID) {
 		c.unresolved.Delete(incarnation{key, left.UID})
 	}
 }
@@ -166,8 +167,7 @@ func (c *controller) forgetUnresolved(key trc.Key) {
 func (c *controller) newContext(life context.Context, key trc.Key, due scheduler.Run) *run {
 	rc := c.author.newRun()
 	rc.controller, rc.key, rc.due = c, key, due
-	rc.life.parent, rc.life.of = life, rc
-	rc.life.limit, rc.life.deadline = c.options.RunTimeout, time.Now().Add(c.options.RunTimeout)
+	rc.life.Begin(life, c.options.RunTimeout, rc)
 	rc.write.Begin(&c.manner, c.ledgerWriter(key), c.operator.cluster.Fence.Current(), c.keepsRecords(), c.operator.calls)
 	return rc
 }
@@ -291,13 +291,13 @@ func (c *controller) tellOfDropped(rc *run, err error) {
 }
 
 func (c *controller) failed(ctx context.Context, rc *run, read trc.Object, failure error) (scheduler.Result, error) {
-	if !c.showsErrors || c.isNoFailure(failure) || rc.cutOff() || rc.life.isCut() {
+	if !c.showsErrors || c.isNoFailure(failure) || rc.cutOff() || rc.life.IsCut() {
 		return scheduler.Result{}, failure
 	}
-	if ctx.Err() != nil && rc.life.whole().Err() == nil {
+	if ctx.Err() != nil && rc.life.Whole().Err() == nil {
 		// The run's own deadline has passed; that, too, is to be shown.
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(rc.life.whole(), errorStatusTime)
+		ctx, cancel = context.WithTimeout(rc.life.Whole(), errorStatusTime)
 		defer cancel()
 	}
 	control, err := c.callErrorStatus(ctx, rc, failure)

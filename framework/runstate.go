@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/admission"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/trc"
@@ -23,7 +24,7 @@ type run struct {
 	write      *write.Writer
 	gone       bool
 	ended      atomic.Bool
-	life       lifetime
+	life       admission.Lifetime
 	visit      visit
 	perRun     perRun
 	reserved   reserved
@@ -58,11 +59,11 @@ func (c *run) logID(failed bool) string {
 
 func (c *run) primaryKey() trc.Key { return c.key }
 
-func (c *run) references(secondary SecondarySource) (keys []trc.Key, known bool) {
+func (c *run) references(secondary any) (keys []trc.Key, known bool) {
 	references := c.controller.referring[secondary]
 	if references == nil && c.controller.informers[secondary] == nil {
 		if added, err := c.controller.added.read(secondary, c); err == nil {
-			references = added.references
+			references = added.References
 		}
 	}
 	if references == nil {
@@ -71,12 +72,12 @@ func (c *run) references(secondary SecondarySource) (keys []trc.Key, known bool)
 	return references(c.write.Owner), true
 }
 
-func (c *run) fetch(secondary SecondarySource) trc.Fetch {
+func (c *run) fetch(secondary any) trc.Fetch {
 	if fetch := c.controller.fetches[secondary]; fetch != nil {
 		return fetch
 	}
 	if added, err := c.controller.added.read(secondary, c); err == nil {
-		return added.fetch
+		return added.Fetch
 	}
 	return nil // it is not read at all
 }
@@ -85,7 +86,7 @@ func (c *run) noteReads(store *trc.Store, read ...trc.Object) {
 	c.write.RecordReads(store, read...)
 }
 
-func (c *run) informer(secondary SecondarySource) (*eventsource.Informer, error) {
+func (c *run) informer(secondary any) (*eventsource.Informer, error) {
 	if c.ended.Load() {
 		return nil, ErrRunEnded
 	}
@@ -96,5 +97,5 @@ func (c *run) informer(secondary SecondarySource) (*eventsource.Informer, error)
 	if err != nil {
 		return nil, err
 	}
-	return added.informer, nil
+	return added.Informer, nil
 }

@@ -11,8 +11,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
-	"github.com/evenkeel/evenkeel/framework/internal/client"
-	"github.com/evenkeel/evenkeel/framework/internal/write"
+	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -91,7 +90,7 @@ const AllNamespaces = cache.AllNamespaces
 
 // SecondarySource is a [Secondary] of any type.
 type SecondarySource interface {
-	describe() secondaryDescription
+	describe() source.Description
 }
 
 // Secondaries lists the secondaries of a controller for [ControllerOptions.Secondaries].
@@ -152,47 +151,19 @@ func (s *Secondary[S]) shared(c Lookup) ([]trc.Object, error) {
 	return found, err
 }
 
-// secondaryDescription is a Secondary without its type parameter.
-type secondaryDescription struct {
-	name       string
-	object     Object
-	gvk        schema.GroupVersionKind
-	namespaces []string
-	labels     string
-	fields     string
-	keeping    cache.Retention
-	wrong      error        // with Transform
-	config     *rest.Config // of another cluster, or nil
-	cluster    *write.Port
-	patience   patience
-	by         eventsource.Relation
-	mapper     eventsource.Mapper
-	filter     func(old, new trc.Object) bool
-	resource   *client.Client // once resolved
-
-	indexes []indexDescription
-	mapping *mapping // of by, mapper or refers, if that is the author's
-
-	source SecondarySource // what reads name it by
-	err    error           // why it cannot be
-	// refers are the secondaries of a primary of type primary; nil if these map to it.
-	refers  eventsource.Mapper
-	primary reflect.Type
-}
-
-func (s *Secondary[S]) describe() secondaryDescription {
-	d := secondaryDescription{
-		source: s, name: s.Name, object: newObject[S](), gvk: s.GroupVersionKind,
-		namespaces: s.Namespaces, labels: s.LabelSelector, fields: s.FieldSelector, config: s.Cluster, keeping: s.keeping(),
-		patience: patience{s.SyncTimeout, s.Late},
+func (s *Secondary[S]) describe() source.Description {
+	d := source.Description{
+		Key: s, Name: s.Name, Object: newObject[S](), GVK: s.GroupVersionKind,
+		Namespaces: s.Namespaces, Labels: s.LabelSelector, Fields: s.FieldSelector, Config: s.Cluster, Retention: s.keeping(),
+		Sync: source.SyncPolicy{Timeout: s.SyncTimeout, Late: source.LatePolicy(s.Late)},
 	}
 	if s.Map != nil {
-		d.mapper = func(o trc.Object) []trc.Key { return s.Map(o.(S)) }
+		d.Mapper = func(o trc.Object) []trc.Key { return s.Map(o.(S)) }
 	}
 	if s.Transform != nil {
-		d.wrong = s.Transform.check()
+		d.TransformErr = s.Transform.check()
 	}
-	d.by, d.filter, d.indexes = s.By, s.filters(), describeIndexes(s.Indexes)
+	d.Relation, d.Filter, d.Indexes = s.By, s.filters(), describeIndexes(s.Indexes)
 	return d
 }
 
@@ -219,3 +190,15 @@ func newObject[T Object]() T {
 }
 
 func copyOf[T Object](o trc.Object) T { return o.DeepCopyObject().(T) }
+
+// keysOf are the secondaries as controllers know them.
+func keysOf(secondaries []SecondarySource) []any {
+	var keys []any
+	for _, s := range secondaries {
+		keys = append(keys, s)
+	}
+	return keys
+}
+
+// describe describes secondaries that reads name by a key.
+func describe(key any) source.Description { return key.(SecondarySource).describe() }

@@ -26,8 +26,8 @@ func (c *controller) probeShards(ctx context.Context) error {
 		return fmt.Errorf("framework: controller %q: %w", c.name, err)
 	}
 	for _, d := range c.secondaries {
-		if err := probe(d.resource, d.keeping.Shard, d.namespaces); err != nil {
-			return fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.name, err)
+		if err := probe(d.Resource, d.Retention.Shard, d.Namespaces); err != nil {
+			return fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.Name, err)
 		}
 	}
 	return nil

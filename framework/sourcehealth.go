@@ -11,6 +11,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework/health"
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
+	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/internal/author"
 )
@@ -43,11 +44,11 @@ func (op *Operator) Health() []health.Source {
 func (c *controller) cachesHealth() []health.Source {
 	all := []health.Source{c.cacheHealth(c.name, c.gvk.String(), c.operator.cluster, c.store)}
 	for _, d := range c.secondaries {
-		all = append(all, c.cacheHealth(d.name, d.gvk.String(), d.cluster, c.storeFor(d.source)))
+		all = append(all, c.cacheHealth(d.Name, d.GVK.String(), d.Cluster, c.storeFor(d.Key)))
 	}
 	for _, a := range c.added.now() {
 		if a.guest == nil {
-			all = append(all, c.withProblem(a, c.cacheHealth(a.name, a.secondary.gvk.String(), a.secondary.cluster, c.added.storeFor(a))))
+			all = append(all, c.withProblem(a, c.cacheHealth(a.name, a.secondary.GVK.String(), a.secondary.Cluster, c.added.storeFor(a))))
 		}
 	}
 	return all
@@ -68,14 +69,14 @@ func (c *controller) broughtHealth() []health.Source {
 }
 
 // externalHealth is that of a source that the author brought.
-func (c *controller) externalHealth(g *guest) health.Source {
-	h := health.Source{Controller: c.name, Source: g.name, Synced: isClosed(g.synced)}
-	if err := g.err(); err != nil {
+func (c *controller) externalHealth(g *source.Supervised) health.Source {
+	h := health.Source{Controller: c.name, Source: g.Name, Synced: isClosed(g.Synced)}
+	if err := g.Err(); err != nil {
 		h.Problem = author.Text(err)
 	}
-	if tells, ok := g.source.(eventsource.HealthReporter); ok {
+	if tells, ok := g.Source.(eventsource.HealthReporter); ok {
 		var external eventsource.Health
-		if failure := g.asksHealth.DoWithin(askTime, safely.About(), func() { external = tells.Health() }); failure != nil {
+		if failure := g.AsksHealth.DoWithin(source.AskTime, safely.About(), func() { external = tells.Health() }); failure != nil {
 			h.Problem = fmt.Sprintf("Health: %v", safely.Error(failure))
 			return h
 		}
@@ -107,7 +108,7 @@ func (c *controller) cacheHealth(source, kind string, in *write.Port, s *cache.S
 }
 
 // storeFor is the cache of a secondary, nil before it is set up.
-func (c *controller) storeFor(source SecondarySource) *cache.Store {
+func (c *controller) storeFor(source any) *cache.Store {
 	informer := c.informers[source]
 	if informer == nil {
 		return nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
+	"github.com/evenkeel/evenkeel/framework/internal/source"
 )
 
 // StartPolicy is what becomes of an operator of which a part cannot start. The other controllers run in any
@@ -114,11 +115,11 @@ func (op *Operator) awaitKinds(ctx context.Context, c *controller) (missed bool,
 		}
 		missed = missed || cache.IsMissing(err)
 		delay := poll.Step()
-		if patience := patienceOf(err); patience.isBounded(op, missed) {
-			limit = began.Add(patience.limit(op))
+		if patience := source.SyncPolicyOf(err); patience.IsBounded(op.isBounded(missed)) {
+			limit = began.Add(patience.Limit(op.options.SyncTimeout))
 			left := time.Until(limit)
 			if left <= 0 {
-				return missed, fmt.Errorf("%w (after %v)", err, patience.limit(op))
+				return missed, fmt.Errorf("%w (after %v)", err, patience.Limit(op.options.SyncTimeout))
 			}
 			delay = min(delay, left)
 		}
@@ -146,7 +147,7 @@ func (op *Operator) findKinds(ctx context.Context, c *controller, limit time.Tim
 func (op *Operator) awaitSync(ctx context.Context, c *controller, needs []need, missed bool) error {
 	began := time.Now()
 	for _, n := range needs {
-		limit := n.patience.limit(op)
+		limit := n.SyncPolicy.Limit(op.options.SyncTimeout)
 		timeout := time.NewTimer(time.Until(began.Add(limit)))
 		defer timeout.Stop()
 		select {
@@ -158,7 +159,7 @@ func (op *Operator) awaitSync(ctx context.Context, c *controller, needs []need, 
 		}
 		late := fmt.Errorf("framework: controller %q: %s is not filled after %v: %w", c.controllerName(), n.name, limit,
 			cmp.Or(n.err(), errors.New("it reports no failure, and the first list has not been answered yet")))
-		if n.patience.isBounded(op, missed) {
+		if n.SyncPolicy.IsBounded(op.isBounded(missed)) {
 			return late
 		}
 		op.waits(c, late)
@@ -176,7 +177,7 @@ type need struct {
 	name   string
 	synced <-chan struct{}
 	err    func() error
-	patience
+	source.SyncPolicy
 }
 
 // waits notes what a controller waits for, and says so in the log when that changes.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/evenkeel/evenkeel/framework/internal/admission"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/retry"
@@ -87,7 +88,7 @@ func (c *controller) followUp(rc *run, failure error, excused bool) {
 		c.warn(about, ReasonObjectTooLarge, "%v", failure)
 	case last:
 		c.warn(about, ReasonRetriesExhausted, "failed after %d retries, and no further one follows: %v", rc.due.Attempt, failure)
-	case errors.Is(failure, errRunTimeout):
+	case errors.Is(failure, admission.ErrRunTimeout):
 		c.warn(about, ReasonRunTimeout, "%v", failure)
 	case !excused && c.operator.failures.TryAccept():
 		c.warn(about, ReasonReconcileFailed, "%v", failure)
@@ -163,12 +164,12 @@ func (c *controller) looksLeftOver(finalizer string) bool {
 func (c *controller) tellOfUnmapped(w *write.Writer, r *client.Client, key trc.Key) {
 	home, registered := w.Home(), false
 	for _, d := range c.secondaries {
-		if d.cluster != w.Port || d.gvk.GroupKind() != r.GVK.GroupKind() {
+		if d.Cluster != w.Port || d.GVK.GroupKind() != r.GVK.GroupKind() {
 			continue
 		}
 		registered = true
-		informer := c.informers[d.source]
-		if d.refers != nil || informer == nil {
+		informer := c.informers[d.Key]
+		if d.References != nil || informer == nil {
 			return // the primary may refer to it later
 		}
 		// As this cache has it: each maps objects of its own Go type.

@@ -1,6 +1,10 @@
 package framework
 
-import "k8s.io/apimachinery/pkg/runtime/schema"
+import (
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/evenkeel/evenkeel/framework/internal/source"
+)
 
 // owns says, once for each kind, that owned objects are written that no secondary of the controller watches: nobody would notice
 // when others change or delete them.
@@ -17,9 +21,9 @@ func (c *controller) owns(gvk schema.GroupVersionKind) {
 
 // watches reports whether a secondary of the controller is of the kind, in any version. Those that come and go count.
 func (c *controller) watches(kind schema.GroupKind) bool {
-	of := func(all []secondaryDescription) bool {
+	of := func(all []source.Description) bool {
 		for i := range all {
-			if all[i].cluster == c.operator.cluster && all[i].gvk.GroupKind() == kind {
+			if all[i].Cluster == c.operator.cluster && all[i].GVK.GroupKind() == kind {
 				return true
 			}
 		}
@@ -29,7 +33,7 @@ func (c *controller) watches(kind schema.GroupKind) bool {
 		return true
 	}
 	for _, d := range c.workflow.dormant {
-		if d.given != nil && d.description.gvk.GroupKind() == kind {
+		if d.given != nil && d.description.GVK.GroupKind() == kind {
 			return true
 		}
 	}

@@ -139,6 +139,26 @@ var rules = []rule{
 		"it writes and proves: no sources, no runs, no scheduler",
 	},
 	{
+		"framework/internal/admission",
+		[]string{"std", "github.com/go-logr/logr", module + "/trc", module + "/framework/internal/lease", module + "/framework/internal/safely"},
+		"it lets runs in and ends them, and knows nothing of what they do",
+	},
+	{
+		"framework/internal/finalrun",
+		[]string{"std", "k8s.io/apimachinery/...", module + "/trc", module + "/scheduler"},
+		"it says whose last run is due, and makes none",
+	},
+	{
+		"framework/internal/source",
+		[]string{
+			"std", "k8s.io/apimachinery/...", "k8s.io/client-go/...", "github.com/go-logr/logr",
+			module + "/eventsource", module + "/scheduler", module + "/timeline", module + "/trc",
+			module + "/framework/internal/cache", module + "/framework/internal/client", module + "/framework/internal/object",
+			module + "/framework/internal/safely", module + "/framework/internal/write", module + "/internal/author",
+		},
+		"sources emit to a sink: no runs",
+	},
+	{
 		"framework/internal/safely",
 		[]string{"std", "github.com/go-logr/logr", module + "/trc", module + "/scheduler", module + "/internal/author"},
 		"it calls what authors wrote: every room may use it",

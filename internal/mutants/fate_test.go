@@ -128,8 +128,8 @@ var ofFates = []mutant{
 	{
 		name:   "a late answer about a primary that is gone brings a second last run",
 		breaks: "C81: one last run for each primary",
-		file:   "framework/departures.go",
-		old:    "\tcase !c.departures.wasTold(t.Old.GetUID()) && c.triggers(t, false):\n",
+		file:   "framework/final.go",
+		old:    "	case !c.departures.WasRemembered(t.Old.GetUID()) && c.triggers(t, false):\n",
 		new:    "\tcase c.triggers(t, false):\n",
 		kills:  []suite{{folder: "framework", run: "AnAnswerFromElsewhere"}},
 	},
@@ -144,15 +144,15 @@ var ofFates = []mutant{
 	{
 		name:   "a late last run takes the timers of the next one of its name",
 		breaks: "G07: a requested reschedule is not lost",
-		file:   "framework/departures.go",
-		old:    "	result.Gone = !c.departures.isLate(rc.key, rc.write.Owner.GetUID()) || c.store.Get(rc.key) == nil\n",
+		file:   "framework/final.go",
+		old:    "	result.Gone = !c.departures.IsLate(rc.key, rc.write.Owner.GetUID()) || c.store.Get(rc.key) == nil\n",
 		new:    "\tresult.Gone = true\n",
 		kills:  []suite{{folder: "framework", run: "TestG07ALateAnswer"}},
 	},
 	{
 		name:   "an unresolved write is forgotten with another one of the name",
 		breaks: "G01: a run begins with what is known of its own writes",
-		file:   "framework/departures.go",
+		file:   "framework/final.go",
 		old:    "	c.unresolved.Delete(incarnationOf(rc.write.Owner))\n	late",
 		new:    "\tc.forgetUnresolved(rc.key)\n\tlate",
 		kills:  []suite{{folder: "framework", run: "TestG01ALateAnswer"}},
@@ -160,7 +160,7 @@ var ofFates = []mutant{
 	{
 		name:   "a primary that only an answer tells of has no last run",
 		breaks: "C81: one last run for each primary",
-		file:   "framework/departures.go",
+		file:   "framework/final.go",
 		old:    "\tcase t.Old == nil:\n\t\tkey",
 		new:    "\tcase t.New == nil:\n\tcase t.Old == nil:\n\t\tkey",
 		kills:  []suite{{folder: "framework", run: "OnlyAnAnswer"}},

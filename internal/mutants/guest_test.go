@@ -5,7 +5,7 @@ var ofGuest = []mutant{
 	{
 		name:   "a guest that panics ends the process",
 		breaks: "G15: a failure stays where it is",
-		file:   "framework/guest.go",
+		file:   "framework/internal/source/supervised.go",
 		old:    "	if failure := author.Apart(math.MaxInt64, call); failure != nil {\n",
 		new:    "	call()\n	if failure := (*author.Failure)(nil); failure != nil && math.MaxInt64 > 0 {\n",
 		kills:  []suite{{folder: "framework", run: "TestG15ASourceThatPanics"}},
@@ -13,7 +13,7 @@ var ofGuest = []mutant{
 	{
 		name:   "a guest whose start has failed goes on to offer",
 		breaks: "G15: a failure stays where it is",
-		file:   "framework/guest.go",
+		file:   "framework/internal/source/supervised.go",
 		old:    "		door.closed.Store(true)\n		g.fails(",
 		new:    "		g.fails(",
 		kills:  []suite{{folder: "framework", run: "TestG15ASourceWhoseStartFails"}},
@@ -21,7 +21,7 @@ var ofGuest = []mutant{
 	{
 		name:   "a guest whose start hangs holds up those after it",
 		breaks: "G15: a failure stays where it is",
-		file:   "framework/guest.go",
+		file:   "framework/internal/source/supervised.go",
 		old:    "	g.logger.Info(\"source takes long to start\", \"attempt\", attempt)\n	g.hasBegun()\n",
 		new:    "	g.logger.Info(\"source takes long to start\", \"attempt\", attempt)\n",
 		kills:  []suite{{folder: "framework", run: "TestG15ASourceWhoseStartHangs"}},
@@ -29,7 +29,7 @@ var ofGuest = []mutant{
 	{
 		name:   "a guest that does not start is not started again",
 		breaks: "G18: what fails recovers by itself",
-		file:   "framework/guest.go",
+		file:   "framework/internal/source/supervised.go",
 		old:    "		case <-time.After(again.Step()):",
 		new:    "		case <-time.After(again.Step() * 1000):",
 		kills:  []suite{{folder: "framework", run: "TestG15ASourceWhoseStartFails"}},
@@ -37,9 +37,9 @@ var ofGuest = []mutant{
 	{
 		name:   "a guest that does not end holds up the end of the operator",
 		breaks: "G19: a stop is bounded",
-		file:   "framework/guest.go",
-		old:    "		case <-time.After(stopPatience):",
-		new:    "		case <-time.After(1000 * stopPatience):",
+		file:   "framework/internal/source/supervised.go",
+		old:    "		case <-time.After(stopLimit):",
+		new:    "		case <-time.After(1000 * stopLimit):",
 		kills:  []suite{{folder: "framework", run: "TestG19ASource"}},
 	},
 }
@@ -89,8 +89,8 @@ var ofAuthor = []mutant{
 	{
 		name:   "what a mapper could not say while it hung is not asked anew",
 		breaks: "G04: no change is lost",
-		file:   "framework/guard.go",
-		old:    "	if m.restore != nil {\n		m.restore()\n	}\n",
+		file:   "framework/internal/source/mapping.go",
+		old:    "	if m.Restore != nil {\n		m.Restore()\n	}\n",
 		new:    "",
 		kills:  []suite{{folder: "internal/callbacks", run: "TestG15_G19"}},
 	},
@@ -170,7 +170,7 @@ var ofAuthor = []mutant{
 	{
 		name:   "an offer without a cause is passed on",
 		breaks: "G15: a failure stays where it is",
-		file:   "framework/guest.go",
+		file:   "framework/internal/source/supervised.go",
 		old:    "	if object.IsNil(offer.Cause) {\n",
 		new:    "	if false && object.IsNil(offer.Cause) {\n",
 		kills:  []suite{{folder: "framework", run: "TestG15AnOfferWithout"}},

@@ -69,7 +69,7 @@ var ofKinds = []mutant{
 	{
 		name:   "runs go on in a namespace that is removed",
 		breaks: "C98: they write nothing more",
-		file:   "framework/gate.go",
+		file:   "framework/internal/admission/admission.go",
 		old:    "			ended = append(ended, run)\n",
 		new:    "			_ = run\n",
 		kills:  specs("cancel the runs in flight"),

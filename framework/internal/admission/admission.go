@@ -1,6 +1,7 @@
-package framework
+package admission
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -11,19 +12,19 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// gate lets runs into namespaces, and looks after those inside. The zero value is open everywhere.
-type gate struct {
+// Admission lets runs into namespaces, and looks after those inside. The zero value is open everywhere.
+type Admission struct {
 	mu      sync.Mutex // guards below; a leaf
 	closed  map[string]int
-	inside  map[*lifetime]trc.Key
+	inside  map[*Lifetime]trc.Key
 	refused map[trc.Key]bool // since it was closed
 	missing map[trc.Key]bool // refused before it was opened, and not in since then
 	// watchdog comes no later than the first deadline inside. One serves all runs, as hardly any lasts so long.
 	watchdog *time.Timer
 }
 
-// enter reports whether a run of a primary may begin; leave must be called at its end then.
-func (g *gate) enter(key trc.Key, run *lifetime) bool {
+// Enter reports whether a run of a primary may begin; leave must be called at its end then.
+func (g *Admission) Enter(key trc.Key, run *Lifetime) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.isClosedLocked(key) {
@@ -34,7 +35,7 @@ func (g *gate) enter(key trc.Key, run *lifetime) bool {
 		return false
 	}
 	if g.inside == nil {
-		g.inside = map[*lifetime]trc.Key{}
+		g.inside = map[*Lifetime]trc.Key{}
 	}
 	g.inside[run] = key
 	delete(g.missing, key)
@@ -44,25 +45,25 @@ func (g *gate) enter(key trc.Key, run *lifetime) bool {
 	return true
 }
 
-func (g *gate) isClosed(key trc.Key) bool {
+func (g *Admission) IsClosed(key trc.Key) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.isClosedLocked(key)
 }
 
-func (g *gate) isClosedLocked(key trc.Key) bool {
+func (g *Admission) isClosedLocked(key trc.Key) bool {
 	// Primaries without a namespace read of all.
 	return len(g.closed) > 0 && (key.Namespace == "" || g.closed[""] > 0 || g.closed[key.Namespace] > 0)
 }
 
-func (g *gate) leave(run *lifetime) {
+func (g *Admission) Leave(run *Lifetime) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.inside, run)
 }
 
-// close lets no run begin in namespaces any more, until open was called as often.
-func (g *gate) close(namespaces []string) {
+// Close lets no run begin in namespaces any more, until open was called as often.
+func (g *Admission) Close(namespaces []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, namespace := range namespaces {
@@ -73,8 +74,8 @@ func (g *gate) close(namespaces []string) {
 	}
 }
 
-// open returns the primaries that were refused and may be let in now.
-func (g *gate) open(namespaces []string) (refused []trc.Key) {
+// Open returns the primaries that were refused and may be let in now.
+func (g *Admission) Open(namespaces []string) (refused []trc.Key) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, namespace := range namespaces {
@@ -95,23 +96,23 @@ func (g *gate) open(namespaces []string) (refused []trc.Key) {
 	return refused
 }
 
-// misses tells whether a primary that was refused before the gate was opened has not come in since.
-func (g *gate) misses(key trc.Key) bool {
+// Misses tells whether a primary that was refused before the gate was opened has not come in since.
+func (g *Admission) Misses(key trc.Key) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.missing[key]
 }
 
-// forget is for a primary that will not come.
-func (g *gate) forget(key trc.Key) {
+// Forget is for a primary that will not come.
+func (g *Admission) Forget(key trc.Key) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	delete(g.missing, key)
 }
 
-// cancel ends those of the runs under way.
-func (g *gate) cancel(those func(trc.Key) bool) {
-	var ended []*lifetime
+// Cancel ends those of the runs under way.
+func (g *Admission) Cancel(those func(trc.Key) bool) {
+	var ended []*Lifetime
 	g.mu.Lock()
 	for run, key := range g.inside {
 		if those(key) {
@@ -121,14 +122,14 @@ func (g *gate) cancel(those func(trc.Key) bool) {
 	}
 	g.mu.Unlock()
 	for _, run := range ended {
-		run.cancel(errNamespacesChanged)
+		run.Cancel(ErrNamespacesChanged)
 	}
 }
 
 // watch tells of the runs that go on after their deadline, though nothing of theirs may have asked for it.
-func (g *gate) watch() {
+func (g *Admission) watch() {
 	g.mu.Lock()
-	var late []*lifetime
+	var late []*Lifetime
 	var next time.Duration
 	for run := range g.inside {
 		switch left := time.Until(run.deadline); {
@@ -143,12 +144,12 @@ func (g *gate) watch() {
 	}
 	g.mu.Unlock()
 	for _, run := range late {
-		run.tell()
+		run.report()
 	}
 }
 
-// rest ends the watch once no run enters any more.
-func (g *gate) rest() {
+// Stop ends the watch once no run enters any more.
+func (g *Admission) Stop() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.watchdog != nil {
@@ -156,20 +157,20 @@ func (g *gate) rest() {
 	}
 }
 
-// ignored notes the runs that go on though their contexts have ended.
-func (g *gate) ignored() {
+// Ignored notes the runs that go on though their contexts have ended.
+func (g *Admission) Ignored() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for run := range g.inside {
-		if run.isCut() && run.ignores.IsZero() {
+		if run.IsCut() && run.ignores.IsZero() {
 			run.ignores = time.Now()
 		}
 	}
 }
 
-// overdue are the keys of runs whose deadline passed longer than the grace ago, or that ignore that they were cut off,
+// Overdue are the keys of runs whose deadline passed longer than the grace ago, or that ignore that they were cut off,
 // sorted.
-func (g *gate) overdue() []string {
+func (g *Admission) Overdue() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	var keys []string
@@ -183,8 +184,14 @@ func (g *gate) overdue() []string {
 	return keys
 }
 
-func (g *gate) closedNow() []string {
+func (g *Admission) ClosedNow() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return slices.Sorted(maps.Keys(g.closed))
 }
+
+// ErrNamespacesChanged is the cause of the end of runs that [framework.Operator.SetNamespaces] ends.
+var ErrNamespacesChanged = errors.New("framework: the namespaces of the operator have changed")
+
+// overdueGrace is how long a run may go on after its deadline until Alive says so.
+const overdueGrace = time.Minute

@@ -1,4 +1,4 @@
-package framework
+package source
 
 import (
 	"context"
@@ -26,64 +26,64 @@ var startAgain = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Ste
 
 // How long a source of the author's may take to begin and to end before the others go on without it.
 const (
-	startPatience = 10 * time.Second
-	stopPatience  = 15 * time.Second
+	startLimit = 10 * time.Second
+	stopLimit  = 15 * time.Second
 )
 
-// guest is a source that the author brought. Whatever it does, be it a panic, an error or nothing at all, is a failure of
-// this source: it is logged and shown by [Operator.Ready], and the others go on.
+// Supervised is a source that the author brought. Whatever it does, be it a panic, an error or nothing at all, is a failure of
+// this source: it is logged and shown by [framework.Operator.Ready], and the others go on.
 //
 // One goroutine calls Start, until that succeeds, and stop.
-type guest struct {
-	source  eventsource.Source
-	watcher eventsource.PrimaryWatcher // nil if the source is none
-	name    string                     // as it was at registration
+type Supervised struct {
+	Source  eventsource.Source
+	Watcher eventsource.PrimaryWatcher // nil if the source is none
+	Name    string                     // as it was at registration
 	logger  logr.Logger
-	synced  chan struct{} // closed once the source has started and is synced
+	Synced  chan struct{} // closed once the source has started and is synced
 	begun   chan struct{} // closed once the first Start has returned, or taken too long
 	once    sync.Once     // guards closing begun
-	ended   chan struct{} // closed once it has stopped
+	Ended   chan struct{} // closed once it has stopped
 
-	primaries atomic.Pointer[trc.Subscription] // of one that was added and is told of them
+	Primaries atomic.Pointer[trc.Subscription] // of one that was added and is told of them
 
 	// Those of its methods that are called again and again.
-	changed, asksErr, asksHealth *author.Callback
+	changed, asksErr, AsksHealth *author.Callback
 
-	mu       sync.Mutex // guards below; a leaf
-	starting int        // which attempt is under way; 0 if none is
-	failure  error      // why it has not started
-	untold   map[trc.Key]error
-	behind   bool                  // PrimaryChanged hangs, and is told of what was missed when it returns
-	missed   map[trc.Key]oldAndNew // while it is behind
+	mu          sync.Mutex // guards below; a leaf
+	starting    int        // which attempt is under way; 0 if none is
+	failure     error      // why it has not started
+	undelivered map[trc.Key]error
+	isBehind    bool                  // PrimaryChanged hangs, and is told of what was missed when it returns
+	missed      map[trc.Key]oldAndNew // while it is behind
 }
 
 // oldAndNew is a change of a primary.
 type oldAndNew struct{ old, new trc.Object }
 
-// askTime is how long a source may take to say how it does: probes wait for that.
-const askTime = 500 * time.Millisecond
+// AskTime is how long a source may take to say how it does: probes wait for that.
+const AskTime = 500 * time.Millisecond
 
-// newGuest asks a source for its name, which may be refused.
-func newGuest(source eventsource.Source, of string, op *Operator) (g *guest, err error) {
-	g = &guest{
-		source: source, synced: make(chan struct{}), begun: make(chan struct{}), ended: make(chan struct{}), untold: map[trc.Key]error{},
+// Supervise asks a source for its name, which may be refused.
+func Supervise(source eventsource.Source, of string, logger logr.Logger, calls, probes *author.Callbacks) (g *Supervised, err error) {
+	g = &Supervised{
+		Source: source, Synced: make(chan struct{}), begun: make(chan struct{}), Ended: make(chan struct{}), undelivered: map[trc.Key]error{},
 	}
-	if g.name, err = nameOf(source); err != nil {
+	if g.Name, err = NameOf(source); err != nil {
 		return nil, err
 	}
-	if err := checkAbilities(source, sourceAbilities()); err != nil {
+	if err := CheckAbilities(source, sourceAbilities()); err != nil {
 		return nil, err
 	}
-	g.watcher, _ = source.(eventsource.PrimaryWatcher)
-	g.logger = op.logger.WithValues("controller", of, "source", g.name)
-	whose := fmt.Sprintf(" of source %q of controller %q", g.name, of)
-	g.changed = op.calls.New("PrimaryChanged" + whose)
-	g.asksErr, g.asksHealth = op.probes.New("Err"+whose), op.probes.New("Health"+whose)
+	g.Watcher, _ = source.(eventsource.PrimaryWatcher)
+	g.logger = logger.WithValues("controller", of, "source", g.Name)
+	whose := fmt.Sprintf(" of source %q of controller %q", g.Name, of)
+	g.changed = calls.New("PrimaryChanged" + whose)
+	g.asksErr, g.AsksHealth = probes.New("Err"+whose), probes.New("Health"+whose)
 	return g, nil
 }
 
-// nameOf asks a source for its name.
-func nameOf(source eventsource.Source) (string, error) {
+// NameOf asks a source for its name.
+func NameOf(source eventsource.Source) (string, error) {
 	var name string
 	err := safely.AskOnce("Name", func() error {
 		if name = source.Name(); name == "" {
@@ -106,11 +106,11 @@ func guarded(method string, call func()) error {
 	return nil
 }
 
-// err is what is wrong with the source, be it what it says itself.
-func (g *guest) err() error {
+// Err is what is wrong with the source, be it what it says itself.
+func (g *Supervised) Err() error {
 	g.mu.Lock()
-	failure, untold := g.failure, len(g.untold)
-	for key, err := range g.untold {
+	failure, untold := g.failure, len(g.undelivered)
+	for key, err := range g.undelivered {
 		if failure == nil {
 			failure = fmt.Errorf("it could not be told of %d primaries, one of them %s: %w", untold, key, err)
 		}
@@ -120,33 +120,33 @@ func (g *guest) err() error {
 		return failure
 	}
 	var says error
-	if failure := g.asksErr.DoWithin(askTime, safely.About(), func() { says = g.source.Err() }); failure != nil {
+	if failure := g.asksErr.DoWithin(AskTime, safely.About(), func() { says = g.Source.Err() }); failure != nil {
 		return fmt.Errorf("Err: %w", safely.Error(failure))
 	}
 	return author.Sound(says)
 }
 
-// tell passes on a change of a primary, if the source is to be told. One that it panics about counts as untold until the
+// PrimaryChanged passes on a change of a primary, if the source is to be told. One that it panics about counts as untold until the
 // next change of it. While it hangs, what it is to be told of waits.
-func (g *guest) tell(old, new trc.Object) {
-	if g.watcher == nil || g.postpones(old, new) {
+func (g *Supervised) PrimaryChanged(old, new trc.Object) {
+	if g.Watcher == nil || g.postpones(old, new) {
 		return
 	}
-	failure := g.changed.Do(safely.About(new, old), func() { g.watcher.PrimaryChanged(old, new) })
+	failure := g.changed.Do(safely.About(new, old), func() { g.Watcher.PrimaryChanged(old, new) })
 	if failure != nil && failure.Kind == author.Hangs {
 		g.fallsBehind(failure, old, new)
 		return
 	}
-	g.wasTold(failure, old, new)
+	g.delivered(failure, old, new)
 }
 
-func (g *guest) wasTold(failure *author.Failure, old, new trc.Object) {
+func (g *Supervised) delivered(failure *author.Failure, old, new trc.Object) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if failure != nil && new != nil {
-		g.untold[trc.KeyOf(new)] = fmt.Errorf("PrimaryChanged: %w", safely.Error(failure))
+		g.undelivered[trc.KeyOf(new)] = fmt.Errorf("PrimaryChanged: %w", safely.Error(failure))
 	} else {
-		delete(g.untold, keyOfEither(old, new)) // nothing is kept of what is gone
+		delete(g.undelivered, keyOfEither(old, new)) // nothing is kept of what is gone
 	}
 }
 
@@ -157,25 +157,25 @@ func keyOfEither(old, new trc.Object) trc.Key {
 	return trc.KeyOf(old)
 }
 
-// later has f called in the order of what an added source is told of; not at all if that is nothing.
-func (g *guest) later(f func()) (deliver func()) {
-	if subscription := g.primaries.Load(); subscription != nil {
+// Later has f called in the order of what an added source is told of; not at all if that is nothing.
+func (g *Supervised) Later(f func()) (deliver func()) {
+	if subscription := g.Primaries.Load(); subscription != nil {
 		return subscription.Later(f)
 	}
 	return func() {}
 }
 
 // postpones keeps a change while the source is behind: of each primary the first old state and the last new one.
-func (g *guest) postpones(old, new trc.Object) bool {
+func (g *Supervised) postpones(old, new trc.Object) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.behind {
+	if g.isBehind {
 		g.postponeLocked(old, new)
 	}
-	return g.behind
+	return g.isBehind
 }
 
-func (g *guest) postponeLocked(old, new trc.Object) {
+func (g *Supervised) postponeLocked(old, new trc.Object) {
 	key := keyOfEither(old, new)
 	if before, known := g.missed[key]; known {
 		old = before.old
@@ -189,11 +189,11 @@ func (g *guest) postponeLocked(old, new trc.Object) {
 
 // fallsBehind has the source told of what it misses once PrimaryChanged returns. A call that was not made is missed,
 // too.
-func (g *guest) fallsBehind(why *author.Failure, old, new trc.Object) {
+func (g *Supervised) fallsBehind(why *author.Failure, old, new trc.Object) {
 	g.mu.Lock()
-	first := !g.behind
+	first := !g.isBehind
 	if first {
-		g.behind, g.missed = true, map[trc.Key]oldAndNew{}
+		g.isBehind, g.missed = true, map[trc.Key]oldAndNew{}
 	}
 	if why.Skipped {
 		g.postponeLocked(old, new)
@@ -205,7 +205,7 @@ func (g *guest) fallsBehind(why *author.Failure, old, new trc.Object) {
 }
 
 // catchUp tells the source of what it has missed, until there is nothing left, or it hangs again.
-func (g *guest) catchUp() {
+func (g *Supervised) catchUp() {
 	for {
 		g.mu.Lock()
 		key, next, any := trc.Key{}, oldAndNew{}, false
@@ -214,29 +214,29 @@ func (g *guest) catchUp() {
 			break
 		}
 		if !any {
-			g.behind, g.missed = false, nil
+			g.isBehind, g.missed = false, nil
 			g.mu.Unlock()
 			return
 		}
 		delete(g.missed, key)
 		g.mu.Unlock()
-		failure := g.changed.Do(safely.About(next.new, next.old), func() { g.watcher.PrimaryChanged(next.old, next.new) })
+		failure := g.changed.Do(safely.About(next.new, next.old), func() { g.Watcher.PrimaryChanged(next.old, next.new) })
 		if failure != nil && failure.Kind == author.Hangs {
 			if g.changed.WhenBack(g.catchUp) {
 				return
 			}
 			continue
 		}
-		g.wasTold(failure, next.old, next.new)
+		g.delivered(failure, next.old, next.new)
 	}
 }
 
-// start starts the source, again and again if need be. It returns once the source has begun or failed to, or has taken too
+// Start starts the source, again and again if need be. It returns once the source has begun or failed to, or has taken too
 // long, or ctx has ended: then the source goes on by itself. stop waits for the end of the source, but not for ever.
-func (g *guest) start(ctx context.Context, sink eventsource.Sink) (stop func()) {
+func (g *Supervised) Start(ctx context.Context, sink eventsource.Sink) (stop func()) {
 	living, cancel := context.WithCancel(context.Background())
 	go func() {
-		defer close(g.ended)
+		defer close(g.Ended)
 		g.live(living, sink)
 	}()
 	select {
@@ -246,19 +246,19 @@ func (g *guest) start(ctx context.Context, sink eventsource.Sink) (stop func()) 
 	return func() {
 		cancel()
 		select {
-		case <-g.ended:
-		case <-time.After(stopPatience):
-			g.logger.Info("the source does not end, and is left behind", "after", stopPatience.String())
+		case <-g.Ended:
+		case <-time.After(stopLimit):
+			g.logger.Info("the source does not end, and is left behind", "after", stopLimit.String())
 		}
 	}
 }
 
 // live is the life of the source, until ctx ends.
-func (g *guest) live(ctx context.Context, sink eventsource.Sink) {
+func (g *Supervised) live(ctx context.Context, sink eventsource.Sink) {
 	defer g.hasBegun()
 	again := startAgain
 	for attempt := 1; ctx.Err() == nil; attempt++ {
-		door := &door{name: g.name, sink: sink}
+		door := &closableSink{name: g.Name, sink: sink}
 		stop, synced, err := g.begin(attempt, door)
 		if err == nil {
 			g.stay(ctx, synced)
@@ -280,12 +280,12 @@ func (g *guest) live(ctx context.Context, sink eventsource.Sink) {
 }
 
 // begin starts the source once, and asks it what says that it is synced: nil if that failed, which has been noted.
-func (g *guest) begin(attempt int, door *door) (stop func(), synced <-chan struct{}, err error) {
+func (g *Supervised) begin(attempt int, door *closableSink) (stop func(), synced <-chan struct{}, err error) {
 	g.attempts(attempt)
 	defer g.attempts(0)
-	late := time.AfterFunc(startPatience, func() { g.isLate(attempt) })
+	late := time.AfterFunc(startLimit, func() { g.isLate(attempt) })
 	defer late.Stop()
-	if panicked := guarded("Start", func() { stop, err = g.source.Start(door) }); panicked != nil {
+	if panicked := guarded("Start", func() { stop, err = g.Source.Start(door) }); panicked != nil {
 		err = panicked
 	}
 	if stop == nil {
@@ -297,8 +297,8 @@ func (g *guest) begin(attempt int, door *door) (stop func(), synced <-chan struc
 	return stop, synced, author.Sound(err)
 }
 
-func (g *guest) askSynced() (synced <-chan struct{}) {
-	err := guarded("Synced", func() { synced = g.source.Synced() })
+func (g *Supervised) askSynced() (synced <-chan struct{}) {
+	err := guarded("Synced", func() { synced = g.Source.Synced() })
 	if err == nil && synced == nil {
 		err = errors.New("its channel of being synced is nil")
 	}
@@ -307,14 +307,14 @@ func (g *guest) askSynced() (synced <-chan struct{}) {
 }
 
 // stay waits until the source, which has started, is synced.
-func (g *guest) stay(ctx context.Context, synced <-chan struct{}) {
+func (g *Supervised) stay(ctx context.Context, synced <-chan struct{}) {
 	if synced == nil {
 		g.hasBegun()
 		return
 	}
 	select {
 	case <-synced: // at once, if it is
-		close(g.synced)
+		close(g.Synced)
 		g.hasBegun()
 		return
 	default:
@@ -322,34 +322,34 @@ func (g *guest) stay(ctx context.Context, synced <-chan struct{}) {
 	g.hasBegun()
 	select {
 	case <-synced:
-		close(g.synced)
+		close(g.Synced)
 	case <-ctx.Done():
 	}
 }
 
-func (g *guest) attempts(attempt int) {
+func (g *Supervised) attempts(attempt int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.starting = attempt
 }
 
 // isLate says that an attempt to start takes too long, if it still is under way.
-func (g *guest) isLate(attempt int) {
+func (g *Supervised) isLate(attempt int) {
 	g.mu.Lock()
 	if g.starting != attempt {
 		g.mu.Unlock()
 		return
 	}
-	g.failure = fmt.Errorf("start, attempt %d: it has not returned after %v", attempt, startPatience)
+	g.failure = fmt.Errorf("start, attempt %d: it has not returned after %v", attempt, startLimit)
 	g.mu.Unlock()
 	g.logger.Info("source takes long to start", "attempt", attempt)
 	g.hasBegun()
 }
 
-func (g *guest) hasBegun() { g.once.Do(func() { close(g.begun) }) }
+func (g *Supervised) hasBegun() { g.once.Do(func() { close(g.begun) }) }
 
 // fails notes why the source is not started, or that it is.
-func (g *guest) fails(err error) {
+func (g *Supervised) fails(err error) {
 	g.mu.Lock()
 	before := g.failure
 	g.failure = err
@@ -370,15 +370,15 @@ func stackOf(err error) string {
 	return ""
 }
 
-// door is where a source offers until it is stopped, or its start has failed.
-type door struct {
+// closableSink is where a source offers until it is stopped, or its start has failed.
+type closableSink struct {
 	name   string // of the source
 	sink   eventsource.Sink
 	closed atomic.Bool
 }
 
 // Offer passes an offer on. One without a cause gets one.
-func (d *door) Offer(primary trc.Key, offer eventsource.Offer) {
+func (d *closableSink) Offer(primary trc.Key, offer eventsource.Offer) {
 	if d.closed.Load() {
 		return
 	}
