@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/evenkeel/evenkeel/framework/internal/write"
+
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/trc"
@@ -59,7 +61,7 @@ func (s *addedSources) add(given *addition, by *run) (added bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended || by != nil && s.enterLocked(by) != nil {
-		return fail(ErrRunEnded)
+		return fail(write.ErrRunEnded)
 	}
 	there := s.byName[given.name]
 	if there != nil && !there.is(given) {
@@ -96,7 +98,7 @@ func (s *addedSources) holdsAlready(secondary any, by *run) bool {
 func (s *addedSources) enterLocked(by *run) error {
 	by.visits().any.Store(true)
 	if by.isOver() { // or its end sees the mark
-		return ErrRunEnded
+		return write.ErrRunEnded
 	}
 	return nil
 }
@@ -240,7 +242,7 @@ func (s *addedSources) read(secondary any, by *run) (*source.Opened, error) {
 		if why == nil { // since then it may be read
 			why = errUnfilled
 		}
-		return nil, &notSynced{fmt.Errorf("framework: controller %q: secondary %q: %w: %w", s.of.controllerName(), a.name, ErrNotSynced, why)}
+		return nil, &notSynced{fmt.Errorf("framework: controller %q: secondary %q: %w: %w", s.of.controllerName(), a.name, errNotSynced, why)}
 	}
 	return o, nil
 }

@@ -29,9 +29,6 @@ import (
 // word from the author's. A key that is set aside has a run for that, which calls no author. Once the primary fits
 // again, its next run begins with taking the condition off, which works after a restart too.
 
-// ReasonSetAside is the reason of the event, and of [conditions.Stalled], of an object that does not fit its Go type.
-const ReasonSetAside = "SetAside"
-
 // asideAgain is how long a run that found another version than it knew waits for the watch to bring it.
 const asideAgain = time.Second
 
@@ -73,7 +70,7 @@ func (c *controller) conditionsOf(primary Object) *[]metav1.Condition {
 func (c *controller) saysAside(primary Object) *metav1.Condition {
 	if conds := c.conditionsOf(primary); conds != nil {
 		stalled := meta.FindStatusCondition(*conds, conditions.Stalled)
-		if stalled != nil && stalled.Reason == ReasonSetAside && stalled.Status == metav1.ConditionTrue {
+		if stalled != nil && stalled.Reason == reasonSetAside && stalled.Status == metav1.ConditionTrue {
 			return stalled
 		}
 	}
@@ -113,7 +110,7 @@ func (c *controller) showAside(rc *run, u *trc.Undecoded) (result scheduler.Resu
 	err := c.sendAside(&rc.life, rc.write, u, note)
 	switch {
 	case err == nil:
-	case rc.cutOff(), errors.Is(err, ErrStandby), errors.Is(err, ErrRunEnded):
+	case rc.cutOff(), errors.Is(err, write.ErrStandby), errors.Is(err, write.ErrRunEnded):
 		// Who leads next tells, and so does a namespace that is watched again.
 	case write.IsStale(err):
 		return scheduler.Result{RescheduleAfter: asideAgain}
@@ -133,7 +130,7 @@ func asideNote(u *trc.Undecoded) string {
 func (c *controller) sendAside(ctx context.Context, w *write.Writer, u *trc.Undecoded, note string) error {
 	var conds []metav1.Condition
 	meta.SetStatusCondition(&conds, metav1.Condition{
-		Type: conditions.Stalled, Status: metav1.ConditionTrue, ObservedGeneration: u.GetGeneration(), Reason: ReasonSetAside, Message: note,
+		Type: conditions.Stalled, Status: metav1.ConditionTrue, ObservedGeneration: u.GetGeneration(), Reason: reasonSetAside, Message: note,
 	})
 	apiVersion, kind := c.gvk.ToAPIVersionAndKind()
 	intent, err := json.Marshal(map[string]any{
@@ -145,7 +142,7 @@ func (c *controller) sendAside(ctx context.Context, w *write.Writer, u *trc.Unde
 		return err
 	}
 	options := client.Options{
-		FieldManager: c.operator.options.Name + "/set-aside", LeaveToOthers: true, Subresource: []string{"status"},
+		FieldManager: c.operator.name + "/set-aside", LeaveToOthers: true, Subresource: []string{"status"},
 	}
 	return w.ApplyPastCaches(ctx, c.gvk, trc.KeyOf(u), intent, options)
 }

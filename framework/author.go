@@ -4,17 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
-	"slices"
 
-	"github.com/evenkeel/evenkeel/eventsource"
-	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/framework/workflow"
-	"github.com/evenkeel/evenkeel/scheduler"
-	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -24,7 +18,7 @@ type authored interface {
 	newRun() *run
 	reconcile(ctx context.Context, r *run) (update, error)
 	// cleanup is only called if the controller hasCleanup, errorStatus if it showsErrors.
-	cleanup(ctx context.Context, r *run) (DeleteControl, error)
+	cleanup(ctx context.Context, r *run) (deletion, error)
 	errorStatus(ctx context.Context, r *run, failure error) errorUpdate
 	// pass makes a pass through the workflow.
 	pass(ctx context.Context, r *run, way workflow.Pass) *workflow.Result
@@ -54,8 +48,9 @@ func (a *reconcilerOf[P]) reconcile(ctx context.Context, r *run) (update, error)
 	return control.untyped(), err
 }
 
-func (a *reconcilerOf[P]) cleanup(ctx context.Context, r *run) (DeleteControl, error) {
-	return a.cleaner.Cleanup(ctx, r.primary.(P), a.contextOf(r))
+func (a *reconcilerOf[P]) cleanup(ctx context.Context, r *run) (deletion, error) {
+	control, err := a.cleaner.Cleanup(ctx, r.primary.(P), a.contextOf(r))
+	return control.says, err
 }
 
 func (a *reconcilerOf[P]) errorStatus(ctx context.Context, r *run, failure error) errorUpdate {
@@ -74,7 +69,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	if op == nil || object.IsNil(reconciler) {
 		return nil, errors.New("framework: Register: neither the operator nor the reconciler may be nil")
 	}
-	gvk, err := declaredKind(op, newObject[P](), options.GroupVersionKind)
+	gvk, err := declaredKind(op.host.scheme, newObject[P](), options.GroupVersionKind)
 	if err != nil {
 		return nil, err
 	}
@@ -83,47 +78,13 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 		return nil, fmt.Errorf("framework: controller %q: the reconciler: %w", options.Name, err)
 	}
 	written := &reconcilerOf[P]{reconciler: reconciler}
-	c := &controller{
-		operator: op, name: options.Name, gvk: gvk, options: options.settings(), author: written, sample: newObject[P](), primaryType: reflect.TypeFor[P](),
-		informers: map[any]*eventsource.Informer{}, referring: map[any]eventsource.Mapper{},
-		fetches:  map[any]trc.Fetch{},
-		recorder: timeline.NewRecorder(options.KeepRecords), histories: timeline.NewHistories(options.KeepRecordsPerPrimary),
-	}
-	c.scope, c.former = op.scope, options.formerFinalizer(gvk)
-	if len(options.Namespaces) > 0 {
-		c.scope = &cache.Scope{Of: c.name, Namespaces: slices.Clone(options.Namespaces)}
-	}
-	c.added.of, c.added.changing = c, &op.changing
+	c := newCore(&op.host, gvk, options.settings(gvk), written, newObject[P]())
 	written.cleaner, c.hasCleanup = reconciler.(Cleaner[P])
 	written.errorHandler, c.showsErrors = reconciler.(ErrorStatusHandler[P])
-	c.filters, c.conditions, c.indexes = guardedFilters(c, &options), conditionsIn(newObject[P]()), describeIndexes(options.Indexes)
-	c.mapIndexes(c.name, c.indexes)
-	c.options.Retry.Classify = c.guardedClassifier(options.Retry.Classify)
-	c.manner = write.Config{
-		Port: op.cluster, FieldManager: options.FieldManager, Mode: write.Mode(options.SecondaryWrites), OwnerGVK: gvk,
-		Owns: c.owns, Loops: &c.loops,
-	}
-	c.manner.Created = c.tellOfUnmapped
+	c.filters, c.indexes = guardedFilters(c, &options), describeIndexes(options.Indexes)
 	var unmanaged error
 	written.graph, unmanaged = manage(c, options.Workflow)
-	if c.cleans() {
-		c.manner.Finalizer, c.manner.FormerFinalizer = options.Finalizer, c.former
-	}
-	schedule := scheduler.Options[trc.Key]{
-		Concurrency: options.Concurrency, Retry: c.options.Retry, MaxInterval: options.MaxInterval, RateLimit: options.RateLimit,
-		Grace: op.options.Grace, Record: c.record, Decide: c.needsRun,
-	}
-	if c.recorder == nil && c.histories == nil {
-		if op.logger.GetSink() == nil {
-			schedule.Record = nil // nobody would read it
-		}
-		schedule.RecordFailures = object.IsNil(op.options.Logger) // the default logs no others
-	}
-	c.scheduler, err = scheduler.New(c.reconcile, schedule)
-	if err != nil {
-		err = fmt.Errorf("framework: controller %q: %w", c.name, err)
-	}
-	if err := errors.Join(options.validate(c.hasCleanup, c.workflow.deletes), unmanaged, c.describeSecondaries(), c.validateIndexes(), err); err != nil {
+	if err := errors.Join(options.validate(c.hasCleanup, c.workflow.deletes), unmanaged, c.complete()); err != nil {
 		return nil, err
 	}
 	return c, nil

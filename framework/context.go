@@ -108,7 +108,7 @@ func (c *Context[P]) Event(kind EventKind, action, reason, note string, args ...
 	if c.run.ended.Load() || c.run.write.LostLease() {
 		return
 	}
-	c.run.controller.operator.event(c.run.controller.gvk, c.run.write.Owner, kind, action, reason, note, args...)
+	c.run.controller.operator.event(c.run.controller.gvk, c.run.write.Owner, kind == Warning, action, reason, note, args...)
 }
 
 // EventKind is Normal or Warning.

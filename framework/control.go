@@ -83,7 +83,10 @@ func (u update) asks() bool {
 
 // DeleteControl says how Cleanup ended: one of [RemoveFinalizer], [KeepFinalizer] and [KeepFinalizerFor]. The zero value
 // says nothing, and is a failure of the run: what is left behind by mistake could not be found again.
-type DeleteControl struct {
+type DeleteControl struct{ says deletion }
+
+// deletion is a [DeleteControl].
+type deletion struct {
 	kind         deleteKind
 	reschedule   bool
 	rescheduleIn time.Duration
@@ -98,17 +101,17 @@ const (
 )
 
 // RemoveFinalizer: everything is cleaned up, the primary may go.
-func RemoveFinalizer() DeleteControl { return DeleteControl{kind: removesFinalizer} }
+func RemoveFinalizer() DeleteControl { return DeleteControl{deletion{kind: removesFinalizer}} }
 
 // KeepFinalizer: not everything is gone yet; Cleanup runs again when a secondary changes.
-func KeepFinalizer() DeleteControl { return DeleteControl{kind: keepsFinalizer} }
+func KeepFinalizer() DeleteControl { return DeleteControl{deletion{kind: keepsFinalizer}} }
 
 // KeepFinalizerFor keeps the finalizer and runs Cleanup again after d at the latest; 0 or less is at once.
 func KeepFinalizerFor(d time.Duration) DeleteControl {
-	return DeleteControl{kind: keepsFinalizer, reschedule: d <= 0, rescheduleIn: max(0, d)}
+	return DeleteControl{deletion{kind: keepsFinalizer, reschedule: d <= 0, rescheduleIn: max(0, d)}}
 }
 
-func (d DeleteControl) validate() error {
+func (d deletion) validate() error {
 	if d.kind == saysNothing {
 		return errors.New("framework: Cleanup returned the zero DeleteControl, which says nothing: return RemoveFinalizer() once everything is gone, or KeepFinalizer()")
 	}

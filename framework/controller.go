@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/evenkeel/evenkeel/eventsource"
@@ -30,7 +31,7 @@ import (
 // controller is one registered reconciler with its stores and its scheduler. Everything but the
 // scheduler's state is set before the first run and read-only from then on.
 type controller struct {
-	operator    *Operator
+	operator    *host
 	name        string
 	gvk         schema.GroupVersionKind
 	options     settings
@@ -79,13 +80,13 @@ type controller struct {
 }
 
 // declaredKind is the kind of a type parameter: from the scheme, or as declared if it is unstructured.
-func declaredKind(op *Operator, sample Object, declared schema.GroupVersionKind) (schema.GroupVersionKind, error) {
+func declaredKind(scheme *runtime.Scheme, sample Object, declared schema.GroupVersionKind) (schema.GroupVersionKind, error) {
 	if object.FormOf(sample) != object.Typed {
 		sample.GetObjectKind().SetGroupVersionKind(declared)
 	} else if !declared.Empty() {
 		return declared, fmt.Errorf("framework: GroupVersionKind %q: must be empty for %T, the scheme knows it", declared, sample)
 	}
-	return client.GVKOf(op.options.Scheme, sample)
+	return client.GVKOf(scheme, sample)
 }
 
 // describeSecondaries validates the secondaries and gives them their names.
@@ -141,12 +142,12 @@ func (c *controller) describeSecondary(as string, secondary any) (source.Descrip
 	if secondary == nil {
 		return source.Description{}, fmt.Errorf("framework: controller %q: %s is nil", c.name, as)
 	}
-	d := describe(secondary)
+	d := c.operator.describe(secondary)
 	if err := c.checkRelation(d); err != nil {
 		return source.Description{}, fmt.Errorf("framework: controller %q: %s: %w", c.name, as, err)
 	}
 	var err error
-	if d.GVK, err = declaredKind(c.operator, d.Object, d.GVK); err != nil {
+	if d.GVK, err = declaredKind(c.operator.scheme, d.Object, d.GVK); err != nil {
 		return source.Description{}, fmt.Errorf("framework: controller %q: %s: %w", c.name, as, err)
 	}
 	if d.Name == "" {
@@ -418,4 +419,49 @@ func (c *controller) hasFinalizer(primary trc.Object) bool {
 
 func (c *controller) isFinalizer(f string) bool {
 	return f == c.options.Finalizer || f == c.former && f != ""
+}
+
+// newCore returns a controller whose filters, indexes and workflow are to be set before it is complete.
+func newCore(h *host, gvk schema.GroupVersionKind, o settings, a authored, sample Object) *controller {
+	c := &controller{
+		operator: h, name: o.Name, gvk: gvk, options: o, author: a, sample: sample, primaryType: reflect.TypeOf(sample),
+		informers: map[any]*eventsource.Informer{}, referring: map[any]eventsource.Mapper{},
+		fetches:  map[any]trc.Fetch{},
+		recorder: timeline.NewRecorder(o.KeepRecords), histories: timeline.NewHistories(o.KeepRecordsPerPrimary),
+	}
+	c.scope, c.former = h.scope, o.FormerFinalizer
+	if len(o.Namespaces) > 0 {
+		c.scope = &cache.Scope{Of: c.name, Namespaces: slices.Clone(o.Namespaces)}
+	}
+	c.added.of, c.added.changing = c, &h.changing
+	c.conditions = conditionsIn(sample)
+	c.options.Retry.Classify = c.guardedClassifier(o.Retry.Classify)
+	c.manner = write.Config{
+		Port: h.cluster, FieldManager: o.FieldManager, Mode: o.SecondaryWrites, OwnerGVK: gvk,
+		Owns: c.owns, Loops: &c.loops, Created: c.tellOfUnmapped,
+	}
+	return c
+}
+
+// complete sets up what follows from the filters, the indexes and the workflow.
+func (c *controller) complete() error {
+	c.mapIndexes(c.name, c.indexes)
+	if c.cleans() {
+		c.manner.Finalizer, c.manner.FormerFinalizer = c.options.Finalizer, c.former
+	}
+	schedule := scheduler.Options[trc.Key]{
+		Concurrency: c.options.Concurrency, Retry: c.options.Retry, MaxInterval: c.options.MaxInterval, RateLimit: c.options.RateLimit,
+		Grace: c.operator.grace, Record: c.record, Decide: c.needsRun,
+	}
+	if c.recorder == nil && c.histories == nil {
+		if c.operator.logger.GetSink() == nil {
+			schedule.Record = nil // nobody would read it
+		}
+		schedule.RecordFailures = c.operator.quiet
+	}
+	var err error
+	if c.scheduler, err = scheduler.New(c.reconcile, schedule); err != nil {
+		err = fmt.Errorf("framework: controller %q: %w", c.name, err)
+	}
+	return errors.Join(c.describeSecondaries(), c.validateIndexes(), err)
 }

@@ -17,7 +17,7 @@ import (
 // ErrNotSynced is what reads of secondaries return that were added while the operator runs, and are not filled yet: their
 // kind may not be served, or the first list is on its way. A reconciler returns it, alone or wrapped. The run then
 // counts neither as failure nor as attempt, and its primary is due when they are filled.
-var ErrNotSynced = errors.New("framework: the source is not filled yet")
+var ErrNotSynced = errNotSynced
 
 // notSynced is ErrNotSynced with the reason.
 type notSynced struct{ error }

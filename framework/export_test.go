@@ -34,7 +34,7 @@ func PendingKeys(op *Operator, controller string) int {
 }
 
 // EndWrites does to writes what the end of Operator.Run does.
-func EndWrites(op *Operator) { op.cluster.Inflight.Close() }
+func EndWrites(op *Operator) { op.host.cluster.Inflight.Close() }
 
 // Shown is the version of an object that the caches show, empty if none does.
 func Shown(op *Operator, gvk schema.GroupVersionKind, key trc.Key) string {
@@ -46,7 +46,7 @@ func Shown(op *Operator, gvk schema.GroupVersionKind, key trc.Key) string {
 
 // ShownObject is the object that the caches show, shared, or nil.
 func ShownObject(op *Operator, gvk schema.GroupVersionKind, key trc.Key) Object {
-	for _, s := range op.cluster.StoresOf(gvk) {
+	for _, s := range op.host.cluster.StoresOf(gvk) {
 		if o := s.Get(key); o != nil {
 			return o
 		}
@@ -70,8 +70,8 @@ func Lanes(op *Operator) int { return op.Occupancy().Applying }
 
 // Rewind does to an operator what a list does that is older than what its watch had delivered.
 func Rewind(op *Operator, gvk schema.GroupVersionKind) {
-	for _, s := range op.cluster.StoresOf(gvk) {
-		op.cluster.Rewound(s, "7", "3")
+	for _, s := range op.host.cluster.StoresOf(gvk) {
+		op.host.cluster.Rewound(s, "7", "3")
 	}
 }
 
@@ -120,7 +120,7 @@ func (l logs) Logger() logr.Logger { return l() }
 
 // Cached returns the object as each cache shows it: the very one.
 func Cached(op *Operator, gvk schema.GroupVersionKind, key trc.Key) (all []Object) {
-	for _, s := range op.cluster.StoresOf(gvk) {
+	for _, s := range op.host.cluster.StoresOf(gvk) {
 		if o := s.Get(key); o != nil {
 			all = append(all, o)
 		}
@@ -129,7 +129,7 @@ func Cached(op *Operator, gvk schema.GroupVersionKind, key trc.Key) (all []Objec
 }
 
 // StopTimerOfTerm has the timer of the term in office come late, as after a pause of the process.
-func StopTimerOfTerm(op *Operator) { op.cluster.Fence.Current().PauseTimer() }
+func StopTimerOfTerm(op *Operator) { op.host.cluster.Fence.Current().PauseTimer() }
 
 // ResolvedElection is what the options of a leader election come to, or what is wrong with them.
 func ResolvedElection(o LeaderElection, operator, file string) (LeaderElection, error) {
@@ -151,7 +151,7 @@ func StillReads[P Object](c *Context[P], secondary SecondarySource) (count func(
 
 // HasIndex tells whether a cache of a kind has an index.
 func HasIndex(op *Operator, gvk schema.GroupVersionKind, name string) bool {
-	for _, s := range op.cluster.StoresOf(gvk) {
+	for _, s := range op.host.cluster.StoresOf(gvk) {
 		if _, err := s.ByIndex(name, ""); err == nil {
 			return true
 		}
@@ -161,15 +161,15 @@ func HasIndex(op *Operator, gvk schema.GroupVersionKind, name string) bool {
 
 // Remotes is the number of other clusters that an operator knows.
 func Remotes(op *Operator) int {
-	op.mu.Lock()
-	defer op.mu.Unlock()
-	return len(op.remotes)
+	op.host.mu.Lock()
+	defer op.host.mu.Unlock()
+	return len(op.host.remotes)
 }
 
 // IsChanging tells whether somebody holds what guards sources and namespaces.
 func IsChanging(op *Operator) bool {
-	if op.changing.TryLock() {
-		op.changing.Unlock()
+	if op.host.changing.TryLock() {
+		op.host.changing.Unlock()
 		return false
 	}
 	return true
@@ -188,7 +188,7 @@ func ResumesAfterCatchingUp(t *testing.T, leading context.Context, until time.Ti
 	held := lease.NewTerm(func() {}, func() time.Duration { return 0 }, nil)
 	held.Extend(until, 0)
 	defer held.Stop()
-	op.cluster.Fence.Set(held)
+	op.host.cluster.Fence.Set(held)
 	resumed := false
 	op.beginTerm(leading, func() { resumed = true })
 	return resumed

@@ -75,7 +75,7 @@ func (c *controller) leaveToLeader() {
 	if !office.Required || office.Current() != nil {
 		return
 	}
-	for key, next := range c.departures.Expire(time.Now().Add(-3 * c.operator.options.LeaderElection.LeaseDuration)) {
+	for key, next := range c.departures.Expire(time.Now().Add(-3 * c.operator.leaseDuration)) {
 		c.forgetUnresolved(key)
 		c.scheduler.Forget(key)
 		c.letGo(key)

@@ -40,13 +40,13 @@ func (op *Operator) Ready() error {
 			}
 		}
 	}
-	errs = append(errs, safely.Hung(0, op.calls, op.probes))
+	errs = append(errs, safely.Hung(0, op.host.calls, op.host.probes))
 	if op.election != nil {
 		if err := op.election.LastErr(); err != nil {
 			errs = append(errs, fmt.Errorf("framework: leader election: %s: %w", op.election.Describe(), err))
 		}
 	}
-	for _, s := range op.allStores() {
+	for _, s := range op.host.allStores() {
 		if err := s.Err(); err != nil {
 			errs = append(errs, fmt.Errorf("framework: the watch of %s fails: %w (%s)", s.Describe(), err, op.feeds(s)))
 		}
@@ -76,6 +76,6 @@ func (op *Operator) Alive() error {
 				c.controllerName(), strings.Join(keys, ", ")))
 		}
 	}
-	errs = append(errs, safely.Hung(safely.TooLong, op.calls))
+	errs = append(errs, safely.Hung(safely.TooLong, op.host.calls))
 	return errors.Join(errs...)
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/evenkeel/evenkeel/framework/internal/write"
+
 	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -26,7 +28,7 @@ func (s *addedSources) awaits(name string, by *run) error {
 	switch {
 	case s.enterLocked(by) != nil:
 		s.mu.Unlock()
-		return ErrRunEnded
+		return write.ErrRunEnded
 	case a == nil:
 		s.mu.Unlock()
 		return errors.New("it was removed")
@@ -89,7 +91,7 @@ func (m *managed) reserves(controller string, given *addition, by *run, forNode 
 func (c *controller) inactive(is func(*dormant) bool) error {
 	for _, d := range c.workflow.dormant {
 		if is(d) {
-			return fmt.Errorf("framework: controller %q: source %q: %w", c.name, d.name, ErrInactive)
+			return fmt.Errorf("framework: controller %q: source %q: %w", c.name, d.name, errInactive)
 		}
 	}
 	return nil

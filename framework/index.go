@@ -7,6 +7,8 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/evenkeel/evenkeel/framework/internal/write"
+
 	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -130,7 +132,7 @@ func (c *controller) indexed(d source.Index) string { return c.name + "#" + d.Na
 // index finds an index by its address; it is the zero value if the controller has no such.
 func (c *run) index(of any) (source.OpenIndex, error) {
 	if c.ended.Load() {
-		return source.OpenIndex{}, ErrRunEnded
+		return source.OpenIndex{}, write.ErrRunEnded
 	}
 	is := func(d source.Index) bool { return d.Key == of }
 	if at := slices.IndexFunc(c.controller.indexes, is); at >= 0 {

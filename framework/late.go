@@ -48,7 +48,7 @@ func (c *controller) awaitLate(ctx context.Context) {
 		if !slices.Contains(c.late, a.name) {
 			continue
 		}
-		timer := time.NewTimer(time.Until(began.Add(a.secondary.Sync.Limit(c.operator.options.SyncTimeout))))
+		timer := time.NewTimer(time.Until(began.Add(a.secondary.Sync.Limit(c.operator.syncTimeout))))
 		select {
 		case <-a.admitted:
 		case <-ctx.Done():

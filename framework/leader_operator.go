@@ -12,7 +12,7 @@ func (op *Operator) Leading() bool {
 	op.mu.Lock()
 	running := op.running
 	op.mu.Unlock()
-	return running && op.cluster.Fence.Allowed()
+	return running && op.host.cluster.Fence.Allowed()
 }
 
 // checkElection finds out at the start whether this instance may take part in the election.
@@ -42,7 +42,7 @@ func (op *Operator) elect(ctx context.Context, stop func(), controllers []*contr
 	op.election.Finish = func() {
 		op.pause(controllers)
 		// Others apply by the same field managers from now on: what was confirmed says nothing of theirs.
-		for _, c := range op.clusters() {
+		for _, c := range op.host.clusters() {
 			c.Memo.Forget()
 		}
 	}
@@ -64,7 +64,7 @@ func (op *Operator) pause(controllers []*controller) {
 	for _, c := range controllers {
 		pausing.Go(func() {
 			if err := c.pause(); err != nil {
-				op.logger.Error(err, "standing by, but runs have not ended; their writes are refused", "controller", c.controllerName())
+				op.host.logger.Error(err, "standing by, but runs have not ended; their writes are refused", "controller", c.controllerName())
 			}
 		})
 	}
@@ -73,10 +73,10 @@ func (op *Operator) pause(controllers []*controller) {
 
 // beginTerm has the caches catch up with the former leader, and resumes the runs then, unless the lease was lost meanwhile.
 func (op *Operator) beginTerm(ctx context.Context, resume func()) {
-	op.catchUp(ctx)
-	if !op.cluster.Fence.Allowed() || ctx.Err() != nil {
+	op.host.catchUp(ctx, op.options.LeaderElection.RenewDeadline, op.options.LeaderElection.RetryPeriod)
+	if !op.host.cluster.Fence.Allowed() || ctx.Err() != nil {
 		return // by the clock at least
 	}
-	op.cluster.PublishUndecodable()
+	op.host.cluster.PublishUndecodable()
 	resume()
 }

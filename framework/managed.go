@@ -15,13 +15,20 @@ import (
 // managed is the workflow of a controller. Everything but the newest results is set before the first run.
 type managed struct {
 	exists   bool
-	graph    WorkflowGraph // of no nodes if there is none
+	graph    drawable // of no nodes if there is none
 	explicit bool
 	leaves   bool // errors
 	deletes  bool // something that nobody else does
 	dormant  []*dormant
 
 	newest sync.Map // trc.Key to *workflow.Result: of primaries that exist
+}
+
+// drawable is the graph of a workflow, for those who show it.
+type drawable interface {
+	Plan() [][]string
+	Mermaid() string
+	DOT() string
 }
 
 // dormant is a source that is there only while some node that reads from it is active.
@@ -39,7 +46,7 @@ func (c *controller) readSecondary(node int, secondary any, conditional bool) er
 	}
 	// The options may have it as one of those that primaries refer to.
 	same := func(other any) bool {
-		return other == secondary || !object.IsNil(other) && describe(other).Key == secondary
+		return other == secondary || !object.IsNil(other) && c.operator.describe(other).Key == secondary
 	}
 	switch {
 	case slices.ContainsFunc(c.options.Secondaries, same):
@@ -125,7 +132,7 @@ func (c *controller) cleans() bool {
 	return !c.options.AllEvents && (c.hasCleanup || c.workflow.deletes)
 }
 
-func (c *controller) workflowGraph() (WorkflowGraph, bool) {
+func (c *controller) workflowGraph() (drawable, bool) {
 	return c.workflow.graph, c.workflow.exists
 }
 

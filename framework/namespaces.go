@@ -23,7 +23,7 @@ func (op *Operator) SetNamespaces(namespaces []string) error {
 	if err := checkNamespaces(namespaces); err != nil {
 		return fmt.Errorf("framework: SetNamespaces %q: %w", namespaces, err)
 	}
-	op.change(op.scope, namespaces)
+	op.change(op.host.scope, namespaces)
 	return nil
 }
 
@@ -57,9 +57,9 @@ func (op *Operator) SetControllerNamespaces(controller string, namespaces []stri
 
 // change changes the namespaces of a scope, and tells of it when changing is no longer held: that is the author's code.
 func (op *Operator) change(of *cache.Scope, namespaces []string) {
-	op.changing.Lock()
+	op.host.changing.Lock()
 	tell := op.changeLocked(of, namespaces)
-	op.changing.Unlock()
+	op.host.changing.Unlock()
 	for _, deliver := range tell {
 		deliver()
 	}
@@ -70,16 +70,16 @@ func (op *Operator) changeLocked(of *cache.Scope, namespaces []string) (tell []f
 	before, after := cache.NamespaceList(of.Namespaces), cache.NamespaceList(namespaces)
 	of.Namespaces = slices.Clone(namespaces)
 	added, removed := cache.Without(after, before), cache.Without(before, after)
-	if op.life == nil || len(added)+len(removed) == 0 {
+	if op.host.life == nil || len(added)+len(removed) == 0 {
 		return nil
 	}
-	op.logger.Info("namespaces changed", "controller", of.Of, "added", added, "removed", removed)
+	op.host.logger.Info("namespaces changed", "controller", of.Of, "added", added, "removed", removed)
 	controllers := slices.DeleteFunc(op.runners(), func(c *controller) bool { return !c.follows(of) })
 	left := make([][]trc.Object, len(controllers))
 	for i, c := range controllers {
 		left[i] = c.closeNamespaces(added, removed)
 	}
-	stores := slices.DeleteFunc(op.allStores(), func(s *cache.Store) bool { return s.Key.Follows != of })
+	stores := slices.DeleteFunc(op.host.allStores(), func(s *cache.Store) bool { return s.Key.Follows != of })
 	for _, s := range stores {
 		s.Unwatch(removed, after)
 	}
@@ -88,11 +88,11 @@ func (op *Operator) changeLocked(of *cache.Scope, namespaces []string) (tell []f
 	}
 	// Not before: what is fed may be of primaries that were just forgotten.
 	for _, s := range stores {
-		op.life.watch(s, added)
+		op.host.life.watch(s, added)
 	}
 	for _, c := range controllers {
 		for _, namespace := range added {
-			op.life.stores.Go(func() { c.enterNamespace(op.life.background, namespace) })
+			op.host.life.stores.Go(func() { c.enterNamespace(op.host.life.background, namespace) })
 		}
 	}
 	return tell

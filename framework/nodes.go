@@ -33,7 +33,7 @@ func manage[P Object](c *controller, given Workflow[P]) (*workflow.Graph[*Contex
 		if graph, err = workflow.New(plain, workflow.Options{Concurrency: given.Concurrency}); err != nil {
 			errs = append(errs, fmt.Errorf("framework: controller %q: Workflow: %w", c.name, err))
 		} else {
-			m.graph, m.deletes = WorkflowGraph{graph}, graph.Cleans()
+			m.graph, m.deletes = graph, graph.Cleans()
 			errs = checkNodes(c, nodes)
 		}
 	}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/evenkeel/evenkeel/framework/internal/object"
+
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +27,6 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/lease"
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
-	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -74,26 +75,15 @@ type OperatorOptions struct {
 // call [Operator.Run], once.
 type Operator struct {
 	options  OperatorOptions
-	cluster  *write.Port
-	logger   logr.Logger
-	stopping *safely.StopSign               // for the logger
-	failures flowcontrol.PassiveRateLimiter // bounds the events about runs that failed
-	election *lease.Election                // nil if there is none
-	always   lease.Values                   // what is kept then
-	calls    *author.Callbacks
-	probes   *author.Callbacks // those that say how they do: they are asked again with each probe
-	instance string            // see Context.Instance
-
-	changing sync.Mutex   // serialises changes of namespaces and what sets up and ends stores; taken before all others
-	life     *life        // while it runs; guarded by changing
-	scope    *cache.Scope // the namespaces of OperatorOptions
+	host     host
+	stopping *safely.StopSign // for the logger
+	election *lease.Election  // nil if there is none
 
 	mu          sync.Mutex // guards everything below; a leaf
 	controllers []*controller
 	started     bool
 	running     bool
 	ended       bool
-	remotes     map[*rest.Config]*remoteCluster
 	waiting     map[string]error // why a controller has not started yet, by its name
 	recorder    events.EventRecorder
 }
@@ -124,23 +114,27 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	}
 	stopping := &safely.StopSign{}
 	logger := safely.Quiet(safely.Logger(loggerOr(options.Logger)), stopping)
-	cluster, err := write.NewPort(ownConfig(config, options.Name), options.Scheme, logger, asFieldConflict)
+	port, err := write.NewPort(ownConfig(config, options.Name), options.Scheme, logger, asFieldConflict)
 	if err != nil {
 		return nil, err
 	}
-	cluster.StaleAfter = options.StaleAfter
-	op := &Operator{
-		options: options, cluster: cluster, logger: logger, stopping: stopping,
-		failures: flowcontrol.NewTokenBucketPassiveRateLimiter(failureEventsPerSecond, failureEventsAtOnce),
-		scope:    &cache.Scope{Namespaces: slices.Clone(options.Namespaces)},
-		calls:    &author.Callbacks{Reporter: safely.NewReporter(logger)}, probes: &author.Callbacks{Reporter: safely.NewReporter(logger)},
+	port.StaleAfter = options.StaleAfter
+	op := &Operator{options: options, stopping: stopping}
+	op.host.set(port, options.Name, logger)
+	h := &op.host
+	h.scheme, h.staleAfter, h.syncTimeout, h.grace = options.Scheme, options.StaleAfter, options.SyncTimeout, options.Grace
+	h.leaseDuration, h.quiet = options.LeaderElection.LeaseDuration, object.IsNil(options.Logger)
+	h.failures = flowcontrol.NewTokenBucketPassiveRateLimiter(failureEventsPerSecond, failureEventsAtOnce)
+	h.scope = &cache.Scope{Namespaces: slices.Clone(options.Namespaces)}
+	h.connect = func(config *rest.Config) (*write.Port, error) {
+		return write.NewPort(ownConfig(config, options.Name), options.Scheme, logger, asFieldConflict)
 	}
-	cluster.Calls, cluster.Inflight.Calls = op.calls, op.calls
-	cluster.Hooks.Undecodable, cluster.Others = op.undecodable, op.severalClusters
-	op.instance = options.Name + "/" + rand.Text()[:13]
+	h.describe, h.event, h.isTaken = describe, op.event, op.takesOff
+	h.instance = options.Name + "/" + rand.Text()[:13]
+	port.Hooks.Undecodable = op.undecodable
 	if e := options.LeaderElection; e.Mode == Always {
-		op.instance = "lease/" + e.Namespace + "/" + e.Name
-		op.election, err = lease.New(cluster.Config, cluster.HTTP, cluster.Fence, e.lease(), logger, op.calls)
+		h.instance = "lease/" + e.Namespace + "/" + e.Name
+		op.election, err = lease.New(port.Config, port.HTTP, port.Fence, e.lease(), logger, h.calls)
 	}
 	return op, err
 }
@@ -237,12 +231,12 @@ func (op *Operator) Run(ctx context.Context) error {
 	}
 	defer op.noteEnd()
 	// Also what runs write that have ignored their cancellation.
-	defer op.cluster.Inflight.Close()
+	defer op.host.cluster.Inflight.Close()
 	defer op.setRunning(false)
 	op.stopping.Watch(ctx)
-	ctx = logr.NewContext(ctx, op.logger)
+	ctx = logr.NewContext(ctx, op.host.logger)
 	// Caches and events outlive the runs that use them.
-	background, stopBackground := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), safely.OfClient(op.logger)))
+	background, stopBackground := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), safely.OfClient(op.host.logger)))
 	l := &life{background: background}
 	defer l.stores.Wait()
 	defer stopBackground()
@@ -258,7 +252,7 @@ func (op *Operator) Run(ctx context.Context) error {
 	defer stopEvents()
 
 	err = op.work(ctx, l, controllers)
-	op.logger.Info("stopped")
+	op.host.logger.Info("stopped")
 	return err
 }
 
@@ -274,7 +268,7 @@ func (op *Operator) work(ctx context.Context, l *life, controllers []*controller
 		group.Go(func() error { return op.operate(groupCtx, l, c) })
 	}
 	err := group.Wait()
-	op.cluster.Inflight.Close()
+	op.host.cluster.Inflight.Close()
 	return errors.Join(err, resign())
 }
 
@@ -296,9 +290,9 @@ func (op *Operator) start() ([]*controller, error) {
 }
 
 func (op *Operator) setLife(l *life) {
-	op.changing.Lock()
-	defer op.changing.Unlock()
-	op.life = l
+	op.host.changing.Lock()
+	defer op.host.changing.Unlock()
+	op.host.life = l
 }
 
 func (op *Operator) runners() []*controller {
@@ -327,7 +321,7 @@ func (op *Operator) Writer(fieldManager string) Writes {
 	if fieldManager == "" {
 		fieldManager = op.options.Name
 	}
-	return writing{write.New(op.cluster, fieldManager)}
+	return writing{write.New(op.host.cluster, fieldManager)}
 }
 
 // Records returns the newest runs of the named controller, oldest first; see
@@ -345,7 +339,7 @@ func (op *Operator) Records(controller string) []timeline.Record {
 
 // startEvents starts the recorder of Kubernetes events; repetitions are counted in series.
 func (op *Operator) startEvents(ctx context.Context) (stop func(), err error) {
-	client, err := typedevents.NewForConfigAndClient(op.cluster.Config, op.cluster.HTTP)
+	client, err := typedevents.NewForConfigAndClient(op.host.cluster.Config, op.host.cluster.HTTP)
 	if err != nil {
 		return nil, fmt.Errorf("framework: events: %w", err)
 	}
@@ -362,11 +356,15 @@ func (op *Operator) startEvents(ctx context.Context) (stop func(), err error) {
 
 // event publishes a Kubernetes event, unless another instance leads: it is for that one to tell. It leaves the object's
 // version out: events about several of them would not count as repetitions.
-func (op *Operator) event(gvk schema.GroupVersionKind, about Object, kind EventKind, action, reason, note string, args ...any) {
+func (op *Operator) event(gvk schema.GroupVersionKind, about Object, warning bool, action, reason, note string, args ...any) {
+	kind := Normal
+	if warning {
+		kind = Warning
+	}
 	op.mu.Lock()
 	recorder := op.recorder
 	op.mu.Unlock()
-	if recorder != nil && op.cluster.Fence.Allowed() {
+	if recorder != nil && op.host.cluster.Fence.Allowed() {
 		apiVersion, kindOfObject := gvk.ToAPIVersionAndKind()
 		reference := &corev1.ObjectReference{
 			APIVersion: apiVersion, Kind: kindOfObject, Namespace: about.GetNamespace(), Name: about.GetName(), UID: about.GetUID(),
@@ -377,5 +375,13 @@ func (op *Operator) event(gvk schema.GroupVersionKind, about Object, kind EventK
 
 // undecodable publishes an event about an object of the operator's own cluster that is set aside.
 func (op *Operator) undecodable(gvk schema.GroupVersionKind, u *trc.Undecoded) {
-	op.event(gvk, u, Warning, "Decode", ReasonSetAside, "%s", asideNote(u))
+	op.event(gvk, u, true, "Decode", ReasonSetAside, "%s", asideNote(u))
+}
+
+// takesOff reports whether a controller takes a finalizer of a kind off.
+func (op *Operator) takesOff(gk, finalizer string) bool {
+	return slices.ContainsFunc(op.runners(), func(c *controller) bool {
+		otherGK, name := c.finalizerName()
+		return name == finalizer && otherGK == gk
+	})
 }

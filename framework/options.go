@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/evenkeel/evenkeel/framework/internal/write"
+
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -242,7 +244,7 @@ func (o *ControllerOptions[P]) formerFinalizer(gvk schema.GroupVersionKind) stri
 
 // checkNamespaces refuses lists that mix names with all, and names that cannot exist.
 func checkNamespaces(namespaces []string) error {
-	if slices.Contains(namespaces, AllNamespaces) {
+	if slices.Contains(namespaces, cache.AllNamespaces) {
 		if len(namespaces) > 1 {
 			return errors.New("AllNamespaces must be the only element")
 		}
@@ -256,8 +258,9 @@ func checkNamespaces(namespaces []string) error {
 	return nil
 }
 
-// settings are [ControllerOptions] without the type of the primary.
+// settings are [ControllerOptions] without the type of the primary, with their defaults.
 type settings struct {
+	Name        string
 	Secondaries []any // by which reads name them
 	Sources     []eventsource.Source
 
@@ -265,17 +268,24 @@ type settings struct {
 	LabelSelector, FieldSelector, ShardSelector string
 	ListLimit                                   int64
 	AllGenerations, AllEvents                   bool
-	Finalizer                                   string
-	PrimaryWrites                               WriteMode
+	Finalizer, FormerFinalizer, FieldManager    string
+	PrimaryWrites, SecondaryWrites              write.Mode
 	Retry                                       retry.Policy
+	MaxInterval                                 time.Duration
+	RateLimit                                   scheduler.RateLimit
+	Concurrency                                 int
 	RunTimeout                                  time.Duration
+	KeepRecords, KeepRecordsPerPrimary          int
 }
 
-func (o *ControllerOptions[P]) settings() settings {
+func (o *ControllerOptions[P]) settings(gvk schema.GroupVersionKind) settings {
 	return settings{
-		Secondaries: keysOf(o.Secondaries), Sources: o.Sources,
+		Name: o.Name, Secondaries: keysOf(o.Secondaries), Sources: o.Sources,
 		Namespaces: o.Namespaces, LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector, ShardSelector: o.ShardSelector,
 		ListLimit: o.ListLimit, AllGenerations: o.AllGenerations, AllEvents: o.AllEvents,
-		Finalizer: o.Finalizer, PrimaryWrites: o.PrimaryWrites, Retry: o.Retry, RunTimeout: o.RunTimeout,
+		Finalizer: o.Finalizer, FormerFinalizer: o.formerFinalizer(gvk), FieldManager: o.FieldManager,
+		PrimaryWrites: write.Mode(o.PrimaryWrites), SecondaryWrites: write.Mode(o.SecondaryWrites),
+		Retry: o.Retry, MaxInterval: o.MaxInterval, RateLimit: o.RateLimit, Concurrency: o.Concurrency, RunTimeout: o.RunTimeout,
+		KeepRecords: o.KeepRecords, KeepRecordsPerPrimary: o.KeepRecordsPerPrimary,
 	}
 }

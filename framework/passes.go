@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/evenkeel/evenkeel/framework/internal/write"
+
 	"github.com/evenkeel/evenkeel/framework/workflow"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
@@ -60,7 +62,7 @@ func (c *run) passOnDemand(ctx context.Context, way workflow.Pass) *workflow.Res
 	defer cut(nil)
 	switch {
 	case c.ended.Load():
-		cut(ErrRunEnded)
+		cut(write.ErrRunEnded)
 	case c.passes.turn.TryLock():
 		defer c.passes.turn.Unlock()
 		defer context.AfterFunc(&c.life, func() { cut(context.Cause(&c.life)) })()

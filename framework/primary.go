@@ -98,7 +98,7 @@ func (c *controller) carryOut(ctx context.Context, rc *run, read trc.Object, con
 	if err := c.checkReturned(rc.key, read, control.object); err != nil {
 		return err
 	}
-	if c.options.PrimaryWrites == ByApply {
+	if c.options.PrimaryWrites == write.ByApply {
 		return c.carryOutByApply(ctx, rc, control)
 	}
 	return c.carryOutByPatch(ctx, rc, read, control)
@@ -130,11 +130,11 @@ func (c *controller) carryOutByPatch(ctx context.Context, rc *run, read trc.Obje
 	}
 	status, hasStatus := patch["status"]
 	delete(patch, "status")
-	send := func(patch map[string]any, options ...WriteOption) error {
+	send := func(patch map[string]any, subresource ...string) error {
 		held := rc.write.Primary(c.resource, rc.key) // moves on with every write
-		chosen := optionsOf(rc.write, options)
-		chosen.Internal = true
-		_, err := rc.write.SendMergePatch(ctx, c.resource.Writes, rc.key, held, patch, chosen)
+		options := rc.write.Defaults()
+		options.Internal, options.Subresource = true, subresource
+		_, err := rc.write.SendMergePatch(ctx, c.resource.Writes, rc.key, held, patch, options)
 		return err
 	}
 	if resource := c.resource.Writes; control.status && hasStatus && !resource.StatusApart.Load() {
@@ -146,7 +146,7 @@ func (c *controller) carryOutByPatch(ctx context.Context, rc *run, read trc.Obje
 		}
 	}
 	if control.status && hasStatus {
-		return c.statusError(ctx, rc.key, send(map[string]any{"status": status}, Subresource("status")))
+		return c.statusError(ctx, rc.key, send(map[string]any{"status": status}, "status"))
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -28,70 +29,70 @@ type remoteCluster struct {
 
 // clusterAt is the cluster of secondaries with a configuration of their own; nil is the operator's. All with one
 // configuration share it; it is forgotten when each of them has left it.
-func (op *Operator) clusterAt(config *rest.Config) (*write.Port, error) {
+func (h *host) clusterAt(config *rest.Config) (*write.Port, error) {
 	if config == nil {
-		return op.cluster, nil
+		return h.cluster, nil
 	}
-	op.mu.Lock()
-	defer op.mu.Unlock()
-	if known := op.remotes[config]; known != nil {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if known := h.remotes[config]; known != nil {
 		known.users++
 		return known.cluster, nil
 	}
-	remote, err := write.NewPort(ownConfig(config, op.options.Name), op.options.Scheme, op.logger, asFieldConflict)
+	remote, err := h.connect(config)
 	if err != nil {
 		return nil, err
 	}
-	remote.Calls = op.calls
-	remote.At, remote.StaleAfter = op.nameLocked(config.Host), op.options.StaleAfter
-	remote.Inflight, remote.Fence, remote.Others = op.cluster.Inflight, op.cluster.Fence, op.severalClusters
+	remote.Calls = h.calls
+	remote.At, remote.StaleAfter = h.nameLocked(config.Host), h.staleAfter
+	remote.Inflight, remote.Fence, remote.Others = h.cluster.Inflight, h.cluster.Fence, h.severalClusters
 	remote.Hooks.Undecodable = func(schema.GroupVersionKind, *trc.Undecoded) {}
-	if op.remotes == nil {
-		op.remotes = map[*rest.Config]*remoteCluster{}
+	if h.remotes == nil {
+		h.remotes = map[*rest.Config]*remoteCluster{}
 	}
-	op.remotes[config] = &remoteCluster{cluster: remote, users: 1}
+	h.remotes[config] = &remoteCluster{cluster: remote, users: 1}
 	return remote, nil
 }
 
 // leaveCluster takes back clusterAt.
-func (op *Operator) leaveCluster(config *rest.Config) {
-	op.mu.Lock()
-	left := op.remotes[config]
+func (h *host) leaveCluster(config *rest.Config) {
+	h.mu.Lock()
+	left := h.remotes[config]
 	if left != nil {
 		if left.users--; left.users == 0 {
-			delete(op.remotes, config)
+			delete(h.remotes, config)
 			left.cluster.Abandoned.Store(true)
 		} else {
 			left = nil
 		}
 	}
-	op.mu.Unlock()
+	h.mu.Unlock()
 	if left != nil {
 		left.cluster.HTTP.CloseIdleConnections()
 	}
 }
 
 // nameLocked is a name that no other cluster has: causes tell clusters apart by it.
-func (op *Operator) nameLocked(host string) string {
-	name := host
+func (h *host) nameLocked(address string) string {
+	name := address
 	for n := 2; ; n++ {
 		taken := false
-		for _, other := range op.remotes {
+		for _, other := range h.remotes {
 			taken = taken || other.cluster.At == name
 		}
 		if !taken {
 			return name
 		}
-		name = fmt.Sprintf("%s (%d)", host, n)
+		name = fmt.Sprintf("%s (%d)", address, n)
 	}
 }
 
 // clusters are all, the operator's own first, then by name.
-func (op *Operator) clusters() []*write.Port {
-	op.mu.Lock()
-	defer op.mu.Unlock()
-	clusters := []*write.Port{op.cluster}
-	for _, remote := range op.remotes {
+func (h *host) clusters() []*write.Port {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	clusters := []*write.Port{h.cluster}
+	for _, remote := range h.remotes {
 		clusters = append(clusters, remote.cluster)
 	}
 	slices.SortFunc(clusters[1:], func(a, b *write.Port) int { return strings.Compare(a.At, b.At) })
@@ -99,42 +100,42 @@ func (op *Operator) clusters() []*write.Port {
 }
 
 // severalClusters are all clusters if there is more than one.
-func (op *Operator) severalClusters() []*write.Port {
-	op.mu.Lock()
-	several := len(op.remotes) > 0
-	op.mu.Unlock()
+func (h *host) severalClusters() []*write.Port {
+	h.mu.Lock()
+	several := len(h.remotes) > 0
+	h.mu.Unlock()
 	if !several {
 		return nil
 	}
-	return op.clusters()
+	return h.clusters()
 }
 
 // ledgerOf is the ledger of the cluster that a cause tells of.
-func (op *Operator) ledgerOf(cause timeline.Cause) *trc.Ledger {
+func (h *host) ledgerOf(cause timeline.Cause) *trc.Ledger {
 	if step, ok := cause.(timeline.Resource); ok && step.Cluster != "" {
-		for _, c := range op.clusters() {
+		for _, c := range h.clusters() {
 			if c.At == step.Cluster {
 				return c.Ledger
 			}
 		}
 	}
-	return op.cluster.Ledger
+	return h.cluster.Ledger
 }
 
 // allStores returns the stores of all clusters, in a stable order.
-func (op *Operator) allStores() []*cache.Store {
+func (h *host) allStores() []*cache.Store {
 	var all []*cache.Store
-	for _, c := range op.clusters() {
+	for _, c := range h.clusters() {
 		all = append(all, c.AllStores()...)
 	}
 	return all
 }
 
 // catchUp brings the caches of all clusters up to what is there now.
-func (op *Operator) catchUp(ctx context.Context) {
+func (h *host) catchUp(ctx context.Context, patience, pause time.Duration) {
 	var all sync.WaitGroup
-	for _, c := range op.clusters() {
-		all.Go(func() { c.CatchUp(ctx, op.options.LeaderElection.RenewDeadline, op.options.LeaderElection.RetryPeriod) })
+	for _, c := range h.clusters() {
+		all.Go(func() { c.CatchUp(ctx, patience, pause) })
 	}
 	all.Wait()
 }
@@ -156,13 +157,11 @@ func (op *Operator) WriterAt(cluster *rest.Config, fieldManager string) Writes {
 	if fieldManager == "" {
 		fieldManager = op.options.Name
 	}
-	op.mu.Lock()
-	at := op.remotes[cluster]
-	op.mu.Unlock()
+	at := op.host.remoteAt(cluster)
 	if at == nil {
-		return writing{write.New(op.cluster, fieldManager).Refusing(fmt.Errorf("framework: WriterAt: no registered secondary has that Cluster"))}
+		return writing{write.New(op.host.cluster, fieldManager).Refusing(fmt.Errorf("framework: WriterAt: no registered secondary has that Cluster"))}
 	}
-	return writing{write.New(at.cluster, fieldManager)}
+	return writing{write.New(at, fieldManager)}
 }
 
 func (c *run) writerOf(secondary any) *write.Writer {

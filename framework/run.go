@@ -212,7 +212,7 @@ func (c *controller) cleanup(ctx context.Context, rc *run) (scheduler.Result, er
 	if err := c.cleanupWorkflow(ctx, rc); err != nil {
 		return scheduler.Result{}, err
 	}
-	control, err := RemoveFinalizer(), error(nil)
+	control, err := deletion{kind: removesFinalizer}, error(nil)
 	if c.hasCleanup {
 		control, err = c.callCleanup(ctx, rc)
 	}
@@ -265,7 +265,7 @@ func (c *controller) callReconcile(ctx context.Context, rc *run) (control update
 	return control, passError(author.Sound(err))
 }
 
-func (c *controller) callCleanup(ctx context.Context, rc *run) (control DeleteControl, err error) {
+func (c *controller) callCleanup(ctx context.Context, rc *run) (control deletion, err error) {
 	defer caught(&err)
 	control, err = c.author.cleanup(ctx, rc)
 	return control, passError(author.Sound(err))

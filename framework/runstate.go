@@ -88,7 +88,7 @@ func (c *run) noteReads(store *trc.Store, read ...trc.Object) {
 
 func (c *run) informer(secondary any) (*eventsource.Informer, error) {
 	if c.ended.Load() {
-		return nil, ErrRunEnded
+		return nil, write.ErrRunEnded
 	}
 	if source := c.controller.informers[secondary]; source != nil {
 		return source, nil

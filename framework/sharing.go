@@ -6,13 +6,13 @@ import "github.com/evenkeel/evenkeel/framework/internal/cache"
 // them reads no more. Those of a controller's own options are read until the operator ends.
 
 // release ends what [write.Port.Open] began. It is called with changing held, so that nobody adds watches meanwhile.
-func (op *Operator) release(s *cache.Store) {
+func (h *host) release(s *cache.Store) {
 	if !s.Cluster.Release(s) {
 		return
 	}
 	s.Unwatch(s.Watching(), nil)
-	if op.life != nil {
-		op.life.stores.Go(func() {
+	if h.life != nil {
+		h.life.stores.Go(func() {
 			s.AwaitEnd()
 			s.Cluster.ForgetEchoes(s.Resource)
 		})

@@ -24,9 +24,9 @@ func (op *Operator) Health() []health.Source {
 		op.mu.Lock()
 		waits := op.waiting[c.controllerName()]
 		op.mu.Unlock()
-		op.changing.Lock() // caches are set up under it
+		op.host.changing.Lock() // caches are set up under it
 		found := c.cachesHealth()
-		op.changing.Unlock()
+		op.host.changing.Unlock()
 		for _, h := range append(found, c.broughtHealth()...) { // asks the author's code
 			if !h.Synced && h.Problem == "" && waits != nil {
 				h.Problem = waits.Error()
@@ -146,7 +146,7 @@ func (op *Operator) feeds(s *cache.Store) string {
 // 30 s, and they are sent one after the other.
 func (op *Operator) Probe(ctx context.Context) []health.Lag {
 	var all []health.Lag
-	for _, s := range op.allStores() {
+	for _, s := range op.host.allStores() {
 		for _, w := range s.Watches() {
 			all = append(all, s.Probe(ctx, w.Namespace))
 		}

@@ -85,8 +85,8 @@ func (op *Operator) operate(ctx context.Context, l *life, c *controller) error {
 
 // setUp has the stores of a controller fed, in the namespaces of this moment.
 func (op *Operator) setUp(l *life, c *controller) error {
-	op.changing.Lock()
-	defer op.changing.Unlock()
+	op.host.changing.Lock()
+	defer op.host.changing.Unlock()
 	if err := c.prepare(); err != nil {
 		return err
 	}
@@ -189,9 +189,9 @@ func (op *Operator) waits(c *controller, reason error) {
 	switch {
 	case before != nil && before.Error() == reason.Error():
 	case errors.Is(reason, errUnfilled):
-		op.logger.Info("waiting to start", "controller", c.controllerName(), "reason", reason.Error())
+		op.host.logger.Info("waiting to start", "controller", c.controllerName(), "reason", reason.Error())
 	default:
-		op.logger.Error(reason, "waiting to start", "controller", c.controllerName())
+		op.host.logger.Error(reason, "waiting to start", "controller", c.controllerName())
 	}
 }
 
@@ -199,5 +199,5 @@ func (op *Operator) hasStarted(c *controller) {
 	op.mu.Lock()
 	delete(op.waiting, c.controllerName())
 	op.mu.Unlock()
-	op.logger.Info("started", "controller", c.controllerName())
+	op.host.logger.Info("started", "controller", c.controllerName())
 }

@@ -14,37 +14,17 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Reasons of the Kubernetes events by which the framework tells users of a primary what it decided. All are
-// warnings with the action "Reconcile". Repetitions are counted in one event.
+// The reasons of events.
 const (
-	// ReasonRetriesExhausted: the run failed and no retry follows, until something changes.
-	ReasonRetriesExhausted = "RetriesExhausted"
-	// ReasonObjectTooLarge: the API server or etcd refused an object for its size; no retry follows.
-	ReasonObjectTooLarge = "ObjectTooLarge"
-	// ReasonReconcileFailed: the run failed, and is retried. There are at most some of these at a time for all primaries
-	// of the operator; what is left out is told with a later failure.
-	ReasonReconcileFailed = "ReconcileFailed"
-	// ReasonRunTimeout: the run exceeded [ControllerOptions.RunTimeout].
-	ReasonRunTimeout = "RunTimeout"
-	// ReasonFinalizerRemoved: somebody else took the controller's finalizer off a living primary, which has
-	// it again now. Maybe another controller uses the same one.
-	ReasonFinalizerRemoved = "FinalizerRemoved"
-	// ReasonFinalizerLeftOver: the primary is in deletion, and carries a finalizer that looks like one of this package
-	// and that no controller of the operator takes off: one was renamed, or is no [Cleaner] any more.
-	ReasonFinalizerLeftOver = "FinalizerLeftOver"
-	// ReasonSecondaryUnmapped: a run created an object of a kind that is among the secondaries, and that does not map
-	// to the run's primary: reads do not find it, so that each run may create another. It is told once for each kind.
-	ReasonSecondaryUnmapped = "SecondaryUnmapped"
-	// ReasonNotSelected: the primary carries the controller's finalizer, and does not match the selectors any more.
-	// While that is so, Cleanup is not called, and a deletion does not come to its end.
-	ReasonNotSelected = "NotSelected"
-)
-
-// Events about runs that failed are bounded for the whole operator: an outage fails all primaries at once. An API
-// server merges those of one primary, so a later one adds no more than a count.
-const (
-	failureEventsPerSecond = 2
-	failureEventsAtOnce    = 50
+	reasonRetriesExhausted  = "RetriesExhausted"
+	reasonObjectTooLarge    = "ObjectTooLarge"
+	reasonReconcileFailed   = "ReconcileFailed"
+	reasonRunTimeout        = "RunTimeout"
+	reasonFinalizerRemoved  = "FinalizerRemoved"
+	reasonFinalizerLeftOver = "FinalizerLeftOver"
+	reasonSecondaryUnmapped = "SecondaryUnmapped"
+	reasonNotSelected       = "NotSelected"
+	reasonSetAside          = "SetAside"
 )
 
 // maxNote is what the API server takes of an event's note, in bytes.
@@ -64,7 +44,7 @@ func shortened(note string) string {
 }
 
 func (c *controller) warn(about trc.Object, reason, note string, args ...any) {
-	c.operator.event(c.gvk, about, Warning, "Reconcile", reason, note, args...)
+	c.operator.event(c.gvk, about, true, "Reconcile", reason, note, args...)
 }
 
 // wasLast tells whether no retry follows a failure, once that is decided: how much of a time is left, and whether a
@@ -84,14 +64,14 @@ func (c *controller) wasLast(rc *run, failure error) bool {
 func (c *controller) followUp(rc *run, failure error, excused bool) {
 	about, last := rc.write.Owner, c.wasLast(rc, failure)
 	switch {
-	case errors.Is(failure, ErrTooLarge):
-		c.warn(about, ReasonObjectTooLarge, "%v", failure)
+	case errors.Is(failure, write.ErrTooLarge):
+		c.warn(about, reasonObjectTooLarge, "%v", failure)
 	case last:
-		c.warn(about, ReasonRetriesExhausted, "failed after %d retries, and no further one follows: %v", rc.due.Attempt, failure)
+		c.warn(about, reasonRetriesExhausted, "failed after %d retries, and no further one follows: %v", rc.due.Attempt, failure)
 	case errors.Is(failure, admission.ErrRunTimeout):
-		c.warn(about, ReasonRunTimeout, "%v", failure)
+		c.warn(about, reasonRunTimeout, "%v", failure)
 	case !excused && c.operator.failures.TryAccept():
-		c.warn(about, ReasonReconcileFailed, "%v", failure)
+		c.warn(about, reasonReconcileFailed, "%v", failure)
 	}
 	if last && rc.gone {
 		c.departInVain(rc, failure)
@@ -116,7 +96,7 @@ func (c *controller) tellOfFinalizer(primary trc.Object, causes []timeline.Cause
 		}
 	}
 	if len(by) > 0 {
-		c.warn(primary, ReasonFinalizerRemoved, "finalizer %q was taken off, and is put on again; last changed by %s", c.options.Finalizer, strings.Join(by, ", "))
+		c.warn(primary, reasonFinalizerRemoved, "finalizer %q was taken off, and is put on again; last changed by %s", c.options.Finalizer, strings.Join(by, ", "))
 	}
 }
 
@@ -137,7 +117,7 @@ func (c *controller) tellOfLeftOver(rc *run, primary trc.Object) {
 	}
 	names := strings.Join(left, ", ")
 	rc.Logger().Error(errLeftOver, "the primary is in deletion and stays", "finalizers", names)
-	c.warn(primary, ReasonFinalizerLeftOver, "%s: %v. Register a Cleaner with that finalizer (ControllerOptions.Finalizer), or take it off",
+	c.warn(primary, reasonFinalizerLeftOver, "%s: %v. Register a Cleaner with that finalizer (ControllerOptions.Finalizer), or take it off",
 		names, errLeftOver)
 }
 
@@ -152,12 +132,7 @@ func (c *controller) looksLeftOver(finalizer string) bool {
 	if !known || c.cleans() && c.isFinalizer(finalizer) {
 		return false
 	}
-	for _, other := range c.operator.runners() {
-		if gk, name := other.finalizerName(); name == finalizer && gk == c.gvk.GroupKind().String() {
-			return false
-		}
-	}
-	return true
+	return !c.operator.isTaken(c.gvk.GroupKind().String(), finalizer)
 }
 
 // tellOfUnmapped tells, once for each kind, that an object which a run has created does not map to its primary.
@@ -188,7 +163,7 @@ func (c *controller) tellOfUnmapped(w *write.Writer, r *client.Client, key trc.K
 	}
 	c.operator.logger.Error(errUnmapped, "an object was created that does not map to its primary",
 		append(c.logValues(home.Run.Primary), "kind", r.GVK.Kind, "objectNamespace", key.Namespace, "objectName", key.Name)...)
-	c.warn(home.Owner, ReasonSecondaryUnmapped, "%s was created: %v", r.Describe(key), errUnmapped)
+	c.warn(home.Owner, reasonSecondaryUnmapped, "%s was created: %v", r.Describe(key), errUnmapped)
 }
 
 var errUnmapped = errors.New("reads of the secondaries do not find it, so each run may create another; " +
@@ -206,7 +181,7 @@ func (c *controller) tellOfNotSelected(last trc.Object) {
 	}
 	selector := strings.Trim(c.options.LabelSelector+" "+c.options.FieldSelector, " ")
 	c.operator.logger.Error(errNotSelected, "a primary has left the selectors", append(c.logValues(trc.KeyOf(last)), "selector", selector)...)
-	c.warn(last, ReasonNotSelected, "it does not match %q any more: %v", selector, errNotSelected)
+	c.warn(last, reasonNotSelected, "it does not match %q any more: %v", selector, errNotSelected)
 }
 
 var errNotSelected = errors.New("it keeps the controller's finalizer, and while it does not match, Cleanup is not called and a deletion waits")

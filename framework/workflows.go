@@ -1,7 +1,6 @@
 package framework
 
 import (
-	"errors"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -85,16 +84,10 @@ type Workflow[P Object] struct {
 
 // ErrInactive is what reads of a secondary or a source return that belongs to a [Workflow] and is not there, as no primary has an
 // active node that reads from it. Who reads it in Reconcile has to expect that.
-var ErrInactive = errors.New("framework: all nodes of the workflow that read from this source are inactive")
+var ErrInactive = errInactive
 
 // WorkflowGraph is the shape of a controller's workflow.
-type WorkflowGraph struct {
-	graph interface {
-		Plan() [][]string
-		Mermaid() string
-		DOT() string
-	}
-}
+type WorkflowGraph struct{ graph drawable }
 
 // Plan returns the names of the nodes in waves: see [workflow.Graph.Plan].
 func (g WorkflowGraph) Plan() [][]string { return g.graph.Plan() }
@@ -111,7 +104,8 @@ func (op *Operator) WorkflowGraph(controller string) (WorkflowGraph, bool) {
 	if err != nil {
 		return WorkflowGraph{}, false
 	}
-	return c.workflowGraph()
+	graph, exists := c.workflowGraph()
+	return WorkflowGraph{graph}, exists
 }
 
 // WorkflowResult returns what the newest pass for a primary came to, without the details of verdicts, and false if there was none, or if

@@ -8,8 +8,8 @@ var ofClusters = []mutant{
 		name:   "all clusters share a ledger",
 		breaks: "G04: versions and UIDs of one cluster say nothing of another",
 		file:   "framework/remote.go",
-		old:    "	if op.remotes == nil {\n		op.remotes",
-		new:    "	remote.Ledger = op.cluster.Ledger\n	if op.remotes == nil {\n		op.remotes",
+		old:    "	if h.remotes == nil {\n		h.remotes",
+		new:    "	remote.Ledger = h.cluster.Ledger\n	if h.remotes == nil {\n		h.remotes",
 		kills:  far("TestG04AnOwnWriteInOneCluster"),
 	},
 	{
@@ -32,8 +32,8 @@ var ofClusters = []mutant{
 		name:   "the lease is asked for in the operator's own cluster only",
 		breaks: "G06: nothing is written after the lease is lost, in whatever cluster",
 		file:   "framework/remote.go",
-		old:    "op.cluster.Inflight, op.cluster.Fence, op.severalClusters",
-		new:    "op.cluster.Inflight, remote.Fence, op.severalClusters",
+		old:    "h.cluster.Inflight, h.cluster.Fence, h.severalClusters",
+		new:    "h.cluster.Inflight, remote.Fence, h.severalClusters",
 		kills:  far("TestG06WritesToAnotherClusterEndWithTheLease"),
 	},
 	{

@@ -130,8 +130,8 @@ var ofDynamic = []mutant{
 		name:   "the author's code is called under the lock of namespaces",
 		breaks: "G15: no source of the author's stops others",
 		file:   "framework/namespaces.go",
-		old:    "	op.changing.Unlock()\n	for _, deliver := range tell {\n		deliver()\n	}\n",
-		new:    "	for _, deliver := range tell {\n		deliver()\n	}\n	op.changing.Unlock()\n",
+		old:    "	op.host.changing.Unlock()\n	for _, deliver := range tell {\n		deliver()\n	}\n",
+		new:    "	for _, deliver := range tell {\n		deliver()\n	}\n	op.host.changing.Unlock()\n",
 		kills:  dynamic("TestG15NoCodeOf"),
 	},
 	{

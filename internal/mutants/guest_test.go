@@ -66,7 +66,7 @@ var ofAuthor = []mutant{
 		name:   "what hangs is not reported",
 		breaks: "G15: the culprit is named",
 		file:   "framework/health.go",
-		old:    "	errs = append(errs, safely.Hung(safely.TooLong, op.calls))\n",
+		old:    "	errs = append(errs, safely.Hung(safely.TooLong, op.host.calls))\n",
 		new:    "",
 		kills:  []suite{{folder: "framework", run: "TestG06G19ALostLease"}},
 	},
