@@ -8,15 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
 )
-
-// onlyConflicts tells whether err is a conflict, or several, and nothing else but sources that are not filled, which have no need to
-// be waited for then.
-func onlyConflicts(err error) bool {
-	return !onlyNotSynced(err) && object.IsOnly(err, func(err error) bool { return object.Is[*write.Conflict](err) || object.Is[*notSynced](err) })
-}
 
 // FieldConflict is one field that another field manager owns with another value.
 type FieldConflict struct {

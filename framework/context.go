@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/framework/internal/run"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/timeline"
 )
@@ -15,7 +16,7 @@ import (
 // Context is one run of one primary: what it may read, what it writes through, and why it runs. It
 // belongs to its run; reads and writes through it fail with [ErrRunEnded] afterwards.
 type Context[P Object] struct {
-	run run
+	run run.Run
 }
 
 var (
@@ -25,28 +26,28 @@ var (
 
 // Primary returns the very copy that Reconcile or Cleanup was given.
 func (c *Context[P]) Primary() P {
-	primary, _ := c.run.primary.(P)
+	primary, _ := c.run.Primary.(P)
 	return primary
 }
 
 // Gone reports, with [ControllerOptions.AllEvents], that the primary does not exist any more, or not for this
 // controller: [Context.Primary] is what was known of it last. The cache may show another one of its name.
-func (c *Context[P]) Gone() bool { return c.run.gone }
+func (c *Context[P]) Gone() bool { return c.run.Gone }
 
 // Finalizer is the controller's, which keeps primaries until it has cleaned up; empty if it has none: the reconciler is no Cleaner, and
 // nothing of its workflow is to be deleted.
 func (c *Context[P]) Finalizer() string {
-	if !c.run.controller.cleans() {
+	if !c.run.Controller.Cleans() {
 		return ""
 	}
-	return c.run.controller.options.Finalizer
+	return c.run.Controller.Options.Finalizer
 }
 
 // Key returns the primary's namespace and name.
-func (c *Context[P]) Key() types.NamespacedName { return c.run.key }
+func (c *Context[P]) Key() types.NamespacedName { return c.run.Key }
 
 // Causes returns why this run happens, oldest first. The slice must not be changed.
-func (c *Context[P]) Causes() []timeline.Cause { return c.run.due.Causes }
+func (c *Context[P]) Causes() []timeline.Cause { return c.run.Due.Causes }
 
 // RetryInfo tells a retry from an ordinary run.
 type RetryInfo struct {
@@ -62,13 +63,13 @@ type RetryInfo struct {
 
 // Retry tells which attempt this run is.
 func (c *Context[P]) Retry() RetryInfo {
-	return RetryInfo{Attempt: c.run.due.Attempt, LastAttempt: c.run.due.LastAttempt, BackOffLeft: c.run.due.BackOffLeft}
+	return RetryInfo{Attempt: c.run.Due.Attempt, LastAttempt: c.run.Due.LastAttempt, BackOffLeft: c.run.Due.BackOffLeft}
 }
 
 // NextRunImminent reports whether a further run is already certain to follow this one, so that, say,
 // an intermediate status need not be written. What the run itself has written brings none, as long as that is
 // proven. A rate limit or a back-off may delay it.
-func (c *Context[P]) NextRunImminent() bool { return c.run.controller.scheduler.Imminent(c.run.key) }
+func (c *Context[P]) NextRunImminent() bool { return c.run.Controller.Scheduler.Imminent(c.run.Key) }
 
 // Logger returns the run's logger, which carries controller, controllerGroup, controllerKind,
 // namespace, name and reconcileID. It is also in the ctx of the run.
@@ -82,17 +83,17 @@ func (c *Context[P]) Logger() logr.Logger { return c.run.Logger() }
 // none: no later read shows an older state.
 func Live[T Object, P Object](ctx context.Context, c *Context[P], namespace, name string) (T, error) {
 	var none T
-	if c.run.ended.Load() {
+	if c.run.Ended.Load() {
 		return none, ErrRunEnded
 	}
 	sample := newObject[T]()
 	sample.SetNamespace(namespace)
 	sample.SetName(name)
-	r, key, err := c.run.write.Target(ctx, sample)
+	r, key, err := c.run.Write.Target(ctx, sample)
 	if err != nil {
 		return none, err
 	}
-	o, err := c.run.write.Live(ctx, r, key)
+	o, err := c.run.Write.Live(ctx, r, key)
 	if err != nil {
 		return none, err
 	}
@@ -105,10 +106,10 @@ func Live[T Object, P Object](ctx context.Context, c *Context[P], namespace, nam
 // bytes. It never blocks; events are best effort. Once the run has ended, or the lease is lost in which it began, nothing
 // is published: what such a run decides does not come about.
 func (c *Context[P]) Event(kind EventKind, action, reason, note string, args ...any) {
-	if c.run.ended.Load() || c.run.write.LostLease() {
+	if c.run.Ended.Load() || c.run.Write.LostLease() {
 		return
 	}
-	c.run.controller.operator.event(c.run.controller.gvk, c.run.write.Owner, kind == Warning, action, reason, note, args...)
+	c.run.Controller.Operator.Event(c.run.Controller.GVK, c.run.Write.Owner, kind == Warning, action, reason, note, args...)
 }
 
 // EventKind is Normal or Warning.
@@ -128,5 +129,5 @@ func (k EventKind) String() string {
 	return corev1.EventTypeNormal
 }
 
-func (c *Context[P]) writer() *write.Writer { return c.run.write }
-func (c *Context[P]) lookup() *run          { return &c.run }
+func (c *Context[P]) writer() *write.Writer { return c.run.Write }
+func (c *Context[P]) lookup() *run.Run      { return &c.run }

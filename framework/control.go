@@ -1,8 +1,9 @@
 package framework
 
 import (
-	"errors"
 	"time"
+
+	"github.com/evenkeel/evenkeel/framework/internal/run"
 )
 
 // UpdateControl says what to write to the primary after Reconcile, and when to come back. The zero
@@ -63,59 +64,23 @@ func (u UpdateControl[P]) Reschedule() UpdateControl[P] {
 }
 
 // untyped is the same without the type of the primary.
-func (u UpdateControl[P]) untyped() update {
-	return update{object: u.object, resource: u.resource, status: u.status, reschedule: u.reschedule, rescheduleIn: u.rescheduleIn}
-}
-
-// update is an [UpdateControl] without the type of the primary.
-type update struct {
-	object       Object
-	resource     bool
-	status       bool
-	reschedule   bool
-	rescheduleIn time.Duration
-}
-
-// asks reports whether it asks for anything.
-func (u update) asks() bool {
-	return u.resource || u.status || u.reschedule || u.rescheduleIn > 0
+func (u UpdateControl[P]) untyped() run.Update {
+	return run.Update{Object: u.object, Resource: u.resource, Status: u.status, Reschedule: u.reschedule, RescheduleIn: u.rescheduleIn}
 }
 
 // DeleteControl says how Cleanup ended: one of [RemoveFinalizer], [KeepFinalizer] and [KeepFinalizerFor]. The zero value
 // says nothing, and is a failure of the run: what is left behind by mistake could not be found again.
-type DeleteControl struct{ says deletion }
-
-// deletion is a [DeleteControl].
-type deletion struct {
-	kind         deleteKind
-	reschedule   bool
-	rescheduleIn time.Duration
-}
-
-type deleteKind int
-
-const (
-	saysNothing deleteKind = iota
-	removesFinalizer
-	keepsFinalizer
-)
+type DeleteControl struct{ says run.Deletion }
 
 // RemoveFinalizer: everything is cleaned up, the primary may go.
-func RemoveFinalizer() DeleteControl { return DeleteControl{deletion{kind: removesFinalizer}} }
+func RemoveFinalizer() DeleteControl { return DeleteControl{run.Deletion{Kind: run.RemovesFinalizer}} }
 
 // KeepFinalizer: not everything is gone yet; Cleanup runs again when a secondary changes.
-func KeepFinalizer() DeleteControl { return DeleteControl{deletion{kind: keepsFinalizer}} }
+func KeepFinalizer() DeleteControl { return DeleteControl{run.Deletion{Kind: run.KeepsFinalizer}} }
 
 // KeepFinalizerFor keeps the finalizer and runs Cleanup again after d at the latest; 0 or less is at once.
 func KeepFinalizerFor(d time.Duration) DeleteControl {
-	return DeleteControl{deletion{kind: keepsFinalizer, reschedule: d <= 0, rescheduleIn: max(0, d)}}
-}
-
-func (d deletion) validate() error {
-	if d.kind == saysNothing {
-		return errors.New("framework: Cleanup returned the zero DeleteControl, which says nothing: return RemoveFinalizer() once everything is gone, or KeepFinalizer()")
-	}
-	return nil
+	return DeleteControl{run.Deletion{Kind: run.KeepsFinalizer, Reschedule: d <= 0, RescheduleIn: max(0, d)}}
 }
 
 // ErrorStatusControl says what follows a failed Reconcile. The zero value writes nothing, logs the
@@ -148,15 +113,6 @@ func (e ErrorStatusControl[P]) RescheduleAfter(d time.Duration) ErrorStatusContr
 }
 
 // untyped is the same without the type of the primary.
-func (e ErrorStatusControl[P]) untyped() errorUpdate {
-	return errorUpdate{object: e.object, status: e.status, noRetry: e.noRetry, reschedule: e.reschedule, rescheduleIn: e.rescheduleIn}
-}
-
-// errorUpdate is an [ErrorStatusControl] without the type of the primary.
-type errorUpdate struct {
-	object       Object
-	status       bool
-	noRetry      bool
-	reschedule   bool
-	rescheduleIn time.Duration
+func (e ErrorStatusControl[P]) untyped() run.ErrorStatus {
+	return run.ErrorStatus{Object: e.object, Status: e.status, NoRetry: e.noRetry, Reschedule: e.reschedule, RescheduleIn: e.rescheduleIn}
 }

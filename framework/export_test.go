@@ -16,6 +16,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/lease"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/framework/internal/run"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -26,15 +27,15 @@ func PendingKeys(op *Operator, controller string) int {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	for _, c := range op.controllers {
-		if c.controllerName() == controller {
-			return c.queued()
+		if c.ControllerName() == controller {
+			return c.Queued()
 		}
 	}
 	return -1
 }
 
 // EndWrites does to writes what the end of Operator.Run does.
-func EndWrites(op *Operator) { op.host.cluster.Inflight.Close() }
+func EndWrites(op *Operator) { op.host.Cluster.Inflight.Close() }
 
 // Shown is the version of an object that the caches show, empty if none does.
 func Shown(op *Operator, gvk schema.GroupVersionKind, key trc.Key) string {
@@ -46,7 +47,7 @@ func Shown(op *Operator, gvk schema.GroupVersionKind, key trc.Key) string {
 
 // ShownObject is the object that the caches show, shared, or nil.
 func ShownObject(op *Operator, gvk schema.GroupVersionKind, key trc.Key) Object {
-	for _, s := range op.host.cluster.StoresOf(gvk) {
+	for _, s := range op.host.Cluster.StoresOf(gvk) {
 		if o := s.Get(key); o != nil {
 			return o
 		}
@@ -70,8 +71,8 @@ func Lanes(op *Operator) int { return op.Occupancy().Applying }
 
 // Rewind does to an operator what a list does that is older than what its watch had delivered.
 func Rewind(op *Operator, gvk schema.GroupVersionKind) {
-	for _, s := range op.host.cluster.StoresOf(gvk) {
-		op.host.cluster.Rewound(s, "7", "3")
+	for _, s := range op.host.Cluster.StoresOf(gvk) {
+		op.host.Cluster.Rewound(s, "7", "3")
 	}
 }
 
@@ -80,10 +81,7 @@ func Unresolved(op *Operator) int { return op.Occupancy().Unresolved }
 
 // Loops is the number of primaries that are remembered because their last run may have made them due.
 func Loops(op *Operator) int {
-	l := &op.controllers[0].loops
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.byKey)
+	return op.controllers[0].Loops.Len()
 }
 
 // Departures is the number of names under which primaries wait for their last run.
@@ -96,14 +94,14 @@ func Histories(op *Operator) int { return op.Occupancy().Histories }
 func RecordAllocations(op *Operator, r timeline.Record) float64 {
 	c := op.controllers[0]
 	key := trc.Key{Namespace: "default", Name: "p"}
-	return testing.AllocsPerRun(100, func() { c.record(key, r) })
+	return testing.AllocsPerRun(100, func() { c.Record(key, r) })
 }
 
 // RunAllocations is how often a whole run of a primary allocates, from where the scheduler calls it.
 func RunAllocations(op *Operator, primary types.NamespacedName, cause timeline.Cause) float64 {
 	c := op.controllers[0]
 	run := scheduler.Run{Causes: []timeline.Cause{cause}}
-	return testing.AllocsPerRun(100, func() { c.reconcile(context.Background(), primary, run) })
+	return testing.AllocsPerRun(100, func() { c.Reconcile(context.Background(), primary, run) })
 }
 
 // CancelledLifetime returns the context of a run that was cancelled, and asked only after its deadline.
@@ -120,7 +118,7 @@ func (l logs) Logger() logr.Logger { return l() }
 
 // Cached returns the object as each cache shows it: the very one.
 func Cached(op *Operator, gvk schema.GroupVersionKind, key trc.Key) (all []Object) {
-	for _, s := range op.host.cluster.StoresOf(gvk) {
+	for _, s := range op.host.Cluster.StoresOf(gvk) {
 		if o := s.Get(key); o != nil {
 			all = append(all, o)
 		}
@@ -129,7 +127,7 @@ func Cached(op *Operator, gvk schema.GroupVersionKind, key trc.Key) (all []Objec
 }
 
 // StopTimerOfTerm has the timer of the term in office come late, as after a pause of the process.
-func StopTimerOfTerm(op *Operator) { op.host.cluster.Fence.Current().PauseTimer() }
+func StopTimerOfTerm(op *Operator) { op.host.Cluster.Fence.Current().PauseTimer() }
 
 // ResolvedElection is what the options of a leader election come to, or what is wrong with them.
 func ResolvedElection(o LeaderElection, operator, file string) (LeaderElection, error) {
@@ -138,11 +136,11 @@ func ResolvedElection(o LeaderElection, operator, file string) (LeaderElection, 
 }
 
 // WantsOther tells whether what is wanted of an object has changed.
-func WantsOther(old, new Object) bool { return wantsOther(old, new) }
+func WantsOther(old, new Object) bool { return run.GenerationChanged(old, new) }
 
 // StillReads has a run read secondaries, and returns what counts those that their source holds, whatever has become of it.
 func StillReads[P Object](c *Context[P], secondary SecondarySource) (count func() int) {
-	source, err := c.run.informer(secondary)
+	source, err := c.run.Informer(secondary)
 	if err != nil {
 		panic(err)
 	}
@@ -151,7 +149,7 @@ func StillReads[P Object](c *Context[P], secondary SecondarySource) (count func(
 
 // HasIndex tells whether a cache of a kind has an index.
 func HasIndex(op *Operator, gvk schema.GroupVersionKind, name string) bool {
-	for _, s := range op.host.cluster.StoresOf(gvk) {
+	for _, s := range op.host.Cluster.StoresOf(gvk) {
 		if _, err := s.ByIndex(name, ""); err == nil {
 			return true
 		}
@@ -161,15 +159,13 @@ func HasIndex(op *Operator, gvk schema.GroupVersionKind, name string) bool {
 
 // Remotes is the number of other clusters that an operator knows.
 func Remotes(op *Operator) int {
-	op.host.mu.Lock()
-	defer op.host.mu.Unlock()
-	return len(op.host.remotes)
+	return len(op.host.Clusters()) - 1
 }
 
 // IsChanging tells whether somebody holds what guards sources and namespaces.
 func IsChanging(op *Operator) bool {
-	if op.host.changing.TryLock() {
-		op.host.changing.Unlock()
+	if op.host.Changing.TryLock() {
+		op.host.Changing.Unlock()
 		return false
 	}
 	return true
@@ -188,7 +184,7 @@ func ResumesAfterCatchingUp(t *testing.T, leading context.Context, until time.Ti
 	held := lease.NewTerm(func() {}, func() time.Duration { return 0 }, nil)
 	held.Extend(until, 0)
 	defer held.Stop()
-	op.host.cluster.Fence.Set(held)
+	op.host.Cluster.Fence.Set(held)
 	resumed := false
 	op.beginTerm(leading, func() { resumed = true })
 	return resumed

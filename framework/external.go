@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/run"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -20,7 +21,7 @@ func Value[V any, P Object](ctx context.Context, c *Context[P], sources ...strin
 	if len(sources) == 0 {
 		if all := holdersOf[V](c); len(all) > 1 {
 			return value, false, fmt.Errorf("framework: get the value of type %T of %s: several sources have such: name one of %s",
-				value, c.run.key, quoted(namesOf(all)))
+				value, c.run.Key, quoted(namesOf(all)))
 		}
 	}
 	all, err := Values[V](ctx, c, sources...)
@@ -28,7 +29,7 @@ func Value[V any, P Object](ctx context.Context, c *Context[P], sources ...strin
 	case err != nil || len(all) == 0:
 		return value, false, err
 	case len(all) > 1:
-		return value, false, fmt.Errorf("framework: get the value of type %T of %s: there are %d", value, c.run.key, len(all))
+		return value, false, fmt.Errorf("framework: get the value of type %T of %s: there are %d", value, c.run.Key, len(all))
 	}
 	return all[0], true, nil
 }
@@ -64,7 +65,7 @@ func ValueByID[V any, P Object](ctx context.Context, c *Context[P], id string, s
 		if err != nil {
 			return value, false, err
 		}
-		held, has := h.Get(c.run.key, id)
+		held, has := h.Get(c.run.Key, id)
 		if known, is := h.(interface{ ID(value V) string }); !has && is { // it may not be kept
 			if at := slices.IndexFunc(values, func(v V) bool { return known.ID(v) == id }); at >= 0 {
 				held, has = values[at], true
@@ -78,7 +79,7 @@ func ValueByID[V any, P Object](ctx context.Context, c *Context[P], id string, s
 	if len(having) > 1 {
 		var none V
 		return none, false, fmt.Errorf("framework: get the value %q of type %T of %s: several sources have one: name one of %s",
-			id, none, c.run.key, quoted(namesOf(having)))
+			id, none, c.run.Key, quoted(namesOf(having)))
 	}
 	return value, found, nil
 }
@@ -93,35 +94,35 @@ type holder[V any] interface {
 // fetched are the values that a source holds, after it has asked for them if it has not before. What it does not keep, as of a primary that
 // is not polled, it has nevertheless been told.
 func fetched[V any, P Object](ctx context.Context, c *Context[P], h holder[V]) ([]V, error) {
-	if c.run.gone { // what is known of it has been dropped, and is not to be held again
-		return h.Of(c.run.key), nil
+	if c.run.Gone { // what is known of it has been dropped, and is not to be held again
+		return h.Of(c.run.Key), nil
 	}
 	values, err := []V(nil), error(nil)
 	switch h := h.(type) {
 	case interface {
 		Fetch(ctx context.Context, primary P) ([]V, error)
 	}:
-		values, err = h.Fetch(ctx, c.run.write.Owner.(P))
+		values, err = h.Fetch(ctx, c.run.Write.Owner.(P))
 	case interface {
 		Fetch(ctx context.Context, primary trc.Object) ([]V, error)
 	}:
-		values, err = h.Fetch(ctx, c.run.write.Owner)
+		values, err = h.Fetch(ctx, c.run.Write.Owner)
 	case interface {
 		Fetch(ctx context.Context, primary trc.Key) ([]V, error)
 	}:
-		values, err = h.Fetch(ctx, c.run.key)
+		values, err = h.Fetch(ctx, c.run.Key)
 	default:
-		values = h.Of(c.run.key)
+		values = h.Of(c.run.Key)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("framework: ask source %q for the values of %s: %w", h.Name(), c.run.key, err)
+		return nil, fmt.Errorf("framework: ask source %q for the values of %s: %w", h.Name(), c.run.Key, err)
 	}
 	return values, nil
 }
 
 func holdersOf[V any, P Object](c *Context[P]) []holder[V] {
 	var all []holder[V]
-	for _, g := range c.run.controller.guestsNow() {
+	for _, g := range c.run.Controller.GuestsNow() {
 		if h, holds := g.Source.(holder[V]); holds {
 			all = append(all, h)
 		}
@@ -131,20 +132,20 @@ func holdersOf[V any, P Object](c *Context[P]) []holder[V] {
 
 // namedHolders are those of some names, or all.
 func namedHolders[V any, P Object](c *Context[P], names []string) ([]holder[V], error) {
-	if c.run.ended.Load() {
+	if c.run.Ended.Load() {
 		return nil, ErrRunEnded
 	}
 	var none V
 	all := holdersOf[V](c)
-	err := c.run.controller.inactive(func(d *dormant) bool {
-		_, holds := d.source.(holder[V])
-		return holds && (len(all) == 0 && len(names) == 0 || slices.Contains(names, d.name) && !slices.Contains(namesOf(all), d.name))
+	err := c.run.Controller.Inactive(func(d *run.Dormant) bool {
+		_, holds := d.Source.(holder[V])
+		return holds && (len(all) == 0 && len(names) == 0 || slices.Contains(names, d.Name) && !slices.Contains(namesOf(all), d.Name))
 	})
 	if err != nil {
 		return nil, err
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("framework: no source of controller %q holds values of type %T", c.run.controller.name, none)
+		return nil, fmt.Errorf("framework: no source of controller %q holds values of type %T", c.run.Controller.Name, none)
 	}
 	var errs []error
 	for _, name := range names {

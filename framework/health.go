@@ -23,30 +23,30 @@ func (op *Operator) Ready() error {
 	}
 	var errs []error
 	for _, c := range controllers {
-		if reason := waiting[c.controllerName()]; reason != nil {
-			errs = append(errs, fmt.Errorf("framework: controller %q waits to start: %w", c.controllerName(), reason))
+		if reason := waiting[c.ControllerName()]; reason != nil {
+			errs = append(errs, fmt.Errorf("framework: controller %q waits to start: %w", c.ControllerName(), reason))
 		}
-		if closed := c.closedNamespaces(); len(closed) > 0 {
-			errs = append(errs, fmt.Errorf("framework: controller %q: the caches of namespaces %q are not filled yet", c.controllerName(), closed))
+		if closed := c.ClosedNamespaces(); len(closed) > 0 {
+			errs = append(errs, fmt.Errorf("framework: controller %q: the caches of namespaces %q are not filled yet", c.ControllerName(), closed))
 		}
-		for _, a := range c.sourcesAdded().now() {
-			if err := c.sourcesAdded().problem(a); err != nil {
-				errs = append(errs, fmt.Errorf("framework: controller %q: source %q%s: %w", c.controllerName(), a.name, a.place(), err))
+		for _, a := range c.SourcesAdded().Now() {
+			if err := c.SourcesAdded().Problem(a); err != nil {
+				errs = append(errs, fmt.Errorf("framework: controller %q: source %q%s: %w", c.ControllerName(), a.Name, a.Place(), err))
 			}
 		}
-		for _, source := range c.custom() {
+		for _, source := range c.Custom() {
 			if err := source.Err(); err != nil {
-				errs = append(errs, fmt.Errorf("framework: controller %q: source %q fails: %w", c.controllerName(), source.Name, err))
+				errs = append(errs, fmt.Errorf("framework: controller %q: source %q fails: %w", c.ControllerName(), source.Name, err))
 			}
 		}
 	}
-	errs = append(errs, safely.Hung(0, op.host.calls, op.host.probes))
+	errs = append(errs, safely.Hung(0, op.host.Calls, op.host.Probes))
 	if op.election != nil {
 		if err := op.election.LastErr(); err != nil {
 			errs = append(errs, fmt.Errorf("framework: leader election: %s: %w", op.election.Describe(), err))
 		}
 	}
-	for _, s := range op.host.allStores() {
+	for _, s := range op.host.AllStores() {
 		if err := s.Err(); err != nil {
 			errs = append(errs, fmt.Errorf("framework: the watch of %s fails: %w (%s)", s.Describe(), err, op.feeds(s)))
 		}
@@ -71,11 +71,11 @@ func (op *Operator) Alive() error {
 	}
 	var errs []error
 	for _, c := range controllers {
-		if keys := c.overdue(); len(keys) > 0 {
+		if keys := c.Overdue(); len(keys) > 0 {
 			errs = append(errs, fmt.Errorf("framework: controller %q: runs ignore that their time has passed: %s",
-				c.controllerName(), strings.Join(keys, ", ")))
+				c.ControllerName(), strings.Join(keys, ", ")))
 		}
 	}
-	errs = append(errs, safely.Hung(safely.TooLong, op.host.calls))
+	errs = append(errs, safely.Hung(safely.TooLong, op.host.Calls))
 	return errors.Join(errs...)
 }

@@ -1,13 +1,9 @@
 package framework
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
-
-	"github.com/evenkeel/evenkeel/framework/internal/write"
 
 	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/trc"
@@ -44,7 +40,7 @@ func (i *Index[S]) Each(c Lookup, value string) iter.Seq2[S, error] {
 func (i *Index[S]) name() string { return fmt.Sprintf("%q of %T", i.Name, newObject[S]()) }
 
 func (i *Index[S]) shared(c Lookup, value string) ([]trc.Object, error) {
-	index, err := c.lookup().index(i)
+	index, err := c.lookup().Index(i)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +56,7 @@ func (i *Index[S]) shared(c Lookup, value string) ([]trc.Object, error) {
 	if err != nil {
 		return nil, fmt.Errorf("framework: index %s: %w", i.name(), err)
 	}
-	c.lookup().noteReads(index.Store, found...)
+	c.lookup().RecordReads(index.Store, found...)
 	return found, nil
 }
 
@@ -82,83 +78,4 @@ func describeIndexes[S Object](indexes []*Index[S]) []source.Index {
 		d.Values = func(o trc.Object) []string { return i.Values(o.(S)) }
 	}
 	return all
-}
-
-// validateIndexes reports what is wrong with all indexes of the controller.
-func (c *controller) validateIndexes() error {
-	known := map[any]bool{}
-	fail := func(of string, err error) error {
-		if err == nil {
-			return nil
-		}
-		return fmt.Errorf("framework: controller %q: %s%w", c.name, of, err)
-	}
-	errs := []error{fail("", source.CheckIndexes(c.indexes, known))}
-	all := slices.Concat(c.secondaries, c.added.secondaries()) // those that may be late, too
-	for _, d := range c.workflow.dormant {
-		all = append(all, d.description)
-	}
-	for _, d := range all {
-		errs = append(errs, fail(fmt.Sprintf("secondary %q: ", d.Name), source.CheckIndexes(d.Indexes, known)))
-	}
-	return errors.Join(errs...)
-}
-
-// mapIndexes prepares the calls of the functions of indexes.
-func (c *controller) mapIndexes(from string, indexes []source.Index) {
-	for i := range indexes {
-		d := &indexes[i]
-		d.Mapping = &source.Mapping{Callback: c.callback(fmt.Sprintf("Index %q", d.Name), from)}
-	}
-}
-
-// addIndexes adds those of primaries to the store.
-func (c *controller) addIndexes() error {
-	for _, d := range c.indexes {
-		d.Mapping.Restore = func() {
-			if err := c.store.Refile(c.indexed(d)); err != nil {
-				c.operator.logger.Error(err, "an index cannot be filed anew", "controller", c.name)
-			}
-		}
-		if err := c.store.AddIndex(c.indexed(d), d.Guarded()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (c *controller) indexed(d source.Index) string { return c.name + "#" + d.Name }
-
-// index finds an index by its address; it is the zero value if the controller has no such.
-func (c *run) index(of any) (source.OpenIndex, error) {
-	if c.ended.Load() {
-		return source.OpenIndex{}, write.ErrRunEnded
-	}
-	is := func(d source.Index) bool { return d.Key == of }
-	if at := slices.IndexFunc(c.controller.indexes, is); at >= 0 {
-		d, store := c.controller.indexes[at], c.controller.store.Store
-		return source.OpenIndex{
-			Store: store, Values: d.Guarded(),
-			Find: func(value string) ([]trc.Object, error) {
-				found, err := store.ByIndex(c.controller.indexed(d), value)
-				return found, cmp.Or(d.Mapping.Err(), err)
-			},
-		}, nil
-	}
-	for _, secondary := range c.registered() {
-		at := slices.IndexFunc(secondary.Indexes, is)
-		if at < 0 {
-			continue
-		}
-		from, err := c.informer(secondary.Key)
-		if err != nil {
-			return source.OpenIndex{}, err
-		}
-		d := secondary.Indexes[at]
-		return source.OpenIndex{
-			Store: from.Store(), Values: d.Guarded(),
-			Find: func(value string) ([]trc.Object, error) { return from.ByIndex(d.Name, value) },
-		}, nil
-	}
-	return source.OpenIndex{}, c.controller.inactive(func(d *dormant) bool { return slices.ContainsFunc(d.description.Indexes, is) })
 }

@@ -13,7 +13,7 @@ func TestTheInstanceIsTheLeaseWhereThereIsOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return op.host.instance
+		return op.host.Instance
 	}
 	lease := LeaderElection{Mode: Always, Namespace: "ns", Name: "lease"}
 	if one, two := instance(lease), instance(lease); one != "lease/ns/lease" || one != two {

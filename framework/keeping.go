@@ -52,7 +52,7 @@ func (s *Secondary[S]) keeping() cache.Retention {
 // than what was read or written before. Of a Secondary without Transform and KeepWhole it is [Secondary.GetNamed].
 func (s *Secondary[S]) GetWhole(ctx context.Context, c Lookup, namespace, name string) (S, error) {
 	var none S
-	source, err := c.lookup().informer(s)
+	source, err := c.lookup().Informer(s)
 	if err != nil {
 		return none, err
 	}
@@ -60,9 +60,9 @@ func (s *Secondary[S]) GetWhole(ctx context.Context, c Lookup, namespace, name s
 	if err := checkWatched(store, namespace); err != nil {
 		return none, err
 	}
-	o, err := store.Whole(ctx, key, c.lookup().fetch(s))
+	o, err := store.Whole(ctx, key, c.lookup().Fetch(s))
 	if err != nil {
-		return none, fmt.Errorf("framework: get whole secondary of %s: %w", c.lookup().primaryKey(), err)
+		return none, fmt.Errorf("framework: get whole secondary of %s: %w", c.lookup().PrimaryKey(), err)
 	}
 	if o == nil {
 		if u := store.SetAside(key); u != nil {
@@ -70,6 +70,6 @@ func (s *Secondary[S]) GetWhole(ctx context.Context, c Lookup, namespace, name s
 		}
 		return none, nil
 	}
-	c.lookup().noteReads(store, o)
+	c.lookup().RecordReads(store, o)
 	return copyOf[S](o), nil
 }

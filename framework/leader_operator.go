@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/evenkeel/evenkeel/framework/internal/client"
+	"github.com/evenkeel/evenkeel/framework/internal/run"
 )
 
 // Leading tells whether the operator may work: it is running, and it holds the lease if there is an election.
@@ -12,7 +13,7 @@ func (op *Operator) Leading() bool {
 	op.mu.Lock()
 	running := op.running
 	op.mu.Unlock()
-	return running && op.host.cluster.Fence.Allowed()
+	return running && op.host.Cluster.Fence.Allowed()
 }
 
 // checkElection finds out at the start whether this instance may take part in the election.
@@ -27,7 +28,7 @@ func (op *Operator) checkElection(ctx context.Context) error {
 
 // elect takes part in the election, if there is one, from standing by until the returned function is called,
 // which must be after the last write. Should that fail, it calls stop.
-func (op *Operator) elect(ctx context.Context, stop func(), controllers []*controller) (resign func() error) {
+func (op *Operator) elect(ctx context.Context, stop func(), controllers []*run.Controller) (resign func() error) {
 	if op.election == nil {
 		return func() error { return nil }
 	}
@@ -35,14 +36,14 @@ func (op *Operator) elect(ctx context.Context, stop func(), controllers []*contr
 	op.election.Begin = func(ctx context.Context) {
 		op.beginTerm(ctx, func() {
 			for _, c := range controllers {
-				c.resume()
+				c.Resume()
 			}
 		})
 	}
 	op.election.Finish = func() {
 		op.pause(controllers)
 		// Others apply by the same field managers from now on: what was confirmed says nothing of theirs.
-		for _, c := range op.host.clusters() {
+		for _, c := range op.host.Clusters() {
 			c.Memo.Forget()
 		}
 	}
@@ -59,12 +60,12 @@ func (op *Operator) elect(ctx context.Context, stop func(), controllers []*contr
 }
 
 // pause ends the runs of all controllers, and lets none begin.
-func (op *Operator) pause(controllers []*controller) {
+func (op *Operator) pause(controllers []*run.Controller) {
 	var pausing sync.WaitGroup
 	for _, c := range controllers {
 		pausing.Go(func() {
-			if err := c.pause(); err != nil {
-				op.host.logger.Error(err, "standing by, but runs have not ended; their writes are refused", "controller", c.controllerName())
+			if err := c.Pause(); err != nil {
+				op.host.Logger.Error(err, "standing by, but runs have not ended; their writes are refused", "controller", c.ControllerName())
 			}
 		})
 	}
@@ -73,10 +74,10 @@ func (op *Operator) pause(controllers []*controller) {
 
 // beginTerm has the caches catch up with the former leader, and resumes the runs then, unless the lease was lost meanwhile.
 func (op *Operator) beginTerm(ctx context.Context, resume func()) {
-	op.host.catchUp(ctx, op.options.LeaderElection.RenewDeadline, op.options.LeaderElection.RetryPeriod)
-	if !op.host.cluster.Fence.Allowed() || ctx.Err() != nil {
+	op.host.CatchUp(ctx, op.options.LeaderElection.RenewDeadline, op.options.LeaderElection.RetryPeriod)
+	if !op.host.Cluster.Fence.Allowed() || ctx.Err() != nil {
 		return // by the clock at least
 	}
-	op.host.cluster.PublishUndecodable()
+	op.host.Cluster.PublishUndecodable()
 	resume()
 }

@@ -71,10 +71,10 @@ func (s *Secondary[S]) LiveList(ctx context.Context, c Lookup, selected Selectio
 
 // liveResource is what a secondary is read from past its cache, and through what.
 func (s *Secondary[S]) liveResource(ctx context.Context, c Lookup) (*client.Client, *write.Writer, error) {
-	if _, err := c.lookup().informer(s); err != nil {
+	if _, err := c.lookup().Informer(s); err != nil {
 		return nil, nil, err
 	}
-	w, sample := c.lookup().writerOf(s), newObject[S]()
+	w, sample := c.lookup().WriterOf(s), newObject[S]()
 	if w.Wrong != nil {
 		return nil, nil, w.Wrong
 	}
@@ -94,16 +94,16 @@ func (s *Secondary[S]) liveResource(ctx context.Context, c Lookup) (*client.Clie
 // with the function [Live].
 func (c *Context[P]) LivePrimary(ctx context.Context) (P, error) {
 	var none P
-	if c.run.ended.Load() {
+	if c.run.Ended.Load() {
 		return none, ErrRunEnded
 	}
-	r := c.run.controller.resource
-	o, err := c.run.write.Live(ctx, r, c.run.key)
+	r := c.run.Controller.Resource
+	o, err := c.run.Write.Live(ctx, r, c.run.Key)
 	if err != nil {
 		return none, err
 	}
-	if o.GetUID() != c.run.primary.GetUID() {
-		return none, fmt.Errorf("framework: get %s: %w", r.Describe(c.run.key), apierrors.NewNotFound(r.GroupResource(), c.run.key.Name))
+	if o.GetUID() != c.run.Primary.GetUID() {
+		return none, fmt.Errorf("framework: get %s: %w", r.Describe(c.run.Key), apierrors.NewNotFound(r.GroupResource(), c.run.Key.Name))
 	}
 	return o.(P), nil
 }

@@ -8,13 +8,11 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
-	"github.com/evenkeel/evenkeel/framework/internal/source"
-	"github.com/evenkeel/evenkeel/framework/internal/write"
+	"github.com/evenkeel/evenkeel/framework/internal/run"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -29,11 +27,11 @@ func One[S Object](c Lookup, sources ...string) (S, error) {
 	if len(sources) == 0 {
 		if all := sourcesOf[S](c); len(all) > 1 {
 			return none, fmt.Errorf("framework: get the secondary of type %T of %s: several sources have such: name one of %s",
-				none, c.lookup().primaryKey(), quoted(all))
+				none, c.lookup().PrimaryKey(), quoted(all))
 		}
 	}
 	found, err := sharedOf[S](c, sources)
-	return only[S](found, err, func() string { return fmt.Sprintf("secondary of type %T of %s", none, c.lookup().primaryKey()) })
+	return only[S](found, err, func() string { return fmt.Sprintf("secondary of type %T of %s", none, c.lookup().PrimaryKey()) })
 }
 
 // All returns all secondaries of the primary that are of type S, of the sources named or, without names, of all. One that
@@ -86,12 +84,12 @@ func (s *Secondary[S]) Select(c Lookup, matches func(shown metav1.Object) bool) 
 }
 
 func (s *Secondary[S]) selected(c Lookup, matches func(metav1.Object) bool) ([]trc.Object, error) {
-	source, err := c.lookup().informer(s)
+	source, err := c.lookup().Informer(s)
 	if err != nil {
 		return nil, err
 	}
 	var all, found []trc.Object
-	if keys, known := c.lookup().references(s); known {
+	if keys, known := c.lookup().References(s); known {
 		all, err = named(c, source.Store(), keys)
 	} else if err = checkSetAside(c, source.Store(), func(o trc.Object) []trc.Key {
 		if !matches(o) {
@@ -99,7 +97,7 @@ func (s *Secondary[S]) selected(c Lookup, matches func(metav1.Object) bool) ([]t
 		}
 		return source.Primaries(o)
 	}); err == nil {
-		all, err = source.Of(c.lookup().primaryKey())
+		all, err = source.Of(c.lookup().PrimaryKey())
 	}
 	if err != nil {
 		return nil, err
@@ -109,7 +107,7 @@ func (s *Secondary[S]) selected(c Lookup, matches func(metav1.Object) bool) ([]t
 			found = append(found, o)
 		}
 	}
-	c.lookup().noteReads(source.Store(), found...)
+	c.lookup().RecordReads(source.Store(), found...)
 	return found, nil
 }
 
@@ -125,11 +123,11 @@ func (c *Context[P]) Primaries() Primaries[P] { return Primaries[P]{c} }
 // that the controller does not watch is an error that wraps [ErrNotWatched].
 func (p Primaries[P]) Get(namespace, name string) (P, error) {
 	var none P
-	if p.c.run.ended.Load() {
+	if p.c.run.Ended.Load() {
 		return none, ErrRunEnded
 	}
-	store := p.c.run.controller.store.Store
-	if err := checkKey(store, p.c.run.controller.resource, namespace); err != nil {
+	store := p.c.run.Controller.Store.Store
+	if err := checkKey(store, p.c.run.Controller.Resource, namespace); err != nil {
 		return none, err
 	}
 	found, err := sharedAt(p.c, store, trc.Key{Namespace: namespace, Name: name})
@@ -150,10 +148,10 @@ func (p Primaries[P]) Each(namespace string) iter.Seq2[P, error] {
 }
 
 func (p Primaries[P]) shared(namespace string) ([]trc.Object, error) {
-	if p.c.run.ended.Load() {
+	if p.c.run.Ended.Load() {
 		return nil, ErrRunEnded
 	}
-	store := p.c.run.controller.store.Store
+	store := p.c.run.Controller.Store.Store
 	if namespace != "" {
 		if err := checkWatched(store, namespace); err != nil {
 			return nil, err
@@ -165,13 +163,8 @@ func (p Primaries[P]) shared(namespace string) ([]trc.Object, error) {
 		}
 	}
 	found := store.List(namespace, nil)
-	p.c.run.noteReads(store, found...)
+	p.c.run.RecordReads(store, found...)
 	return found, nil
-}
-
-// registered are the secondaries of the controller.
-func (c *run) registered() []source.Description {
-	return slices.Concat(c.controller.secondaries, c.controller.added.secondaries())
 }
 
 // sharedAt returns the object of a key as a cache shows it, or none.
@@ -183,12 +176,12 @@ func sharedAt(c Lookup, store *trc.Store, key trc.Key) ([]trc.Object, error) {
 		}
 		return nil, nil
 	}
-	c.lookup().noteReads(store, o)
+	c.lookup().RecordReads(store, o)
 	return []trc.Object{o}, nil
 }
 
 func (s *Secondary[S]) sharedNamed(c Lookup, namespace, name string) ([]trc.Object, error) {
-	source, err := c.lookup().informer(s)
+	source, err := c.lookup().Informer(s)
 	if err != nil {
 		return nil, err
 	}
@@ -231,11 +224,11 @@ func checkKey(store *trc.Store, r *client.Client, namespace string) error {
 
 // checkNamespace tells why nothing can be found where nothing was.
 func (s *Secondary[S]) checkNamespace(c Lookup, namespace string) error {
-	for _, d := range c.lookup().registered() {
+	for _, d := range c.lookup().Registered() {
 		if d.Key != any(s) || d.Resource == nil {
 			continue
 		}
-		source, err := c.lookup().informer(s)
+		source, err := c.lookup().Informer(s)
 		if err != nil {
 			return err
 		}
@@ -247,7 +240,7 @@ func (s *Secondary[S]) checkNamespace(c Lookup, namespace string) error {
 // sourcesOf are the names of the sources of a type.
 func sourcesOf[S Object](c Lookup) []string {
 	var names []string
-	for _, d := range c.lookup().registered() {
+	for _, d := range c.lookup().Registered() {
 		if _, is := d.Key.(*Secondary[S]); is {
 			names = append(names, d.Name)
 		}
@@ -259,21 +252,14 @@ func sharedOf[S Object](c Lookup, sources []string) ([]trc.Object, error) {
 	return gather[S](c, sources, func(s *Secondary[S]) ([]trc.Object, error) { return s.shared(c) })
 }
 
-// identity tells objects apart.
-type identity struct {
-	cluster *write.Port
-	gvk     schema.GroupVersionKind
-	key     trc.Key
-}
-
 // gather reads from the sources of a type that are named, or from all. What several of them have is returned once, the newest.
 func gather[S Object](c Lookup, names []string, read func(*Secondary[S]) ([]trc.Object, error)) ([]trc.Object, error) {
 	if err := checkSources[S](c, names); err != nil {
 		return nil, err
 	}
 	var all []trc.Object
-	places := map[identity]int{}
-	for _, d := range c.lookup().registered() {
+	places := map[run.Identity]int{}
+	for _, d := range c.lookup().Registered() {
 		s, is := d.Key.(*Secondary[S])
 		if !is || len(names) > 0 && !slices.Contains(names, d.Name) {
 			continue
@@ -283,7 +269,7 @@ func gather[S Object](c Lookup, names []string, read func(*Secondary[S]) ([]trc.
 			return nil, err
 		}
 		for _, o := range found {
-			id := identity{cluster: d.Cluster, gvk: d.GVK, key: trc.KeyOf(o)}
+			id := run.Identity{Cluster: d.Cluster, Gvk: d.GVK, Key: trc.KeyOf(o)}
 			at, known := places[id]
 			switch {
 			case !known:
@@ -324,7 +310,7 @@ func checkSources[S Object](c Lookup, names []string) error {
 
 // checkActive says that what is asked for is there only while a node of the workflow is active.
 func checkActive[S Object](c Lookup, known, names []string) error {
-	for _, d := range c.lookup().dormantSecondaries() {
+	for _, d := range c.lookup().DormantSecondaries() {
 		if _, is := d.Key.(*Secondary[S]); !is || slices.Contains(known, d.Name) {
 			continue
 		}
@@ -388,7 +374,7 @@ func copies[S Object](found []trc.Object, err error) ([]S, error) {
 func checkSetAside(c Lookup, store *trc.Store, maps func(trc.Object) []trc.Key) error {
 	for _, u := range store.AllSetAside() {
 		for _, primary := range maps(u.Object) {
-			if primary == c.lookup().primaryKey() {
+			if primary == c.lookup().PrimaryKey() {
 				return setAsideError(c, u)
 			}
 		}
@@ -398,7 +384,7 @@ func checkSetAside(c Lookup, store *trc.Store, maps func(trc.Object) []trc.Key) 
 
 func setAsideError(c Lookup, u *trc.Undecoded) error {
 	if errors.Is(u.Err, cache.ErrUnread) {
-		return fmt.Errorf("framework: secondary %s of %s: %w", trc.KeyOf(u), c.lookup().primaryKey(), u.Err)
+		return fmt.Errorf("framework: secondary %s of %s: %w", trc.KeyOf(u), c.lookup().PrimaryKey(), u.Err)
 	}
-	return fmt.Errorf("framework: secondary %s of %s does not fit its Go type: %w", trc.KeyOf(u), c.lookup().primaryKey(), u.Err)
+	return fmt.Errorf("framework: secondary %s of %s does not fit its Go type: %w", trc.KeyOf(u), c.lookup().PrimaryKey(), u.Err)
 }

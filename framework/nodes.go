@@ -8,14 +8,15 @@ import (
 	"strings"
 
 	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/framework/internal/run"
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
 // manage sets up the workflow of the options. What is always read by its nodes is among the options afterwards.
-func manage[P Object](c *controller, given Workflow[P]) (*workflow.Graph[*Context[P]], error) {
-	m := &c.workflow
-	m.exists, m.explicit, m.leaves = len(given.Dependents) > 0, given.Explicit, given.LeaveErrors
+func manage[P Object](c *run.Controller, given Workflow[P]) (*workflow.Graph[*Context[P]], error) {
+	m := &c.Workflow
+	m.Exists, m.Explicit, m.Leaves = len(given.Dependents) > 0, given.Explicit, given.LeaveErrors
 	nodes, errs := describeNodes(c, given.Dependents)
 	if err := readBy(c, nodes); err != nil {
 		errs = append(errs, err)
@@ -23,7 +24,7 @@ func manage[P Object](c *controller, given Workflow[P]) (*workflow.Graph[*Contex
 	plain := make([]workflow.Node[*Context[P]], len(nodes))
 	for i, node := range nodes {
 		plain[i] = node.Node
-		if own := m.dormantOf(i); len(own) > 0 {
+		if own := m.DormantOf(i); len(own) > 0 {
 			plain[i].Activate = activation(own, node.Activate)
 		}
 	}
@@ -31,9 +32,9 @@ func manage[P Object](c *controller, given Workflow[P]) (*workflow.Graph[*Contex
 	var err error
 	if len(errs) == 0 { // or what is missing would be complained about twice
 		if graph, err = workflow.New(plain, workflow.Options{Concurrency: given.Concurrency}); err != nil {
-			errs = append(errs, fmt.Errorf("framework: controller %q: Workflow: %w", c.name, err))
+			errs = append(errs, fmt.Errorf("framework: controller %q: Workflow: %w", c.Name, err))
 		} else {
-			m.graph, m.deletes = graph, graph.Cleans()
+			m.Graph, m.Deletes = graph, graph.Cleans()
 			errs = checkNodes(c, nodes)
 		}
 	}
@@ -41,23 +42,23 @@ func manage[P Object](c *controller, given Workflow[P]) (*workflow.Graph[*Contex
 }
 
 // checkNodes asks the nodes whether they make sense together.
-func checkNodes[P Object](c *controller, nodes []Node[P]) (errs []error) {
+func checkNodes[P Object](c *run.Controller, nodes []Node[P]) (errs []error) {
 	for _, node := range nodes {
 		if node.Check == nil {
 			continue
 		}
 		if err := safely.AskOnce("Check", func() error { return node.Check(nodes) }); err != nil {
-			errs = append(errs, fmt.Errorf("framework: controller %q: Workflow: node %q: %w", c.name, node.Name, err))
+			errs = append(errs, fmt.Errorf("framework: controller %q: Workflow: node %q: %w", c.Name, node.Name, err))
 		}
 	}
 	return errs
 }
 
 // describeNodes asks the dependents what they are.
-func describeNodes[P Object](c *controller, dependents []Dependent[P]) (nodes []Node[P], errs []error) {
+func describeNodes[P Object](c *run.Controller, dependents []Dependent[P]) (nodes []Node[P], errs []error) {
 	for i, dependent := range dependents {
 		fail := func(err error) {
-			errs = append(errs, fmt.Errorf("framework: controller %q: Workflow.Dependents[%d]: %w", c.name, i, err))
+			errs = append(errs, fmt.Errorf("framework: controller %q: Workflow.Dependents[%d]: %w", c.Name, i, err))
 		}
 		if object.IsNil(dependent) {
 			fail(errors.New("is nil"))
@@ -78,8 +79,8 @@ func describeNodes[P Object](c *controller, dependents []Dependent[P]) (nodes []
 }
 
 // readBy sorts what the nodes read: what is always there goes to the options, which are the author's no more then.
-func readBy[P Object](c *controller, nodes []Node[P]) error {
-	c.options.Secondaries, c.options.Sources = slices.Clone(c.options.Secondaries), slices.Clone(c.options.Sources)
+func readBy[P Object](c *run.Controller, nodes []Node[P]) error {
+	c.Options.Secondaries, c.Options.Sources = slices.Clone(c.Options.Secondaries), slices.Clone(c.Options.Sources)
 	var errs []error
 	for _, conditional := range []bool{false, true} { // those that are always there first
 		for i, node := range nodes {
@@ -87,13 +88,13 @@ func readBy[P Object](c *controller, nodes []Node[P]) error {
 				continue
 			}
 			for j, secondary := range node.Secondaries {
-				if err := c.readSecondary(i, secondary, conditional); err != nil {
-					errs = append(errs, fmt.Errorf("framework: controller %q: Workflow: node %q: Secondaries[%d]: %w", c.name, node.Name, j, err))
+				if err := c.ReadSecondary(i, secondary, conditional); err != nil {
+					errs = append(errs, fmt.Errorf("framework: controller %q: Workflow: node %q: Secondaries[%d]: %w", c.Name, node.Name, j, err))
 				}
 			}
 			for j, source := range node.Sources {
-				if err := c.readSource(i, source, conditional); err != nil {
-					errs = append(errs, fmt.Errorf("framework: controller %q: Workflow: node %q: Sources[%d]: %w", c.name, node.Name, j, err))
+				if err := c.ReadSource(i, source, conditional); err != nil {
+					errs = append(errs, fmt.Errorf("framework: controller %q: Workflow: node %q: Sources[%d]: %w", c.Name, node.Name, j, err))
 				}
 			}
 		}
@@ -105,16 +106,16 @@ func readBy[P Object](c *controller, nodes []Node[P]) error {
 func (n *Node[P]) comesAndGoes() bool { return n.ActivationCondition != nil && !n.DeleteInactive }
 
 // activation has a node wait until what it reads from is filled, and then asks the author's own.
-func activation[P Object](needs []*dormant, own workflow.Condition[*Context[P]]) workflow.Condition[*Context[P]] {
+func activation[P Object](needs []*run.Dormant, own workflow.Condition[*Context[P]]) workflow.Condition[*Context[P]] {
 	return func(ctx context.Context, rc *Context[P]) (workflow.Verdict, error) {
 		var waits []string
 		for _, d := range needs {
-			why, err := rc.run.hold(d)
+			why, err := rc.run.Hold(d)
 			if err != nil {
 				return workflow.Verdict{}, err
 			}
 			if why != nil {
-				waits = append(waits, fmt.Sprintf("source %q is not filled yet: %v", d.name, why))
+				waits = append(waits, fmt.Sprintf("source %q is not filled yet: %v", d.Name, why))
 			}
 		}
 		if len(waits) > 0 {

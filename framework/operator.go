@@ -10,8 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/evenkeel/evenkeel/framework/internal/object"
-
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
@@ -24,7 +22,10 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
+	"github.com/evenkeel/evenkeel/framework/internal/host"
 	"github.com/evenkeel/evenkeel/framework/internal/lease"
+	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/framework/internal/run"
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/timeline"
@@ -75,12 +76,12 @@ type OperatorOptions struct {
 // call [Operator.Run], once.
 type Operator struct {
 	options  OperatorOptions
-	host     host
+	host     host.Host
 	stopping *safely.StopSign // for the logger
 	election *lease.Election  // nil if there is none
 
 	mu          sync.Mutex // guards everything below; a leaf
-	controllers []*controller
+	controllers []*run.Controller
 	started     bool
 	running     bool
 	ended       bool
@@ -120,21 +121,21 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	}
 	port.StaleAfter = options.StaleAfter
 	op := &Operator{options: options, stopping: stopping}
-	op.host.set(port, options.Name, logger)
+	op.host.Set(port, options.Name, logger)
 	h := &op.host
-	h.scheme, h.staleAfter, h.syncTimeout, h.grace = options.Scheme, options.StaleAfter, options.SyncTimeout, options.Grace
-	h.leaseDuration, h.quiet = options.LeaderElection.LeaseDuration, object.IsNil(options.Logger)
-	h.failures = flowcontrol.NewTokenBucketPassiveRateLimiter(failureEventsPerSecond, failureEventsAtOnce)
-	h.scope = &cache.Scope{Namespaces: slices.Clone(options.Namespaces)}
-	h.connect = func(config *rest.Config) (*write.Port, error) {
+	h.Scheme, h.StaleAfter, h.SyncTimeout, h.Grace = options.Scheme, options.StaleAfter, options.SyncTimeout, options.Grace
+	h.LeaseDuration, h.Quiet = options.LeaderElection.LeaseDuration, object.IsNil(options.Logger)
+	h.Failures = flowcontrol.NewTokenBucketPassiveRateLimiter(failureEventsPerSecond, failureEventsAtOnce)
+	h.Scope = &cache.Scope{Namespaces: slices.Clone(options.Namespaces)}
+	h.Connect = func(config *rest.Config) (*write.Port, error) {
 		return write.NewPort(ownConfig(config, options.Name), options.Scheme, logger, asFieldConflict)
 	}
-	h.describe, h.event, h.isTaken = describe, op.event, op.takesOff
-	h.instance = options.Name + "/" + rand.Text()[:13]
+	h.Describe, h.Event, h.IsTaken = describe, op.event, op.takesOff
+	h.Instance = options.Name + "/" + rand.Text()[:13]
 	port.Hooks.Undecodable = op.undecodable
 	if e := options.LeaderElection; e.Mode == Always {
-		h.instance = "lease/" + e.Namespace + "/" + e.Name
-		op.election, err = lease.New(port.Config, port.HTTP, port.Fence, e.lease(), logger, h.calls)
+		h.Instance = "lease/" + e.Namespace + "/" + e.Name
+		op.election, err = lease.New(port.Config, port.HTTP, port.Fence, e.lease(), logger, h.Calls)
 	}
 	return op, err
 }
@@ -165,7 +166,7 @@ func (o *OperatorOptions) validate() error {
 	bad := func(field string, value any, why string) {
 		errs = append(errs, fmt.Errorf("framework: OperatorOptions: %s %v: %s", field, value, why))
 	}
-	if err := checkNamespaces(o.Namespaces); err != nil {
+	if err := cache.CheckNamespaces(o.Namespaces); err != nil {
 		bad("Namespaces", fmt.Sprintf("%q", o.Namespaces), err.Error())
 	}
 	if o.SyncTimeout < 0 {
@@ -195,25 +196,25 @@ func Register[P Object](op *Operator, reconciler Reconciler[P], options Controll
 	return op.add(c)
 }
 
-func (op *Operator) add(c *controller) error {
+func (op *Operator) add(c *run.Controller) error {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	if op.started {
-		return fmt.Errorf("framework: register controller %q: the operator is started already", c.controllerName())
+		return fmt.Errorf("framework: register controller %q: the operator is started already", c.ControllerName())
 	}
-	gk, finalizer := c.finalizerName()
+	gk, finalizer := c.FinalizerName()
 	for _, other := range op.controllers {
-		if other.controllerName() == c.controllerName() {
-			return fmt.Errorf("framework: register controller %q: there is one of that name; set ControllerOptions.Name", c.controllerName())
+		if other.ControllerName() == c.ControllerName() {
+			return fmt.Errorf("framework: register controller %q: there is one of that name; set ControllerOptions.Name", c.ControllerName())
 		}
-		if otherGK, otherFinalizer := other.finalizerName(); finalizer != "" && gk == otherGK && finalizer == otherFinalizer {
+		if otherGK, otherFinalizer := other.FinalizerName(); finalizer != "" && gk == otherGK && finalizer == otherFinalizer {
 			return fmt.Errorf("framework: register controller %q: controller %q puts the finalizer %q on %s already; set ControllerOptions.Finalizer",
-				c.controllerName(), other.controllerName(), finalizer, gk)
+				c.ControllerName(), other.ControllerName(), finalizer, gk)
 		}
 	}
 	for _, other := range op.controllers {
-		c.yields(other.finalizerName())
-		other.yields(gk, finalizer)
+		c.Yields(other.FinalizerName())
+		other.Yields(gk, finalizer)
 	}
 	op.controllers = append(op.controllers, c)
 	return nil
@@ -231,14 +232,14 @@ func (op *Operator) Run(ctx context.Context) error {
 	}
 	defer op.noteEnd()
 	// Also what runs write that have ignored their cancellation.
-	defer op.host.cluster.Inflight.Close()
+	defer op.host.Cluster.Inflight.Close()
 	defer op.setRunning(false)
 	op.stopping.Watch(ctx)
-	ctx = logr.NewContext(ctx, op.host.logger)
+	ctx = logr.NewContext(ctx, op.host.Logger)
 	// Caches and events outlive the runs that use them.
-	background, stopBackground := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), safely.OfClient(op.host.logger)))
-	l := &life{background: background}
-	defer l.stores.Wait()
+	background, stopBackground := context.WithCancel(logr.NewContext(context.WithoutCancel(ctx), safely.OfClient(op.host.Logger)))
+	l := &host.Life{Background: background}
+	defer l.Stores.Wait()
 	defer stopBackground()
 	if err := op.checkElection(ctx); err != nil {
 		return err
@@ -252,27 +253,27 @@ func (op *Operator) Run(ctx context.Context) error {
 	defer stopEvents()
 
 	err = op.work(ctx, l, controllers)
-	op.host.logger.Info("stopped")
+	op.host.Logger.Info("stopped")
 	return err
 }
 
 // work runs the controllers until ctx ends, or one of them or the election fails. The election goes on
 // until nothing is written any more.
-func (op *Operator) work(ctx context.Context, l *life, controllers []*controller) error {
+func (op *Operator) work(ctx context.Context, l *host.Life, controllers []*run.Controller) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	resign := op.elect(l.background, stop, controllers)
+	resign := op.elect(l.Background, stop, controllers)
 	group, groupCtx := errgroup.WithContext(ctx)
 	for _, c := range controllers {
-		defer c.end()
+		defer c.End()
 		group.Go(func() error { return op.operate(groupCtx, l, c) })
 	}
 	err := group.Wait()
-	op.host.cluster.Inflight.Close()
+	op.host.Cluster.Inflight.Close()
 	return errors.Join(err, resign())
 }
 
-func (op *Operator) start() ([]*controller, error) {
+func (op *Operator) start() ([]*run.Controller, error) {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	if op.started {
@@ -284,18 +285,18 @@ func (op *Operator) start() ([]*controller, error) {
 	op.started, op.running = true, true
 	op.waiting = map[string]error{}
 	for _, c := range op.controllers {
-		op.waiting[c.controllerName()] = errUnfilled
+		op.waiting[c.ControllerName()] = host.ErrUnfilled
 	}
 	return slices.Clone(op.controllers), nil
 }
 
-func (op *Operator) setLife(l *life) {
-	op.host.changing.Lock()
-	defer op.host.changing.Unlock()
-	op.host.life = l
+func (op *Operator) setLife(l *host.Life) {
+	op.host.Changing.Lock()
+	defer op.host.Changing.Unlock()
+	op.host.Life = l
 }
 
-func (op *Operator) runners() []*controller {
+func (op *Operator) runners() []*run.Controller {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	return slices.Clone(op.controllers)
@@ -321,7 +322,7 @@ func (op *Operator) Writer(fieldManager string) Writes {
 	if fieldManager == "" {
 		fieldManager = op.options.Name
 	}
-	return writing{write.New(op.host.cluster, fieldManager)}
+	return writing{write.New(op.host.Cluster, fieldManager)}
 }
 
 // Records returns the newest runs of the named controller, oldest first; see
@@ -330,8 +331,8 @@ func (op *Operator) Records(controller string) []timeline.Record {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	for _, c := range op.controllers {
-		if c.controllerName() == controller {
-			return c.records()
+		if c.ControllerName() == controller {
+			return c.Records()
 		}
 	}
 	return nil
@@ -339,7 +340,7 @@ func (op *Operator) Records(controller string) []timeline.Record {
 
 // startEvents starts the recorder of Kubernetes events; repetitions are counted in series.
 func (op *Operator) startEvents(ctx context.Context) (stop func(), err error) {
-	client, err := typedevents.NewForConfigAndClient(op.host.cluster.Config, op.host.cluster.HTTP)
+	client, err := typedevents.NewForConfigAndClient(op.host.Cluster.Config, op.host.Cluster.HTTP)
 	if err != nil {
 		return nil, fmt.Errorf("framework: events: %w", err)
 	}
@@ -364,24 +365,24 @@ func (op *Operator) event(gvk schema.GroupVersionKind, about Object, warning boo
 	op.mu.Lock()
 	recorder := op.recorder
 	op.mu.Unlock()
-	if recorder != nil && op.host.cluster.Fence.Allowed() {
+	if recorder != nil && op.host.Cluster.Fence.Allowed() {
 		apiVersion, kindOfObject := gvk.ToAPIVersionAndKind()
 		reference := &corev1.ObjectReference{
 			APIVersion: apiVersion, Kind: kindOfObject, Namespace: about.GetNamespace(), Name: about.GetName(), UID: about.GetUID(),
 		}
-		recorder.Eventf(reference, nil, kind.String(), reason, action, "%s", shortened(fmt.Sprintf(note, args...)))
+		recorder.Eventf(reference, nil, kind.String(), reason, action, "%s", run.Shortened(fmt.Sprintf(note, args...)))
 	}
 }
 
 // undecodable publishes an event about an object of the operator's own cluster that is set aside.
 func (op *Operator) undecodable(gvk schema.GroupVersionKind, u *trc.Undecoded) {
-	op.event(gvk, u, true, "Decode", ReasonSetAside, "%s", asideNote(u))
+	op.event(gvk, u, true, "Decode", ReasonSetAside, "%s", run.AsideNote(u))
 }
 
 // takesOff reports whether a controller takes a finalizer of a kind off.
 func (op *Operator) takesOff(gk, finalizer string) bool {
-	return slices.ContainsFunc(op.runners(), func(c *controller) bool {
-		otherGK, name := c.finalizerName()
+	return slices.ContainsFunc(op.runners(), func(c *run.Controller) bool {
+		otherGK, name := c.FinalizerName()
 		return name == finalizer && otherGK == gk
 	})
 }

@@ -3,11 +3,8 @@ package framework
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
-
-	"github.com/evenkeel/evenkeel/framework/internal/write"
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -17,6 +14,8 @@ import (
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/framework/internal/run"
+	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/scheduler"
 )
@@ -144,7 +143,7 @@ func (o *ControllerOptions[P]) validate(cleans, deletes bool) error {
 	if err := (cache.Retention{Page: o.ListLimit, Shard: o.ShardSelector}).Check(object.Typed); err != nil {
 		errs = append(errs, fmt.Errorf("framework: controller %q: %w", o.Name, err))
 	}
-	if err := checkNamespaces(o.Namespaces); err != nil {
+	if err := cache.CheckNamespaces(o.Namespaces); err != nil {
 		bad("Namespaces", o.Namespaces, err.Error())
 	}
 	for field, mode := range map[string]WriteMode{"PrimaryWrites": o.PrimaryWrites, "SecondaryWrites": o.SecondaryWrites} {
@@ -213,23 +212,13 @@ func (o *ControllerOptions[P]) setDefaults(gvk schema.GroupVersionKind) {
 	}
 }
 
-// finalizerSuffix ends default finalizers, unless that makes them too long.
-const finalizerSuffix = "-finalizer"
-
 // defaultFinalizer is unique per group and kind. The server takes 63 characters after the slash; a kind may have
 // as many.
 func defaultFinalizer(group, kind string) string {
-	if full := kind + finalizerSuffix; len(full) <= validation.DNS1123LabelMaxLength {
+	if full := kind + run.FinalizerSuffix; len(full) <= validation.DNS1123LabelMaxLength {
 		kind = full
 	}
-	return finalizerDomain(group) + "/" + kind
-}
-
-func finalizerDomain(group string) string {
-	if group == "" {
-		return "evenkeel.dev"
-	}
-	return group
+	return run.FinalizerDomain(group) + "/" + kind
 }
 
 // formerFinalizer is what the default was when it followed from the controller's name, if that differs; empty if
@@ -242,44 +231,8 @@ func (o *ControllerOptions[P]) formerFinalizer(gvk schema.GroupVersionKind) stri
 	return former
 }
 
-// checkNamespaces refuses lists that mix names with all, and names that cannot exist.
-func checkNamespaces(namespaces []string) error {
-	if slices.Contains(namespaces, cache.AllNamespaces) {
-		if len(namespaces) > 1 {
-			return errors.New("AllNamespaces must be the only element")
-		}
-		return nil
-	}
-	for _, namespace := range namespaces {
-		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
-			return fmt.Errorf("%q: %s", namespace, strings.Join(problems, "; "))
-		}
-	}
-	return nil
-}
-
-// settings are [ControllerOptions] without the type of the primary, with their defaults.
-type settings struct {
-	Name        string
-	Secondaries []any // by which reads name them
-	Sources     []eventsource.Source
-
-	Namespaces                                  []string
-	LabelSelector, FieldSelector, ShardSelector string
-	ListLimit                                   int64
-	AllGenerations, AllEvents                   bool
-	Finalizer, FormerFinalizer, FieldManager    string
-	PrimaryWrites, SecondaryWrites              write.Mode
-	Retry                                       retry.Policy
-	MaxInterval                                 time.Duration
-	RateLimit                                   scheduler.RateLimit
-	Concurrency                                 int
-	RunTimeout                                  time.Duration
-	KeepRecords, KeepRecordsPerPrimary          int
-}
-
-func (o *ControllerOptions[P]) settings(gvk schema.GroupVersionKind) settings {
-	return settings{
+func (o *ControllerOptions[P]) settings(gvk schema.GroupVersionKind) run.Options {
+	return run.Options{
 		Name: o.Name, Secondaries: keysOf(o.Secondaries), Sources: o.Sources,
 		Namespaces: o.Namespaces, LabelSelector: o.LabelSelector, FieldSelector: o.FieldSelector, ShardSelector: o.ShardSelector,
 		ListLimit: o.ListLimit, AllGenerations: o.AllGenerations, AllEvents: o.AllEvents,

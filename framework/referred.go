@@ -2,12 +2,10 @@ package framework
 
 import (
 	"errors"
-	"fmt"
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -41,55 +39,6 @@ func (r *referred[P, S]) describe() source.Description {
 	return d
 }
 
-// checkReferred reports what is wrong with a description, of whichever kind.
-func (c *controller) checkReferred(d source.Description) error {
-	if want := c.primaryType; d.Err == nil && d.Primary != nil && d.Primary != want {
-		return fmt.Errorf("Referred: the function is for primaries of type %v, the controller's are %v", d.Primary, want)
-	}
-	return d.Err
-}
-
-// references are the secondaries of some source that a primary refers to, each once.
-func (c *controller) references(d source.Description) eventsource.Mapper {
-	guarded := d.Mapping.GuardedMapper(d.References)
-	return func(primary trc.Object) []trc.Key {
-		var keys []trc.Key
-		known := map[trc.Key]bool{}
-		for _, key := range guarded(primary) {
-			if key.Namespace == "" && d.Resource.Namespaced {
-				key.Namespace = primary.GetNamespace()
-			}
-			if !d.Resource.Namespaced {
-				key.Namespace = ""
-			}
-			if !known[key] {
-				known[key] = true
-				keys = append(keys, key)
-			}
-		}
-		return keys
-	}
-}
-
-// mapByReference makes an index of what primaries refer to, and returns what looks the primaries of a secondary up there.
-func (c *controller) mapByReference(index string, references eventsource.Mapper) (eventsource.Mapper, error) {
-	err := c.store.AddIndex(index, func(primary trc.Object) []string {
-		var values []string
-		for _, key := range references(primary) {
-			values = append(values, key.String())
-		}
-		return values
-	})
-	return func(secondary trc.Object) []trc.Key {
-		var keys []trc.Key
-		primaries, _ := c.store.ByIndex(index, trc.KeyOf(secondary).String())
-		for _, primary := range primaries {
-			keys = append(keys, trc.KeyOf(primary))
-		}
-		return keys
-	}, err
-}
-
 // named returns those of some objects that exist.
 func named(c Lookup, store *trc.Store, keys []trc.Key) ([]trc.Object, error) {
 	var found []trc.Object
@@ -103,6 +52,6 @@ func named(c Lookup, store *trc.Store, keys []trc.Key) ([]trc.Object, error) {
 			return nil, setAsideError(c, u)
 		}
 	}
-	c.lookup().noteReads(store, found...)
+	c.lookup().RecordReads(store, found...)
 	return found, nil
 }

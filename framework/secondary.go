@@ -11,6 +11,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
+	"github.com/evenkeel/evenkeel/framework/internal/run"
 	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -98,14 +99,14 @@ func Secondaries(secondaries ...SecondarySource) []SecondarySource { return seco
 
 // Lookup is where secondaries are looked up: a [Context].
 type Lookup interface {
-	lookup() *run
+	lookup() *run.Run
 }
 
 // Get returns the one secondary of the primary, or nil if there is none. More than one is an error
 // that names them; use [Secondary.List] where that is normal.
 func (s *Secondary[S]) Get(c Lookup) (S, error) {
 	found, err := s.shared(c)
-	return only[S](found, err, func() string { return fmt.Sprintf("secondary of %s", c.lookup().primaryKey()) })
+	return only[S](found, err, func() string { return fmt.Sprintf("secondary of %s", c.lookup().PrimaryKey()) })
 }
 
 // List returns all secondaries of the primary, in no order.
@@ -125,7 +126,7 @@ func (s *Secondary[S]) GetNamed(c Lookup, namespace, name string) (S, error) {
 // them, and one that comes, changes or goes is an event. namespace is empty for cluster-scoped objects. It is false for one that [Operator.SetNamespaces] has added until its first list
 // has come, whose objects are events then, and for one that it has removed. An error tells that the Secondary cannot be read, as it is not registered, say.
 func (s *Secondary[S]) Covers(c Lookup, namespace string) (bool, error) {
-	source, err := c.lookup().informer(s)
+	source, err := c.lookup().Informer(s)
 	if err != nil {
 		return false, err
 	}
@@ -133,11 +134,11 @@ func (s *Secondary[S]) Covers(c Lookup, namespace string) (bool, error) {
 }
 
 func (s *Secondary[S]) shared(c Lookup) ([]trc.Object, error) {
-	source, err := c.lookup().informer(s)
+	source, err := c.lookup().Informer(s)
 	if err != nil {
 		return nil, err
 	}
-	if keys, known := c.lookup().references(s); known {
+	if keys, known := c.lookup().References(s); known {
 		if err := source.Reliable(); err != nil {
 			return nil, err
 		}
@@ -146,8 +147,8 @@ func (s *Secondary[S]) shared(c Lookup) ([]trc.Object, error) {
 	if err := checkSetAside(c, source.Store(), source.Primaries); err != nil {
 		return nil, err
 	}
-	found, err := source.Of(c.lookup().primaryKey())
-	c.lookup().noteReads(source.Store(), found...)
+	found, err := source.Of(c.lookup().PrimaryKey())
+	c.lookup().RecordReads(source.Store(), found...)
 	return found, err
 }
 

@@ -5,13 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
+	"github.com/evenkeel/evenkeel/framework/internal/host"
+	"github.com/evenkeel/evenkeel/framework/internal/run"
 	"github.com/evenkeel/evenkeel/framework/internal/source"
 )
 
@@ -31,31 +30,9 @@ const (
 	WaitForAll
 )
 
-// kindPoll is how often discovery is asked for a kind that is not served: one small request each time, and no
-// rights beyond those that every client has.
-var kindPoll = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.1, Steps: 10, Cap: 10 * time.Second}
-
-// life is an operator while it runs.
-type life struct {
-	background context.Context // of what outlives the runs: caches and events
-	stores     sync.WaitGroup
-}
-
-// feed runs those of the stores that are not fed yet.
-func (l *life) feed(stores []*cache.Store) {
-	for _, s := range stores {
-		s.StartOnce(func() { l.watch(s, s.Watching()) })
-	}
-}
-
-// watch has a store fed in more namespaces, until they are removed.
-func (l *life) watch(s *cache.Store, namespaces []string) {
-	l.stores.Go(s.FeedIn(l.background, namespaces))
-}
-
 // operate starts a controller as soon as all that it reads is there, and runs it until ctx ends, which is an
 // orderly stop at any point.
-func (op *Operator) operate(ctx context.Context, l *life, c *controller) error {
+func (op *Operator) operate(ctx context.Context, l *host.Life, c *run.Controller) error {
 	missed, err := op.awaitKinds(ctx, c)
 	if err != nil || ctx.Err() != nil {
 		return err
@@ -63,38 +40,36 @@ func (op *Operator) operate(ctx context.Context, l *life, c *controller) error {
 	if err := op.setUp(l, c); err != nil {
 		return err
 	}
-	if err := c.subscribe(); err != nil {
+	if err := c.Subscribe(); err != nil {
 		return err
 	}
-	c.sourcesAdded().begin(l)
-	op.waits(c, errUnfilled)
-	if err := op.awaitSync(ctx, c, c.caches(), missed); err != nil || ctx.Err() != nil {
+	c.SourcesAdded().Begin(l)
+	op.waits(c, host.ErrUnfilled)
+	if err := op.awaitSync(ctx, c, c.Caches(), missed); err != nil || ctx.Err() != nil {
 		return err
 	}
-	c.awaitLate(ctx)
-	c.startBrought(ctx)
-	if err := op.awaitSync(ctx, c, c.brought(), missed); err != nil || ctx.Err() != nil {
+	c.AwaitLate(ctx)
+	c.StartBrought(ctx)
+	if err := op.awaitSync(ctx, c, c.Brought(), missed); err != nil || ctx.Err() != nil {
 		return err
 	}
 	op.hasStarted(c)
-	if err := c.run(ctx); err != nil {
-		return fmt.Errorf("framework: controller %q: %w", c.controllerName(), err)
+	if err := c.Run(ctx); err != nil {
+		return fmt.Errorf("framework: controller %q: %w", c.ControllerName(), err)
 	}
 	return nil
 }
 
 // setUp has the stores of a controller fed, in the namespaces of this moment.
-func (op *Operator) setUp(l *life, c *controller) error {
-	op.host.changing.Lock()
-	defer op.host.changing.Unlock()
-	if err := c.prepare(); err != nil {
+func (op *Operator) setUp(l *host.Life, c *run.Controller) error {
+	op.host.Changing.Lock()
+	defer op.host.Changing.Unlock()
+	if err := c.Prepare(); err != nil {
 		return err
 	}
-	l.feed(c.stores())
+	l.Feed(c.Stores())
 	return nil
 }
-
-var errUnfilled = errors.New("its caches are not filled yet")
 
 // isBounded tells whether the start of a controller fails after SyncTimeout; missed is set if a kind was not served.
 func (op *Operator) isBounded(missed bool) bool {
@@ -102,8 +77,8 @@ func (op *Operator) isBounded(missed bool) bool {
 }
 
 // awaitKinds asks discovery until all kinds of a controller are served, and reports whether one was not.
-func (op *Operator) awaitKinds(ctx context.Context, c *controller) (missed bool, err error) {
-	began, poll := time.Now(), kindPoll
+func (op *Operator) awaitKinds(ctx context.Context, c *run.Controller) (missed bool, err error) {
+	began, poll := time.Now(), host.KindPoll
 	limit := began.Add(op.options.SyncTimeout)
 	for {
 		err := op.findKinds(ctx, c, limit, missed)
@@ -133,38 +108,38 @@ func (op *Operator) awaitKinds(ctx context.Context, c *controller) (missed bool,
 }
 
 // findKinds asks once, for as long as a request may take.
-func (op *Operator) findKinds(ctx context.Context, c *controller, limit time.Time, missed bool) error {
+func (op *Operator) findKinds(ctx context.Context, c *run.Controller, limit time.Time, missed bool) error {
 	ctx, cancel := client.WithRequestTimeout(ctx)
 	defer cancel()
 	if op.isBounded(missed) && time.Now().Before(limit) { // or a source has more time, or no limit
 		ctx, cancel = context.WithDeadline(ctx, limit)
 		defer cancel()
 	}
-	return c.findKinds(ctx)
+	return c.FindKinds(ctx)
 }
 
 // awaitSync waits for the first list of a controller's stores, or for its author's sources: each has SyncTimeout.
-func (op *Operator) awaitSync(ctx context.Context, c *controller, needs []need, missed bool) error {
+func (op *Operator) awaitSync(ctx context.Context, c *run.Controller, needs []run.Need, missed bool) error {
 	began := time.Now()
 	for _, n := range needs {
 		limit := n.SyncPolicy.Limit(op.options.SyncTimeout)
 		timeout := time.NewTimer(time.Until(began.Add(limit)))
 		defer timeout.Stop()
 		select {
-		case <-n.synced:
+		case <-n.Synced:
 			continue
 		case <-ctx.Done():
 			return nil
 		case <-timeout.C:
 		}
-		late := fmt.Errorf("framework: controller %q: %s is not filled after %v: %w", c.controllerName(), n.name, limit,
-			cmp.Or(n.err(), errors.New("it reports no failure, and the first list has not been answered yet")))
+		late := fmt.Errorf("framework: controller %q: %s is not filled after %v: %w", c.ControllerName(), n.Name, limit,
+			cmp.Or(n.Err(), errors.New("it reports no failure, and the first list has not been answered yet")))
 		if n.SyncPolicy.IsBounded(op.isBounded(missed)) {
 			return late
 		}
 		op.waits(c, late)
 		select {
-		case <-n.synced:
+		case <-n.Synced:
 		case <-ctx.Done():
 			return nil
 		}
@@ -172,32 +147,24 @@ func (op *Operator) awaitSync(ctx context.Context, c *controller, needs []need, 
 	return nil
 }
 
-// need is something that must be filled before a controller starts.
-type need struct {
-	name   string
-	synced <-chan struct{}
-	err    func() error
-	source.SyncPolicy
-}
-
 // waits notes what a controller waits for, and says so in the log when that changes.
-func (op *Operator) waits(c *controller, reason error) {
+func (op *Operator) waits(c *run.Controller, reason error) {
 	op.mu.Lock()
-	before := op.waiting[c.controllerName()]
-	op.waiting[c.controllerName()] = reason
+	before := op.waiting[c.ControllerName()]
+	op.waiting[c.ControllerName()] = reason
 	op.mu.Unlock()
 	switch {
 	case before != nil && before.Error() == reason.Error():
-	case errors.Is(reason, errUnfilled):
-		op.host.logger.Info("waiting to start", "controller", c.controllerName(), "reason", reason.Error())
+	case errors.Is(reason, host.ErrUnfilled):
+		op.host.Logger.Info("waiting to start", "controller", c.ControllerName(), "reason", reason.Error())
 	default:
-		op.host.logger.Error(reason, "waiting to start", "controller", c.controllerName())
+		op.host.Logger.Error(reason, "waiting to start", "controller", c.ControllerName())
 	}
 }
 
-func (op *Operator) hasStarted(c *controller) {
+func (op *Operator) hasStarted(c *run.Controller) {
 	op.mu.Lock()
-	delete(op.waiting, c.controllerName())
+	delete(op.waiting, c.ControllerName())
 	op.mu.Unlock()
-	op.host.logger.Info("started", "controller", c.controllerName())
+	op.host.Logger.Info("started", "controller", c.ControllerName())
 }

@@ -6,6 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/host"
+	"github.com/evenkeel/evenkeel/framework/internal/run"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
@@ -84,10 +86,10 @@ type Workflow[P Object] struct {
 
 // ErrInactive is what reads of a secondary or a source return that belongs to a [Workflow] and is not there, as no primary has an
 // active node that reads from it. Who reads it in Reconcile has to expect that.
-var ErrInactive = errInactive
+var ErrInactive = host.ErrInactive
 
 // WorkflowGraph is the shape of a controller's workflow.
-type WorkflowGraph struct{ graph drawable }
+type WorkflowGraph struct{ graph run.Graph }
 
 // Plan returns the names of the nodes in waves: see [workflow.Graph.Plan].
 func (g WorkflowGraph) Plan() [][]string { return g.graph.Plan() }
@@ -104,7 +106,7 @@ func (op *Operator) WorkflowGraph(controller string) (WorkflowGraph, bool) {
 	if err != nil {
 		return WorkflowGraph{}, false
 	}
-	graph, exists := c.workflowGraph()
+	graph, exists := c.WorkflowGraph()
 	return WorkflowGraph{graph}, exists
 }
 
@@ -115,5 +117,5 @@ func (op *Operator) WorkflowResult(controller string, primary types.NamespacedNa
 	if err != nil {
 		return nil, false
 	}
-	return c.workflowResult(primary)
+	return c.WorkflowResult(primary)
 }

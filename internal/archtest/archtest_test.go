@@ -159,6 +159,24 @@ var rules = []rule{
 		"sources emit to a sink: no runs",
 	},
 	{
+		"framework/internal/host",
+		[]string{
+			"std", "k8s.io/apimachinery/...", "k8s.io/client-go/...", "github.com/go-logr/logr",
+			module + "/timeline", module + "/trc", module + "/framework/internal/cache", module + "/framework/internal/lease",
+			module + "/framework/internal/safely", module + "/framework/internal/source", module + "/framework/internal/write", module + "/internal/author",
+		},
+		"it is what controllers share, and knows none of them",
+	},
+	{
+		"framework/internal/run",
+		[]string{
+			"std", "k8s.io/apimachinery/...", "k8s.io/client-go/...", "github.com/go-logr/logr",
+			module + "/eventsource", module + "/retry", module + "/scheduler", module + "/timeline", module + "/trc",
+			module + "/framework/conditions", module + "/framework/health", module + "/framework/workflow", module + "/framework/internal/...", module + "/internal/author",
+		},
+		"one controller without its type parameter: the framework is above it",
+	},
+	{
 		"framework/internal/safely",
 		[]string{"std", "github.com/go-logr/logr", module + "/trc", module + "/scheduler", module + "/internal/author"},
 		"it calls what authors wrote: every room may use it",

@@ -250,7 +250,7 @@ var ofContest = []mutant{
 		name:   "each process is another instance",
 		breaks: "G06: a change of leaders writes no claims",
 		file:   "framework/operator.go",
-		old:    "		h.instance = \"lease/\" + e.Namespace + \"/\" + e.Name\n",
+		old:    "		h.Instance = \"lease/\" + e.Namespace + \"/\" + e.Name\n",
 		new:    "",
 		kills:  []suite{{folder: "framework", run: "TestTheInstance"}},
 	},

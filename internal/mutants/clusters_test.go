@@ -7,9 +7,9 @@ var ofClusters = []mutant{
 	{
 		name:   "all clusters share a ledger",
 		breaks: "G04: versions and UIDs of one cluster say nothing of another",
-		file:   "framework/remote.go",
+		file:   "framework/internal/host/fleet.go",
 		old:    "	if h.remotes == nil {\n		h.remotes",
-		new:    "	remote.Ledger = h.cluster.Ledger\n	if h.remotes == nil {\n		h.remotes",
+		new:    "	remote.Ledger = h.Cluster.Ledger\n	if h.remotes == nil {\n		h.remotes",
 		kills:  far("TestG04AnOwnWriteInOneCluster"),
 	},
 	{
@@ -31,9 +31,9 @@ var ofClusters = []mutant{
 	{
 		name:   "the lease is asked for in the operator's own cluster only",
 		breaks: "G06: nothing is written after the lease is lost, in whatever cluster",
-		file:   "framework/remote.go",
-		old:    "h.cluster.Inflight, h.cluster.Fence, h.severalClusters",
-		new:    "h.cluster.Inflight, remote.Fence, h.severalClusters",
+		file:   "framework/internal/host/fleet.go",
+		old:    "h.Cluster.Inflight, h.Cluster.Fence, h.severalClusters",
+		new:    "h.Cluster.Inflight, remote.Fence, h.severalClusters",
 		kills:  far("TestG06WritesToAnotherClusterEndWithTheLease"),
 	},
 	{

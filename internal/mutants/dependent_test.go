@@ -303,7 +303,7 @@ var ofDependents = []mutant{
 	{
 		name:   "an owned write of a kind that is not watched is told each time",
 		breaks: "C99: what nobody watches is told once",
-		file:   "framework/unwatched.go",
+		file:   "framework/internal/run/unwatched.go",
 		old:    "; !told {",
 		new:    "; !told || told {",
 		kills:  dependents("TestAnOwnedWrite"),
@@ -311,7 +311,7 @@ var ofDependents = []mutant{
 	{
 		name:   "the kinds that a controller watches are told of",
 		breaks: "C99: what nobody watches is told, and nothing else",
-		file:   "framework/unwatched.go",
+		file:   "framework/internal/run/unwatched.go",
 		old:    "	if of(c.secondaries) {",
 		new:    "	if !of(c.secondaries) {",
 		kills:  dependents("TestAnOwnedWrite"),

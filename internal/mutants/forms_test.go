@@ -112,8 +112,8 @@ var ofForms = []mutant{
 		name:   "a primary that was read past the cache is not shown by it",
 		breaks: "G02: no read is older than one before",
 		file:   "framework/live.go",
-		old:    "	o, err := c.run.write.Live(ctx, r, c.run.key)\n	if err != nil {\n		return none, err\n	}\n",
-		new:    "	found, err := r.Get(ctx, c.run.key)\n	if err != nil {\n		return none, err\n	}\n	o := r.Formed(found)\n",
+		old:    "	o, err := c.run.Write.Live(ctx, r, c.run.Key)\n	if err != nil {\n		return none, err\n	}\n",
+		new:    "	found, err := r.Get(ctx, c.run.Key)\n	if err != nil {\n		return none, err\n	}\n	o := r.Formed(found)\n",
 		kills:  far("TestG02LivePrimary"),
 	},
 	{

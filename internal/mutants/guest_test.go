@@ -66,7 +66,7 @@ var ofAuthor = []mutant{
 		name:   "what hangs is not reported",
 		breaks: "G15: the culprit is named",
 		file:   "framework/health.go",
-		old:    "	errs = append(errs, safely.Hung(safely.TooLong, op.host.calls))\n",
+		old:    "	errs = append(errs, safely.Hung(safely.TooLong, op.host.Calls))\n",
 		new:    "",
 		kills:  []suite{{folder: "framework", run: "TestG06G19ALostLease"}},
 	},
@@ -81,7 +81,7 @@ var ofAuthor = []mutant{
 	{
 		name:   "a filter that does not return keeps the change from passing",
 		breaks: "G04: no change is lost",
-		file:   "framework/guard.go",
+		file:   "framework/internal/run/callbacks.go",
 		old:    "func() { matters = filter(old, new) }) != nil {\n			return true",
 		new:    "func() { matters = filter(old, new) }) != nil {\n			return false",
 		kills:  []suite{{folder: "internal/callbacks", run: "TestG15_G19"}, {folder: "framework", run: "TestG15AFilter"}},

@@ -1,6 +1,13 @@
 package cache
 
-import "slices"
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
 
 // Scope is a list of namespaces that may change while the operator runs: the operator's, or those that a controller
 // names. Stores that follow it watch what it holds; they are shared among all that follow the same.
@@ -39,3 +46,19 @@ func WatchedNamespaces(chain ...[]string) []string {
 
 // AllNamespaces, as the only element of a list of namespaces, stands for all of them.
 const AllNamespaces = "*"
+
+// CheckNamespaces refuses lists that mix names with all, and names that cannot exist.
+func CheckNamespaces(namespaces []string) error {
+	if slices.Contains(namespaces, AllNamespaces) {
+		if len(namespaces) > 1 {
+			return errors.New("AllNamespaces must be the only element")
+		}
+		return nil
+	}
+	for _, namespace := range namespaces {
+		if problems := validation.IsDNS1123Label(namespace); len(problems) > 0 {
+			return fmt.Errorf("%q: %s", namespace, strings.Join(problems, "; "))
+		}
+	}
+	return nil
+}

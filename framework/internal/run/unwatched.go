@@ -1,4 +1,4 @@
-package framework
+package run
 
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -8,22 +8,22 @@ import (
 
 // owns says, once for each kind, that owned objects are written that no secondary of the controller watches: nobody would notice
 // when others change or delete them.
-func (c *controller) owns(gvk schema.GroupVersionKind) {
+func (c *Controller) owns(gvk schema.GroupVersionKind) {
 	if c.watches(gvk.GroupKind()) {
 		return
 	}
 	if _, told := c.unwatched.LoadOrStore(gvk.GroupKind(), true); !told {
-		c.operator.logger.Info("owned objects are written of a kind that the controller does not watch: what others do with them makes no primary due; "+
+		c.Operator.Logger.Info("owned objects are written of a kind that the controller does not watch: what others do with them makes no primary due; "+
 			"add a framework.Secondary of the kind to ControllerOptions.Secondaries",
-			"controller", c.name, "controllerGroup", c.gvk.Group, "controllerKind", c.gvk.Kind, "group", gvk.Group, "version", gvk.Version, "kind", gvk.Kind)
+			"controller", c.Name, "controllerGroup", c.GVK.Group, "controllerKind", c.GVK.Kind, "group", gvk.Group, "version", gvk.Version, "kind", gvk.Kind)
 	}
 }
 
 // watches reports whether a secondary of the controller is of the kind, in any version. Those that come and go count.
-func (c *controller) watches(kind schema.GroupKind) bool {
+func (c *Controller) watches(kind schema.GroupKind) bool {
 	of := func(all []source.Description) bool {
 		for i := range all {
-			if all[i].Cluster == c.operator.cluster && all[i].GVK.GroupKind() == kind {
+			if all[i].Cluster == c.Operator.Cluster && all[i].GVK.GroupKind() == kind {
 				return true
 			}
 		}
@@ -32,10 +32,10 @@ func (c *controller) watches(kind schema.GroupKind) bool {
 	if of(c.secondaries) {
 		return true
 	}
-	for _, d := range c.workflow.dormant {
+	for _, d := range c.Workflow.dormant {
 		if d.given != nil && d.description.GVK.GroupKind() == kind {
 			return true
 		}
 	}
-	return of(c.added.secondaries())
+	return of(c.Added.secondaries())
 }

@@ -1,4 +1,4 @@
-package framework
+package run
 
 import (
 	"context"
@@ -22,19 +22,19 @@ const conflictTries = 5
 
 // addFinalizer puts the finalizer on and returns the primary as the server stored it. The patch
 // holds only for the version it was computed from, so that foreign finalizers are never lost.
-func (c *controller) addFinalizer(ctx context.Context, w *write.Writer, from trc.Object) (Object, error) {
-	current, options := Object(from), w.Defaults()
+func (c *Controller) addFinalizer(ctx context.Context, w *write.Writer, from trc.Object) (trc.Object, error) {
+	current, options := trc.Object(from), w.Defaults()
 	options.Internal = true
 	for try := 1; ; try++ {
 		others := slices.DeleteFunc(slices.Clone(current.GetFinalizers()), c.isFinalizer)
-		patch := finalizers(append(others, c.options.Finalizer))
-		stored, err := w.SendMergePatch(ctx, c.resource.Writes, trc.KeyOf(current), current, patch, options)
+		patch := finalizers(append(others, c.Options.Finalizer))
+		stored, err := w.SendMergePatch(ctx, c.Resource.Writes, trc.KeyOf(current), current, patch, options)
 		var met *write.Conflict
-		if err == nil && object.FormOf(stored) == c.resource.Form {
+		if err == nil && object.FormOf(stored) == c.Resource.Form {
 			return stored, nil
 		}
 		if err == nil {
-			return c.operator.cluster.Convert(stored, c.resource.Form, c.gvk)
+			return c.Operator.Cluster.Convert(stored, c.Resource.Form, c.GVK)
 		}
 		if !errors.As(err, &met) || try == conflictTries {
 			return nil, err
@@ -50,16 +50,16 @@ func (c *controller) addFinalizer(ctx context.Context, w *write.Writer, from trc
 
 // removeFinalizer takes the finalizer off the very object that was cleaned up, read. One that is gone,
 // or has been replaced, is a success.
-func (c *controller) removeFinalizer(ctx context.Context, w *write.Writer, read Object) error {
+func (c *Controller) removeFinalizer(ctx context.Context, w *write.Writer, read trc.Object) error {
 	key := trc.KeyOf(read)
 	current := read
-	if newer := c.store.Get(key); newer != nil && newer.GetUID() == read.GetUID() {
+	if newer := c.Store.Get(key); newer != nil && newer.GetUID() == read.GetUID() {
 		current = newer
 	}
 	for try := 1; c.hasFinalizer(current); try++ {
 		c.released.Store(key, read.GetUID()) // before the answer may be told of
 		rest := slices.DeleteFunc(slices.Clone(current.GetFinalizers()), c.isFinalizer)
-		_, err := w.SendMergePatch(ctx, c.resource.Writes, key, current, finalizers(rest), w.Defaults())
+		_, err := w.SendMergePatch(ctx, c.Resource.Writes, key, current, finalizers(rest), w.Defaults())
 		if err == nil || errors.Is(err, client.ErrUndecodable) {
 			return nil // nobody needs the answer
 		}
@@ -88,25 +88,25 @@ func finalizers(list []string) map[string]any {
 }
 
 // carryOut writes to the primary what the author asked for; nothing if nothing differs.
-func (c *controller) carryOut(ctx context.Context, rc *run, read trc.Object, control update) error {
-	if !control.resource && !control.status {
+func (c *Controller) carryOut(ctx context.Context, rc *Run, read trc.Object, control Update) error {
+	if !control.Resource && !control.Status {
 		return nil
 	}
-	if rc.gone {
-		return fmt.Errorf("framework: UpdateControl of %s: there is nothing to write to, the primary is gone; see Context.Gone", c.resource.Describe(rc.key))
+	if rc.Gone {
+		return fmt.Errorf("framework: UpdateControl of %s: there is nothing to write to, the primary is gone; see Context.Gone", c.Resource.Describe(rc.Key))
 	}
-	if err := c.checkReturned(rc.key, read, control.object); err != nil {
+	if err := c.checkReturned(rc.Key, read, control.Object); err != nil {
 		return err
 	}
-	if c.options.PrimaryWrites == write.ByApply {
+	if c.Options.PrimaryWrites == write.ByApply {
 		return c.carryOutByApply(ctx, rc, control)
 	}
 	return c.carryOutByPatch(ctx, rc, read, control)
 }
 
-func (c *controller) checkReturned(key trc.Key, read trc.Object, returned Object) error {
+func (c *Controller) checkReturned(key trc.Key, read trc.Object, returned trc.Object) error {
 	fail := func(format string, args ...any) error {
-		return fmt.Errorf("framework: UpdateControl of %s: "+format, append([]any{c.resource.Describe(key)}, args...)...)
+		return fmt.Errorf("framework: UpdateControl of %s: "+format, append([]any{c.Resource.Describe(key)}, args...)...)
 	}
 	if object.IsNil(returned) {
 		return fail("the object is nil")
@@ -123,47 +123,47 @@ func (c *controller) checkReturned(key trc.Key, read trc.Object, returned Object
 	return nil
 }
 
-func (c *controller) carryOutByPatch(ctx context.Context, rc *run, read trc.Object, control update) error {
-	patch, err := c.patchOf(read, control.object, control, &rc.reserved)
+func (c *Controller) carryOutByPatch(ctx context.Context, rc *Run, read trc.Object, control Update) error {
+	patch, err := c.patchOf(read, control.Object, control, &rc.Reserved)
 	if err != nil {
-		return fmt.Errorf("framework: UpdateControl of %s: %w", c.resource.Describe(rc.key), err)
+		return fmt.Errorf("framework: UpdateControl of %s: %w", c.Resource.Describe(rc.Key), err)
 	}
 	status, hasStatus := patch["status"]
 	delete(patch, "status")
 	send := func(patch map[string]any, subresource ...string) error {
-		held := rc.write.Primary(c.resource, rc.key) // moves on with every write
-		options := rc.write.Defaults()
+		held := rc.Write.Primary(c.Resource, rc.Key) // moves on with every write
+		options := rc.Write.Defaults()
 		options.Internal, options.Subresource = true, subresource
-		_, err := rc.write.SendMergePatch(ctx, c.resource.Writes, rc.key, held, patch, options)
+		_, err := rc.Write.SendMergePatch(ctx, c.Resource.Writes, rc.Key, held, patch, options)
 		return err
 	}
-	if resource := c.resource.Writes; control.status && hasStatus && !resource.StatusApart.Load() {
+	if resource := c.Resource.Writes; control.Status && hasStatus && !resource.StatusApart.Load() {
 		return c.sendWithStatus(ctx, rc, patch, status, control)
 	}
-	if control.resource && len(patch) > 0 {
+	if control.Resource && len(patch) > 0 {
 		if err := send(patch); err != nil {
 			return err
 		}
 	}
-	if control.status && hasStatus {
-		return c.statusError(ctx, rc.key, send(map[string]any{"status": status}, "status"))
+	if control.Status && hasStatus {
+		return c.statusError(ctx, rc.Key, send(map[string]any{"status": status}, "status"))
 	}
 	return nil
 }
 
 // patchOf is the merge patch from the primary as it was read to what the author returned.
-func (c *controller) patchOf(read trc.Object, returned Object, control update, kept *reserved) (map[string]any, error) {
+func (c *Controller) patchOf(read trc.Object, returned trc.Object, control Update, kept *reserved) (map[string]any, error) {
 	isCopy, finalizer := returned.GetUID() != "", ""
-	if control.resource && c.cleans() {
-		finalizer = object.FinalizerOn(read, c.options.Finalizer, c.former)
+	if control.Resource && c.Cleans() {
+		finalizer = object.FinalizerOn(read, c.Options.Finalizer, c.former)
 	}
-	if isCopy && !control.resource {
+	if isCopy && !control.Resource {
 		if patch, ok, err := statusDifference(read, returned); ok {
 			return patch, err
 		}
 	}
 	if !isCopy {
-		intent, err := object.Intent(c.gvk, returned)
+		intent, err := object.Intent(c.GVK, returned)
 		if err != nil {
 			return nil, err
 		}
@@ -190,7 +190,7 @@ func (c *controller) patchOf(read trc.Object, returned Object, control update, k
 
 // statusDifference is the merge patch of the status alone: what is not written need not be compared. It is not
 // ok if the objects are not typed, or their status is no plain struct.
-func statusDifference(read, returned Object) (patch map[string]any, ok bool, err error) {
+func statusDifference(read, returned trc.Object) (patch map[string]any, ok bool, err error) {
 	before, hadStatus := statusField(read)
 	after, hasStatus := statusField(returned)
 	if !hadStatus || !hasStatus {
@@ -207,7 +207,7 @@ func statusDifference(read, returned Object) (patch map[string]any, ok bool, err
 	return object.MergePatch(map[string]any{"status": from}, map[string]any{"status": to}), true, nil
 }
 
-func statusField(o Object) (status any, ok bool) {
+func statusField(o trc.Object) (status any, ok bool) {
 	if object.FormOf(o) != object.Typed {
 		return nil, false
 	}
@@ -219,35 +219,35 @@ func statusField(o Object) (status any, ok bool) {
 	return object.FieldByIndex(field.Index).Addr().Interface(), true
 }
 
-func (c *controller) carryOutByApply(ctx context.Context, rc *run, control update) error {
-	created := control.object.GetCreationTimestamp()
+func (c *Controller) carryOutByApply(ctx context.Context, rc *Run, control Update) error {
+	created := control.Object.GetCreationTimestamp()
 	if !created.IsZero() {
-		return fmt.Errorf("framework: UpdateControl of %s: apply takes a fresh object that holds only the controller's own intent, not a changed copy of the primary (metadata.creationTimestamp is set): it would take over every field", c.resource.Describe(rc.key))
+		return fmt.Errorf("framework: UpdateControl of %s: apply takes a fresh object that holds only the controller's own intent, not a changed copy of the primary (metadata.creationTimestamp is set): it would take over every field", c.Resource.Describe(rc.Key))
 	}
-	intent, err := object.Intent(c.gvk, control.object)
+	intent, err := object.Intent(c.GVK, control.Object)
 	if err != nil {
 		return err
 	}
-	options := rc.write.Defaults()
-	options.IsTyped = c.resource.Form == object.Typed
-	apart := c.resource.Writes.StatusApart.Load()
-	if control.status && !apart && !control.resource {
+	options := rc.Write.Defaults()
+	options.IsTyped = c.Resource.Form == object.Typed
+	apart := c.Resource.Writes.StatusApart.Load()
+	if control.Status && !apart && !control.Resource {
 		return fmt.Errorf("framework: UpdateControl of %s: %s has no status sub-resource: an apply of the status alone would give up all other fields; apply both, or use PrimaryWrites ByPatch",
-			c.resource.Describe(rc.key), c.gvk.Kind)
+			c.Resource.Describe(rc.Key), c.GVK.Kind)
 	}
-	status := object.Status(rc.key, intent)
-	if apart || !control.status {
+	status := object.Status(rc.Key, intent)
+	if apart || !control.Status {
 		delete(intent, "status")
 	}
-	if control.resource {
-		if _, err := rc.write.SendApply(ctx, c.resource.Writes, rc.key, intent, options); err != nil {
+	if control.Resource {
+		if _, err := rc.Write.SendApply(ctx, c.Resource.Writes, rc.Key, intent, options); err != nil {
 			return err
 		}
 	}
-	if !control.status || !apart {
+	if !control.Status || !apart {
 		return nil
 	}
 	options.Subresource = []string{"status"}
-	_, err = rc.write.SendApply(ctx, c.resource.Writes, rc.key, status, options)
-	return c.statusError(ctx, rc.key, err)
+	_, err = rc.Write.SendApply(ctx, c.Resource.Writes, rc.Key, status, options)
+	return c.statusError(ctx, rc.Key, err)
 }

@@ -1,4 +1,4 @@
-package framework
+package run
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 
 // probeShards tells before anything starts that the API server ignores shard selectors. Any other failure is for
 // the caches to tell.
-func (c *controller) probeShards(ctx context.Context) error {
+func (c *Controller) probeShards(ctx context.Context) error {
 	probe := func(r *client.Client, shard string, namespaces []string) error {
 		l := client.ListWatch{Client: r, Shard: shard}
 		if r.Namespaced {
@@ -22,12 +22,12 @@ func (c *controller) probeShards(ctx context.Context) error {
 		}
 		return nil
 	}
-	if err := probe(c.resource, c.options.ShardSelector, c.options.Namespaces); err != nil {
-		return fmt.Errorf("framework: controller %q: %w", c.name, err)
+	if err := probe(c.Resource, c.Options.ShardSelector, c.Options.Namespaces); err != nil {
+		return fmt.Errorf("framework: controller %q: %w", c.Name, err)
 	}
 	for _, d := range c.secondaries {
 		if err := probe(d.Resource, d.Retention.Shard, d.Namespaces); err != nil {
-			return fmt.Errorf("framework: controller %q: secondary %q: %w", c.name, d.Name, err)
+			return fmt.Errorf("framework: controller %q: secondary %q: %w", c.Name, d.Name, err)
 		}
 	}
 	return nil

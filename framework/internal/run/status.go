@@ -1,4 +1,4 @@
-package framework
+package run
 
 import (
 	"context"
@@ -15,14 +15,14 @@ import (
 // change that later, which shows when a status is written: it is found out then, and the next attempt is right.
 
 // sendWithStatus writes the status of a kind without a status sub-resource, with the resource.
-func (c *controller) sendWithStatus(ctx context.Context, rc *run, patch map[string]any, status any, control update) error {
-	if !control.resource {
+func (c *Controller) sendWithStatus(ctx context.Context, rc *Run, patch map[string]any, status any, control Update) error {
+	if !control.Resource {
 		patch = map[string]any{}
 	}
 	patch["status"] = status
-	options := rc.write.Defaults()
+	options := rc.Write.Defaults()
 	options.Internal = true
-	stored, err := rc.write.SendMergePatch(ctx, c.resource.Writes, rc.key, rc.write.Primary(c.resource, rc.key), patch, options)
+	stored, err := rc.Write.SendMergePatch(ctx, c.Resource.Writes, rc.Key, rc.Write.Primary(c.Resource, rc.Key), patch, options)
 	if err != nil {
 		return err
 	}
@@ -30,24 +30,24 @@ func (c *controller) sendWithStatus(ctx context.Context, rc *run, patch map[stri
 	if err != nil || object.IsNoop(content["status"], status) {
 		return err
 	}
-	return c.statusError(ctx, rc.key, errStatusDropped)
+	return c.statusError(ctx, rc.Key, errStatusDropped)
 }
 
 var errStatusDropped = errors.New("the API server has dropped fields of the status, which the kind's schema may lack")
 
 // statusError is the failure of a write of the status, in clear words if the cause is where that was sent to.
-func (c *controller) statusError(ctx context.Context, key trc.Key, err error) error {
-	r := c.resource.Writes
+func (c *Controller) statusError(ctx context.Context, key trc.Key, err error) error {
+	r := c.Resource.Writes
 	wasApart := r.StatusApart.Load()
 	if err == nil || wasApart && !apierrors.IsNotFound(err) {
 		return err
 	}
-	_, parts, unknown := c.operator.cluster.Served(ctx, c.gvk)
+	_, parts, unknown := c.Operator.Cluster.Served(ctx, c.GVK)
 	if isApart := parts.Has("status"); unknown == nil && isApart != wasApart {
 		r.StatusApart.Store(isApart)
-		err = fmt.Errorf("whether %s has a status sub-resource has changed, the next attempt knows: %w", c.gvk.Kind, err)
+		err = fmt.Errorf("whether %s has a status sub-resource has changed, the next attempt knows: %w", c.GVK.Kind, err)
 	} else if wasApart {
 		return err
 	}
-	return fmt.Errorf("framework: UpdateControl of %s: %w", c.resource.Describe(key), err)
+	return fmt.Errorf("framework: UpdateControl of %s: %w", c.Resource.Describe(key), err)
 }

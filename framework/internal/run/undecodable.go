@@ -1,4 +1,4 @@
-package framework
+package run
 
 import (
 	"context"
@@ -33,7 +33,7 @@ import (
 const asideAgain = time.Second
 
 // conditionsIn is where the conditions are in a typed primary; nil if it has none.
-func conditionsIn(primary Object) []int {
+func conditionsIn(primary trc.Object) []int {
 	if object.FormOf(primary) != object.Typed {
 		return nil
 	}
@@ -59,7 +59,7 @@ func jsonField(in reflect.Type, name string) (reflect.StructField, bool) {
 }
 
 // conditionsOf are the conditions of a primary, in place; nil if its type has none.
-func (c *controller) conditionsOf(primary Object) *[]metav1.Condition {
+func (c *Controller) conditionsOf(primary trc.Object) *[]metav1.Condition {
 	if c.conditions == nil {
 		return nil
 	}
@@ -67,10 +67,10 @@ func (c *controller) conditionsOf(primary Object) *[]metav1.Condition {
 }
 
 // saysAside is the condition that says that the primary is set aside; nil if there is none.
-func (c *controller) saysAside(primary Object) *metav1.Condition {
+func (c *Controller) saysAside(primary trc.Object) *metav1.Condition {
 	if conds := c.conditionsOf(primary); conds != nil {
 		stalled := meta.FindStatusCondition(*conds, conditions.Stalled)
-		if stalled != nil && stalled.Reason == reasonSetAside && stalled.Status == metav1.ConditionTrue {
+		if stalled != nil && stalled.Reason == ReasonSetAside && stalled.Status == metav1.ConditionTrue {
 			return stalled
 		}
 	}
@@ -78,36 +78,36 @@ func (c *controller) saysAside(primary Object) *metav1.Condition {
 }
 
 // canSayAside tells whether primaries have a place to say so. A run that finds one set aside may have been due before.
-func (c *controller) canSayAside() bool {
-	return c.conditions != nil && c.resource.StatusApart.Load()
+func (c *Controller) canSayAside() bool {
+	return c.conditions != nil && c.Resource.StatusApart.Load()
 }
 
 // wasSetAside makes the run due that shows it.
-func (c *controller) wasSetAside(u *trc.Undecoded) {
+func (c *Controller) wasSetAside(u *trc.Undecoded) {
 	if c.canSayAside() {
-		c.scheduler.Offer(trc.KeyOf(u), scheduler.Event{
-			Cause: timeline.External{Source: c.name, ID: "it does not fit its Go type"}, Lane: scheduler.BulkLane,
+		c.Scheduler.Offer(trc.KeyOf(u), scheduler.Event{
+			Cause: timeline.External{Source: c.Name, ID: "it does not fit its Go type"}, Lane: scheduler.BulkLane,
 		})
 	}
 }
 
 // showAside is the run of a primary that is set aside. What it writes holds only for the version that does not fit,
 // and takes nothing from others: a condition of theirs, or a list that cannot be shared, stays as it is.
-func (c *controller) showAside(rc *run, u *trc.Undecoded) (result scheduler.Result) {
-	defer rc.life.End()
+func (c *Controller) showAside(rc *Run, u *trc.Undecoded) (result scheduler.Result) {
+	defer rc.Life.End()
 	defer func() {
-		rc.ended.Store(true)
-		result.Requests = rc.write.End()
+		rc.Ended.Store(true)
+		result.Requests = rc.Write.End()
 	}()
 	result.Gone = true // nothing is kept of it
 	if errors.Is(u.Err, cache.ErrUnread) {
 		return result // its watch brings it
 	}
-	note := asideNote(u)
+	note := AsideNote(u)
 	if said := c.saysAside(u.Object); !c.canSayAside() || said != nil && said.Message == note {
 		return result
 	}
-	err := c.sendAside(&rc.life, rc.write, u, note)
+	err := c.sendAside(&rc.Life, rc.Write, u, note)
 	switch {
 	case err == nil:
 	case rc.cutOff(), errors.Is(err, write.ErrStandby), errors.Is(err, write.ErrRunEnded):
@@ -117,22 +117,22 @@ func (c *controller) showAside(rc *run, u *trc.Undecoded) (result scheduler.Resu
 	case write.IsAnswer(err):
 		rc.Logger().Info("that it is set aside cannot be shown in its status", "error", err.Error())
 	default:
-		return scheduler.Result{Err: fmt.Errorf("framework: status of %s, which is set aside: %w", c.resource.Describe(rc.key), err)}
+		return scheduler.Result{Err: fmt.Errorf("framework: status of %s, which is set aside: %w", c.Resource.Describe(rc.Key), err)}
 	}
 	return result
 }
 
-func asideNote(u *trc.Undecoded) string {
-	return shortened(fmt.Sprintf("it is left alone, and its finalizers stay, until it fits: %v", u.Err))
+func AsideNote(u *trc.Undecoded) string {
+	return Shortened(fmt.Sprintf("it is left alone, and its finalizers stay, until it fits: %v", u.Err))
 }
 
 // sendAside goes past the caches, which do not show the object.
-func (c *controller) sendAside(ctx context.Context, w *write.Writer, u *trc.Undecoded, note string) error {
+func (c *Controller) sendAside(ctx context.Context, w *write.Writer, u *trc.Undecoded, note string) error {
 	var conds []metav1.Condition
 	meta.SetStatusCondition(&conds, metav1.Condition{
-		Type: conditions.Stalled, Status: metav1.ConditionTrue, ObservedGeneration: u.GetGeneration(), Reason: reasonSetAside, Message: note,
+		Type: conditions.Stalled, Status: metav1.ConditionTrue, ObservedGeneration: u.GetGeneration(), Reason: ReasonSetAside, Message: note,
 	})
-	apiVersion, kind := c.gvk.ToAPIVersionAndKind()
+	apiVersion, kind := c.GVK.ToAPIVersionAndKind()
 	intent, err := json.Marshal(map[string]any{
 		"apiVersion": apiVersion, "kind": kind,
 		"metadata": map[string]any{"uid": u.GetUID(), "resourceVersion": u.GetResourceVersion()},
@@ -142,20 +142,20 @@ func (c *controller) sendAside(ctx context.Context, w *write.Writer, u *trc.Unde
 		return err
 	}
 	options := client.Options{
-		FieldManager: c.operator.name + "/set-aside", LeaveToOthers: true, Subresource: []string{"status"},
+		FieldManager: c.Operator.Name + "/set-aside", LeaveToOthers: true, Subresource: []string{"status"},
 	}
-	return w.ApplyPastCaches(ctx, c.gvk, trc.KeyOf(u), intent, options)
+	return w.ApplyPastCaches(ctx, c.GVK, trc.KeyOf(u), intent, options)
 }
 
 // fits takes off what a primary says of having been set aside, and returns it as it is then.
-func (c *controller) fits(ctx context.Context, rc *run, primary trc.Object) (trc.Object, error) {
-	if rc.gone || c.saysAside(primary) == nil {
+func (c *Controller) fits(ctx context.Context, rc *Run, primary trc.Object) (trc.Object, error) {
+	if rc.Gone || c.saysAside(primary) == nil {
 		return primary, nil
 	}
-	without := primary.DeepCopyObject().(Object)
+	without := primary.DeepCopyObject().(trc.Object)
 	conds := c.conditionsOf(without)
 	meta.RemoveStatusCondition(conds, conditions.Stalled)
-	err := c.carryOutByPatch(ctx, rc, primary, update{object: without, status: true})
+	err := c.carryOutByPatch(ctx, rc, primary, Update{Object: without, Status: true})
 	if !onlyConflicts(err) && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) {
 		rc.Logger().Info("that it was set aside cannot be taken off its status", "error", err.Error())
 		return primary, nil // its runs are worth more
@@ -163,7 +163,7 @@ func (c *controller) fits(ctx context.Context, rc *run, primary trc.Object) (trc
 	if err != nil {
 		return nil, err
 	}
-	return rc.write.Primary(c.resource, rc.key), nil
+	return rc.Write.Primary(c.Resource, rc.Key), nil
 }
 
 // fitsAgain is why a primary is due that was set aside, and fits, but that a filter lets have no run for that.
@@ -171,12 +171,12 @@ const fitsAgain = "it fits its Go type again"
 
 // onlyFits tells that a run took off what a primary says of having been set aside, and was for nothing else: such a
 // run calls no author. before and now are the primary before and after that.
-func (c *controller) onlyFits(rc *run, before, now trc.Object) bool {
-	if rc.gone || c.saysAside(before) == nil || c.saysAside(now) != nil {
+func (c *Controller) onlyFits(rc *Run, before, now trc.Object) bool {
+	if rc.Gone || c.saysAside(before) == nil || c.saysAside(now) != nil {
 		return false
 	}
-	return !slices.ContainsFunc(rc.due.Causes, func(cause timeline.Cause) bool {
+	return !slices.ContainsFunc(rc.Due.Causes, func(cause timeline.Cause) bool {
 		external, ok := cause.(timeline.External)
-		return !ok || external.Source != c.name || external.ID != fitsAgain
+		return !ok || external.Source != c.Name || external.ID != fitsAgain
 	})
 }

@@ -1,4 +1,4 @@
-package framework
+package run
 
 import (
 	"cmp"
@@ -13,14 +13,15 @@ import (
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
+	"github.com/evenkeel/evenkeel/framework/internal/host"
 	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
 // attend sees to an addition from its beginning until nothing of it is left. ctx ends when it is removed.
-func (s *addedSources) attend(ctx context.Context, l *life, a *addition) {
-	if a.guest != nil {
+func (s *Registry) attend(ctx context.Context, l *host.Life, a *entry) {
+	if a.supervised != nil {
 		s.attendSource(ctx, a)
 	} else {
 		s.attendSecondary(ctx, l, a)
@@ -34,7 +35,7 @@ func (s *addedSources) attend(ctx context.Context, l *life, a *addition) {
 }
 
 // attendSecondary has secondaries read from when their kind is served until they are removed and no run reads them.
-func (s *addedSources) attendSecondary(ctx context.Context, l *life, a *addition) {
+func (s *Registry) attendSecondary(ctx context.Context, l *host.Life, a *entry) {
 	d := a.secondary
 	found := s.again(ctx, a, func(ctx context.Context) (err error) {
 		ctx, cancel := client.WithRequestTimeout(ctx)
@@ -61,12 +62,12 @@ func (s *addedSources) attendSecondary(ctx context.Context, l *life, a *addition
 		return
 	}
 	defer stop()
-	o.Store.AwaitDelivery(ctx, s.of.controllerName()) // what is told after a run has begun that waited for it brings another
+	o.Store.AwaitDelivery(ctx, s.of.ControllerName()) // what is told after a run has begun that waited for it brings another
 	for !s.admit(a, o) {
 		if !isFilled(ctx, o.Store) {
 			return
 		}
-		o.Store.AwaitDelivery(ctx, s.of.controllerName())
+		o.Store.AwaitDelivery(ctx, s.of.ControllerName())
 	}
 	<-ctx.Done()
 	select {
@@ -76,20 +77,20 @@ func (s *addedSources) attendSecondary(ctx context.Context, l *life, a *addition
 }
 
 // set begins to watch, in the namespaces of this moment.
-func (s *addedSources) set(l *life, a *addition, d source.Description) (*source.Opened, error) {
+func (s *Registry) set(l *host.Life, a *entry, d source.Description) (*source.Opened, error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
-	o, err := s.of.open(d, fmt.Sprintf("%s/%s#%d", s.of.controllerName(), a.name, a.serial))
+	o, err := s.of.open(d, fmt.Sprintf("%s/%s#%d", s.of.ControllerName(), a.Name, a.serial))
 	if err != nil {
 		return nil, err
 	}
 	s.note(a, o.Store, nil)
-	l.feed([]*cache.Store{o.Store})
+	l.Feed([]*cache.Store{o.Store})
 	return o, nil
 }
 
 // clear takes that back.
-func (s *addedSources) clear(o *source.Opened) {
+func (s *Registry) clear(o *source.Opened) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	s.of.close(o)
@@ -105,13 +106,13 @@ func isFilled(ctx context.Context, store *cache.Store) bool {
 
 // admit lets runs read an addition, and makes those due that waited for it. It reports false if there are namespaces by
 // now that are not filled: of those that come later, runs are kept until they are.
-func (s *addedSources) admit(a *addition, o *source.Opened) bool {
+func (s *Registry) admit(a *entry, o *source.Opened) bool {
 	waiting, ok := s.admitted(a, o)
-	s.offer(a.name, waiting, "it is filled")
+	s.offer(a.Name, waiting, "it is filled")
 	return ok
 }
 
-func (s *addedSources) admitted(a *addition, o *source.Opened) (waiting map[trc.Key]bool, ok bool) {
+func (s *Registry) admitted(a *entry, o *source.Opened) (waiting map[trc.Key]bool, ok bool) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	for _, namespace := range o.Store.Watching() {
@@ -133,15 +134,15 @@ func (s *addedSources) admitted(a *addition, o *source.Opened) (waiting map[trc.
 
 // held passes on what an addition offers, once runs may read it: those that come before would do so in vain.
 type held struct {
-	additions *addedSources
-	of        *addition
+	additions *Registry
+	of        *entry
 }
 
 // Offer notes, passes on, or drops what is of no use any more.
 func (h held) Offer(primary trc.Key, offer eventsource.Offer) {
 	s, a := h.additions, h.of
 	s.mu.Lock()
-	waits := a.guest == nil && a.opened == nil && !a.isRemoved()
+	waits := a.supervised == nil && a.opened == nil && !a.isRemoved()
 	if waits {
 		a.waiting[primary] = true
 	}
@@ -152,31 +153,31 @@ func (h held) Offer(primary trc.Key, offer eventsource.Offer) {
 }
 
 // attendSource runs a source of the author's until it is removed.
-func (s *addedSources) attendSource(ctx context.Context, a *addition) {
+func (s *Registry) attendSource(ctx context.Context, a *entry) {
 	for _, before := range a.after { // it may be any that can be started again, but not twice at a time
 		cache.Await(ctx, before.gone)
-		if ctx.Err() == nil && before.starts && !isClosed(before.guest.Ended) {
+		if ctx.Err() == nil && before.starts && !isClosed(before.supervised.Ended) {
 			s.note(a, nil, errLingers)
-			cache.Await(ctx, before.guest.Ended)
+			cache.Await(ctx, before.supervised.Ended)
 			s.note(a, nil, nil)
 		}
 	}
 	if ctx.Err() != nil {
 		return
 	}
-	if a.guest.Watcher != nil {
-		defer s.of.watchPrimaries(ctx, a.guest)()
+	if a.supervised.Watcher != nil {
+		defer s.of.watchPrimaries(ctx, a.supervised)()
 	}
 	a.starts = true
-	stop := a.guest.Start(ctx, held{s, a})
+	stop := a.supervised.Start(ctx, held{s, a})
 	select {
-	case <-a.guest.Synced:
+	case <-a.supervised.Synced:
 		s.synced(a)
 		<-ctx.Done()
 	case <-ctx.Done():
 	}
 	stop()
-	if !isClosed(a.guest.Ended) {
+	if !isClosed(a.supervised.Ended) {
 		s.mu.Lock()
 		s.lingering = append(s.lingering, a)
 		s.mu.Unlock()
@@ -187,15 +188,15 @@ var errLingers = errors.New("it was added and removed before, and has not ended 
 
 // again does something until it succeeds, with the pauses of discovery. It reports false if ctx ends before, or if
 // trying is of no use.
-func (s *addedSources) again(ctx context.Context, a *addition, do func(context.Context) error) bool {
-	poll := kindPoll
+func (s *Registry) again(ctx context.Context, a *entry, do func(context.Context) error) bool {
+	poll := host.KindPoll
 	for ctx.Err() == nil {
 		err := do(ctx)
 		if err == nil {
 			return true
 		}
 		if ctx.Err() == nil && s.note(a, nil, err) {
-			s.of.sourceFails(a.name, err)
+			s.of.sourceFails(a.Name, err)
 		}
 		if errors.Is(err, cache.ErrMisuse) {
 			return false
@@ -209,7 +210,7 @@ func (s *addedSources) again(ctx context.Context, a *addition, do func(context.C
 }
 
 // note keeps what is wrong with an addition, or what is being filled for it, and reports whether that is news.
-func (s *addedSources) note(a *addition, filling *cache.Store, err error) (news bool) {
+func (s *Registry) note(a *entry, filling *cache.Store, err error) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := a.err
@@ -217,8 +218,8 @@ func (s *addedSources) note(a *addition, filling *cache.Store, err error) (news 
 	return err != nil && (before == nil || before.Error() != err.Error())
 }
 
-// problem is what is wrong with an addition, nil if nothing is.
-func (s *addedSources) problem(a *addition) error {
+// Problem is what is wrong with an addition, nil if nothing is.
+func (s *Registry) Problem(a *entry) error {
 	s.mu.Lock()
 	err, filling, isRead := a.err, a.filling, a.opened != nil
 	s.mu.Unlock()
@@ -227,16 +228,16 @@ func (s *addedSources) problem(a *addition) error {
 		return nil
 	case err != nil:
 		return err
-	case a.guest != nil:
-		return a.guest.Err()
+	case a.supervised != nil:
+		return a.supervised.Err()
 	case filling == nil:
-		return errUnfilled
+		return host.ErrUnfilled
 	}
-	return cmp.Or(filling.Err(), errUnfilled)
+	return cmp.Or(filling.Err(), host.ErrUnfilled)
 }
 
 // storeFor is the cache of secondaries, nil before it is set up.
-func (s *addedSources) storeFor(a *addition) *cache.Store {
+func (s *Registry) storeFor(a *entry) *cache.Store {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if a.opened != nil {
@@ -247,16 +248,17 @@ func (s *addedSources) storeFor(a *addition) *cache.Store {
 
 // What additions need of their controller.
 
-func (c *controller) sourcesAdded() *addedSources { return &c.added }
-func (c *controller) sink() eventsource.Sink      { return sink{c} }
+func (c *Controller) SourcesAdded() *Registry { return &c.Added }
 
-func (c *controller) declared(name string) any {
+func (c *Controller) sink() eventsource.Sink { return sink{c} }
+
+func (c *Controller) declared(name string) any {
 	for _, d := range c.secondaries {
 		if d.Name == name {
 			return d
 		}
 	}
-	for _, g := range c.guests {
+	for _, g := range c.supervised {
 		if g.Name == name {
 			return g
 		}
@@ -264,59 +266,59 @@ func (c *controller) declared(name string) any {
 	return nil
 }
 
-func (c *controller) lasts(name string) bool {
+func (c *Controller) lasts(name string) bool {
 	return c.declared(name) != nil || slices.Contains(c.late, name)
 }
 
 // close takes back what open began.
-func (c *controller) close(o *source.Opened) {
+func (c *Controller) close(o *source.Opened) {
 	if o.Referred != "" {
-		c.store.RemoveIndex(o.Referred)
+		c.Store.RemoveIndex(o.Referred)
 	}
-	c.operator.release(o.Store)
+	c.Operator.Release(o.Store)
 }
 
 // forsake takes back what was found for an addition that is gone.
-func (c *controller) forsake(a *addition) {
-	if a.guest == nil {
-		c.operator.leaveCluster(a.secondary.Config)
+func (c *Controller) forsake(a *entry) {
+	if a.supervised == nil {
+		c.Operator.LeaveCluster(a.secondary.Config)
 	}
 }
 
 // watchPrimaries tells a source of all primaries there are, and from then on of their changes.
-func (c *controller) watchPrimaries(ctx context.Context, g *source.Supervised) (unsubscribe func()) {
-	cache.Await(ctx, c.store.Synced())
-	subscription := c.store.SubscribeAs(trc.Subscriber{
+func (c *Controller) watchPrimaries(ctx context.Context, g *source.Supervised) (unsubscribe func()) {
+	cache.Await(ctx, c.Store.Synced())
+	subscription := c.Store.SubscribeAs(trc.Subscriber{
 		Handle: func(t trc.Transition) {
 			if !isRepeated(t) {
 				g.PrimaryChanged(t.Old, t.New)
 			}
 		},
-		Of: c.name, Apart: true,
+		Of: c.Name, Apart: true,
 	})
 	g.Primaries.Store(subscription)
-	c.store.AwaitDelivery(ctx, c.name)
+	c.Store.AwaitDelivery(ctx, c.Name)
 	return subscription.End
 }
 
-// guestsNow are the author's sources, with those that were added.
-func (c *controller) guestsNow() []*source.Supervised {
-	all := slices.Clone(c.guests)
-	for _, a := range c.added.now() {
-		if a.guest != nil {
-			all = append(all, a.guest)
+// GuestsNow are the author's sources, with those that were added.
+func (c *Controller) GuestsNow() []*source.Supervised {
+	all := slices.Clone(c.supervised)
+	for _, a := range c.Added.Now() {
+		if a.supervised != nil {
+			all = append(all, a.supervised)
 		}
 	}
 	return all
 }
 
-func (c *controller) sourceFails(source string, err error) {
-	c.operator.logger.Error(err, "source fails", "controller", c.name, "source", source)
+func (c *Controller) sourceFails(source string, err error) {
+	c.Operator.Logger.Error(err, "source fails", "controller", c.Name, "source", source)
 }
 
-func (c *controller) isGone(primary trc.Key, uid types.UID) bool {
-	now := c.store.Get(primary)
-	return (now == nil || now.GetUID() != uid) && !c.departures.Has(primary, uid)
+func (c *Controller) isGone(primary trc.Key, uid types.UID) bool {
+	now := c.Store.Get(primary)
+	return (now == nil || now.GetUID() != uid) && !c.finalRuns.Has(primary, uid)
 }
 
 // read is a store that a controller reads, until unread is closed; for as long as it runs if that is nil.
@@ -326,23 +328,23 @@ type read struct {
 }
 
 // readsNow are the stores that runs read at the moment.
-func (c *controller) readsNow() []read {
+func (c *Controller) readsNow() []read {
 	var all []read
 	for _, s := range c.reads {
 		all = append(all, read{Store: s})
 	}
-	for _, a := range c.added.now() {
-		c.added.mu.Lock()
+	for _, a := range c.Added.Now() {
+		c.Added.mu.Lock()
 		if a.opened != nil {
 			all = append(all, read{a.opened.Store, a.removed})
 		}
-		c.added.mu.Unlock()
+		c.Added.mu.Unlock()
 	}
 	return all
 }
 
 // cachesNow are the caches of these.
-func (c *controller) cachesNow() []*cache.Store {
+func (c *Controller) cachesNow() []*cache.Store {
 	var all []*cache.Store
 	for _, s := range c.readsNow() {
 		all = append(all, s.Store)

@@ -1,4 +1,4 @@
-package framework
+package run
 
 import (
 	"context"
@@ -11,19 +11,19 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// addition is a source that was added: secondaries, or one of the author's.
-type addition struct {
-	name      string
-	secondary source.Description // if guest is nil
-	guest     *source.Supervised
-	serial    int
-	removed   chan struct{} // closed then
-	admitted  chan struct{} // closed when it may be read
+// entry is a source that was added: secondaries, or one of the author's.
+type entry struct {
+	Name       string
+	secondary  source.Description // if guest is nil
+	supervised *source.Supervised
+	serial     int
+	removed    chan struct{} // closed then
+	admitted   chan struct{} // closed when it may be read
 
 	// Set when it is attended to.
 	cancel context.CancelFunc
 	gone   chan struct{} // closed when nothing of it is left
-	after  []*addition   // the same source, added and removed before, which is still to be stopped
+	after  []*entry      // the same source, added and removed before, which is still to be stopped
 	starts bool          // its source was to start; read once it is gone
 
 	// Guarded by the mutex of the additions.
@@ -38,7 +38,7 @@ type addition struct {
 }
 
 // isRemoved tells whether it has been removed.
-func (a *addition) isRemoved() bool {
+func (a *entry) isRemoved() bool {
 	select {
 	case <-a.removed:
 		return true
@@ -48,9 +48,9 @@ func (a *addition) isRemoved() bool {
 }
 
 // is tells whether another addition would be the same.
-func (a *addition) is(other *addition) bool {
-	if a.guest != nil || other.guest != nil {
-		return a.guest != nil && other.guest != nil && source.Identical(a.guest.Source, other.guest.Source)
+func (a *entry) is(other *entry) bool {
+	if a.supervised != nil || other.supervised != nil {
+		return a.supervised != nil && other.supervised != nil && source.Identical(a.supervised.Source, other.supervised.Source)
 	}
 	one, two := a.secondary, other.secondary
 	if one.Key == two.Key {
@@ -60,17 +60,17 @@ func (a *addition) is(other *addition) bool {
 		slices.Equal(one.Namespaces, two.Namespaces) && one.Labels == two.Labels && one.Fields == two.Fields && one.Retention == two.Retention
 }
 
-// place is what descriptions add for secondaries of another cluster.
-func (a *addition) place() string {
-	if a.guest != nil {
+// Place is what descriptions add for secondaries of another cluster.
+func (a *entry) Place() string {
+	if a.supervised != nil {
 		return ""
 	}
 	return a.secondary.Cluster.Place()
 }
 
-func (a *addition) describe() string {
-	if a.guest != nil {
-		return fmt.Sprintf("a %T", a.guest.Source)
+func (a *entry) describe() string {
+	if a.supervised != nil {
+		return fmt.Sprintf("a %T", a.supervised.Source)
 	}
 	return a.secondary.Text()
 }

@@ -1,4 +1,4 @@
-package framework
+package run
 
 import (
 	"maps"
@@ -10,9 +10,9 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// wantsOther tells whether what is wanted of an object has changed: its generation grew or, of a kind without
+// GenerationChanged tells whether what is wanted of an object has changed: its generation grew or, of a kind without
 // generations, anything beside metadata and status differs. Metadata-only objects of such a kind do not tell.
-func wantsOther(old, new trc.Object) bool {
+func GenerationChanged(old, new trc.Object) bool {
 	if new.GetGeneration() > 0 {
 		return new.GetGeneration() > old.GetGeneration()
 	}
@@ -21,7 +21,7 @@ func wantsOther(old, new trc.Object) bool {
 		return false
 	case *unstructured.Unstructured:
 		before, same := old.(*unstructured.Unstructured)
-		return same && !reflect.DeepEqual(wantedOf(before.Object), wantedOf(now.Object))
+		return same && !reflect.DeepEqual(specOf(before.Object), specOf(now.Object))
 	}
 	before, now := reflect.ValueOf(old).Elem(), reflect.ValueOf(new).Elem()
 	if before.Type() != now.Type() || now.Kind() != reflect.Struct {
@@ -37,7 +37,7 @@ func wantsOther(old, new trc.Object) bool {
 	return false
 }
 
-func wantedOf(content map[string]any) map[string]any {
+func specOf(content map[string]any) map[string]any {
 	wanted := maps.Clone(content)
 	delete(wanted, "metadata")
 	delete(wanted, "status")

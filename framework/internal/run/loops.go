@@ -1,4 +1,4 @@
-package framework
+package run
 
 import (
 	"slices"
@@ -154,17 +154,17 @@ func (l *loops) forgetLocked(key trc.Key) {
 
 // followLoop slows a primary that causes its runs itself, and names it. runs is how many in a row it has caused before
 // this one.
-func (c *controller) followLoop(rc *run, runs int, result *scheduler.Result) {
+func (c *Controller) followLoop(rc *Run, runs int, result *scheduler.Result) {
 	if result.Err != nil || result.Superseded || result.Gone {
-		c.loops.forget(rc.key) // these have pauses of their own
+		c.Loops.forget(rc.Key) // these have pauses of their own
 		return
 	}
-	wrote := rc.write.Unproven()
+	wrote := rc.Write.Unproven()
 	asked := result.RescheduleNow || result.RescheduleAfter > 0 && result.RescheduleAfter < scheduler.AtOnce
-	if !asked && len(wrote) == 0 && !c.loops.some.Load() {
+	if !asked && len(wrote) == 0 && !c.Loops.some.Load() {
 		return
 	}
-	named := c.loops.end(rc.key, runs, asked, wrote)
+	named := c.Loops.end(rc.Key, runs, asked, wrote)
 	if len(wrote) > 0 {
 		result.Rest = scheduler.Slowed(runs)
 	}
@@ -176,7 +176,14 @@ func (c *controller) followLoop(rc *run, runs int, result *scheduler.Result) {
 		rc.Logger().Info("the primary makes itself due again and again, and is slowed", because...)
 	}
 	// If it goes after that, forgetting it comes after that, too.
-	if c.isGone(rc.key, rc.write.Owner.GetUID()) {
-		c.loops.forget(rc.key)
+	if c.isGone(rc.Key, rc.Write.Owner.GetUID()) {
+		c.Loops.forget(rc.Key)
 	}
+}
+
+// Len is the number of primaries that are remembered.
+func (l *loops) Len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.byKey)
 }

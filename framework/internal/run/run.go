@@ -1,4 +1,4 @@
-package framework
+package run
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/framework/internal/admission"
+	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/retry"
@@ -16,56 +17,62 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
+// onlyConflicts tells whether err is a conflict, or several, and nothing else but sources that are not filled, which have no need to
+// be waited for then.
+func onlyConflicts(err error) bool {
+	return !onlyNotSynced(err) && object.IsOnly(err, func(err error) bool { return object.Is[*write.Conflict](err) || object.Is[*notSynced](err) })
+}
+
 // errorStatusTime is what an ErrorStatusHandler gets if the run has used up its time.
 const errorStatusTime = 10 * time.Second
 
-// reconcile is the life of one run, from reading the primary to carrying out what the author asked
+// Reconcile is the life of one run, from reading the primary to carrying out what the author asked
 // for. It is what the scheduler runs.
-func (c *controller) reconcile(life context.Context, key trc.Key, run scheduler.Run) (result scheduler.Result) {
+func (c *Controller) Reconcile(life context.Context, key trc.Key, run scheduler.Run) (result scheduler.Result) {
 	rc := c.newContext(life, key, run)
-	if !c.gate.Enter(key, &rc.life) { // it will be offered again when the namespace is filled
+	if !c.admission.Enter(key, &rc.Life) { // it will be offered again when the namespace is filled
 		return scheduler.Result{Gone: true}
 	}
-	defer c.gate.Leave(&rc.life)
-	shared, gone := c.departures.Begin(key), true
+	defer c.admission.Leave(&rc.Life)
+	shared, gone := c.finalRuns.Begin(key), true
 	if shared == nil {
-		shared, gone = c.store.Get(key), false
+		shared, gone = c.Store.Get(key), false
 	}
 	if shared == nil {
-		if u := c.store.SetAside(key); u != nil { // it will come back as an addition
+		if u := c.Store.SetAside(key); u != nil { // it will come back as an addition
 			return c.showAside(rc, u)
 		}
 		return scheduler.Result{Gone: true}
 	}
-	ctx := context.Context(&rc.life)
-	defer rc.life.End()
-	rc.gone, rc.write.OwnerGone = gone, gone
+	ctx := context.Context(&rc.Life)
+	defer rc.Life.End()
+	rc.Gone, rc.Write.OwnerGone = gone, gone
 	// The primary as it was read stays as it is: the author's copy is made when it is known what the author gets to see.
-	rc.write.Owner = shared
-	rc.write.Hold(shared)
+	rc.Write.Owner = shared
+	rc.Write.Hold(shared)
 	if !gone {
-		rc.write.RecordReads(c.store.Store, shared)
+		rc.Write.RecordReads(c.Store.Store, shared)
 	}
-	turns := c.loops.begin(key, run.Causes)
+	turns := c.Loops.begin(key, run.Causes)
 	// Deferred so that a run that ends its goroutine ends the writer too.
 	returns, awaits := false, false
 	defer func() {
-		rc.ended.Store(true)
-		result.Requests, result.ReadsAhead = rc.write.End(), int(rc.write.ReadsAhead.Load())
+		rc.Ended.Store(true)
+		result.Requests, result.ReadsAhead = rc.Write.End(), int(rc.Write.ReadsAhead.Load())
 		result.Nodes, result.ID = rc.passes.notes(), rc.logID(result.Err != nil || !returns)
-		c.leave(key, rc.write, returns && !awaits && result.Err == nil && !result.Superseded)
-		c.added.leave(rc)
+		c.leave(key, rc.Write, returns && !awaits && result.Err == nil && !result.Superseded)
+		c.Added.leave(rc)
 		if gone && returns && !awaits {
 			c.depart(rc, &result)
 		}
 		if !returns {
-			rc.write.Close() // nobody will get the result
+			rc.Write.Close() // nobody will get the result
 			return
 		}
-		result.Decided = rc.write.Closing()
-		if failure := result.Err; failure != nil && !rc.life.IsCut() {
+		result.Decided = rc.Write.Closing()
+		if failure := result.Err; failure != nil && !rc.Life.IsCut() {
 			excused := result.Excused
-			result.Decided = func() { rc.write.Close(); c.followUp(rc, failure, excused) }
+			result.Decided = func() { rc.Write.Close(); c.followUp(rc, failure, excused) }
 		}
 	}()
 	result, result.Err = c.goThrough(ctx, rc, shared)
@@ -85,14 +92,14 @@ func (c *controller) reconcile(life context.Context, key trc.Key, run scheduler.
 		result.Err, result.Superseded = nil, true
 	}
 	result.Err = admission.WithTimeout(ctx, result.Err)
-	result.Excused = result.Err != nil && (rc.life.IsCut() || c.options.Retry.Judge(result.Err).Class == retry.Soon)
-	rc.write.AwaitDelivery(life)
+	result.Excused = result.Err != nil && (rc.Life.IsCut() || c.Options.Retry.Judge(result.Err).Class == retry.Soon)
+	rc.Write.AwaitDelivery(life)
 	c.followLoop(rc, turns, &result)
 	return result
 }
 
 // goThrough is a run without what follows from its end.
-func (c *controller) goThrough(ctx context.Context, rc *run, shared trc.Object) (scheduler.Result, error) {
+func (c *Controller) goThrough(ctx context.Context, rc *Run, shared trc.Object) (scheduler.Result, error) {
 	if resolved, err := c.resolve(ctx, rc); resolved || err != nil {
 		// What became of the former run's writes may change what a run sees: it begins anew.
 		return scheduler.Result{Superseded: err == nil}, err
@@ -102,45 +109,45 @@ func (c *controller) goThrough(ctx context.Context, rc *run, shared trc.Object) 
 
 // cutOff tells whether the run was ended for what is no failure of its own: its term in office is over, or what it
 // reads is no longer watched.
-func (c *run) cutOff() bool {
-	return c.write.LostLease() || errors.Is(c.life.Cause(), admission.ErrNamespacesChanged)
+func (c *Run) cutOff() bool {
+	return c.Write.LostLease() || errors.Is(c.Life.Cause(), admission.ErrNamespacesChanged)
 }
 
 // resolve finds out what became of writes whose fate the last run of the primary could not learn, so that
 // this one does not begin with a view older than they are.
-func (c *controller) resolve(ctx context.Context, rc *run) (resolved bool, err error) {
-	found, any := c.unresolved.LoadAndDelete(incarnation{rc.key, rc.write.Owner.GetUID()})
+func (c *Controller) resolve(ctx context.Context, rc *Run) (resolved bool, err error) {
+	found, any := c.unresolved.LoadAndDelete(incarnation{rc.Key, rc.Write.Owner.GetUID()})
 	if !any {
 		return false, nil
 	}
 	left := found.(write.Leftovers)
-	resolved, err = rc.write.ResolveAll(ctx, &left, c.cachesNow())
+	resolved, err = rc.Write.ResolveAll(ctx, &left, c.cachesNow())
 	if !left.IsEmpty() {
-		c.keep(rc.key, left)
+		c.keep(rc.Key, left)
 	}
 	return resolved, err
 }
 
 // leave keeps what the run could not learn the fate of for the next one, and, unless the run succeeded, what
 // it has not asked for of what former ones made.
-func (c *controller) leave(key trc.Key, w *write.Writer, succeeded bool) {
+func (c *Controller) leave(key trc.Key, w *write.Writer, succeeded bool) {
 	if left := w.Leftover(succeeded); !left.IsEmpty() {
 		c.keep(key, left)
 	}
 }
 
 // keep keeps writes for the next run of that very primary: another one of its name has no part in them.
-func (c *controller) keep(key trc.Key, left write.Leftovers) {
+func (c *Controller) keep(key trc.Key, left write.Leftovers) {
 	c.unresolved.Store(incarnation{key, left.UID}, left)
-	if c.options.AllEvents && c.filters.remove == nil && c.filters.every == nil && c.store.Covers(key.Namespace) {
+	if c.Options.AllEvents && c.Filters.Remove == nil && c.Filters.Every == nil && c.Store.Covers(key.Namespace) {
 		return // the last run of the primary needs them, and forgets them
 	}
 	// Had the primary gone during the run, there was nothing to forget when that was told.
-	now := c.store.Get(key)
-	if aside := c.store.SetAside(key); aside != nil {
+	now := c.Store.Get(key)
+	if aside := c.Store.SetAside(key); aside != nil {
 		now = aside
 	}
-	if (now == nil || now.GetUID() != left.UID) && !c.departures.Has(key, left.UID) {
+	if (now == nil || now.GetUID() != left.UID) && !c.finalRuns.Has(key, left.UID) {
 		c.unresolved.Delete(incarnation{key, left.UID})
 	}
 }
@@ -154,7 +161,7 @@ type incarnation struct {
 func incarnationOf(o trc.Object) incarnation { return incarnation{trc.KeyOf(o), o.GetUID()} }
 
 // forgetUnresolved forgets what all primaries of a name have left.
-func (c *controller) forgetUnresolved(key trc.Key) {
+func (c *Controller) forgetUnresolved(key trc.Key) {
 	c.unresolved.Range(func(of, _ any) bool {
 		if of.(incarnation).key == key {
 			c.unresolved.Delete(of)
@@ -164,17 +171,17 @@ func (c *controller) forgetUnresolved(key trc.Key) {
 }
 
 // newContext makes the context of a run, but for the primary.
-func (c *controller) newContext(life context.Context, key trc.Key, due scheduler.Run) *run {
-	rc := c.author.newRun()
-	rc.controller, rc.key, rc.due = c, key, due
-	rc.life.Begin(life, c.options.RunTimeout, rc)
-	rc.write.Begin(&c.manner, c.ledgerWriter(key), c.operator.cluster.Fence.Current(), c.keepsRecords(), c.operator.calls)
+func (c *Controller) newContext(life context.Context, key trc.Key, due scheduler.Run) *Run {
+	rc := c.author.NewRun()
+	rc.Controller, rc.Key, rc.Due = c, key, due
+	rc.Life.Begin(life, c.Options.RunTimeout, rc)
+	rc.Write.Begin(&c.writeConfig, c.ledgerWriter(key), c.Operator.Cluster.Fence.Current(), c.keepsRecords(), c.Operator.Calls)
 	return rc
 }
 
 // lifecycle decides between cleanup and reconcile, and sees to the finalizer before the author's first
 // side effect.
-func (c *controller) lifecycle(ctx context.Context, rc *run, shared trc.Object) (scheduler.Result, error) {
+func (c *Controller) lifecycle(ctx context.Context, rc *Run, shared trc.Object) (scheduler.Result, error) {
 	before := shared
 	shared, err := c.fits(ctx, rc, before)
 	if err != nil {
@@ -183,58 +190,58 @@ func (c *controller) lifecycle(ctx context.Context, rc *run, shared trc.Object) 
 	if c.onlyFits(rc, before, shared) {
 		return scheduler.Result{Gone: true}, nil // as if it had had no run, which is what its filter says
 	}
-	rc.write.Owner = shared
-	if shared.GetDeletionTimestamp() != nil && !c.options.AllEvents {
-		if !c.cleans() || !c.hasFinalizer(shared) {
+	rc.Write.Owner = shared
+	if shared.GetDeletionTimestamp() != nil && !c.Options.AllEvents {
+		if !c.Cleans() || !c.hasFinalizer(shared) {
 			c.tellOfLeftOver(rc, shared)
 			return scheduler.Result{}, nil
 		}
-		rc.primary = shared.DeepCopyObject().(Object)
+		rc.Primary = shared.DeepCopyObject().(trc.Object)
 		return c.cleanup(ctx, rc)
 	}
 	read := shared
 	if c.needsFinalizer(shared) {
-		if !rc.write.LostLease() && !c.hasFinalizer(shared) {
-			c.tellOfFinalizer(shared, rc.due.Causes)
+		if !rc.Write.LostLease() && !c.hasFinalizer(shared) {
+			c.tellOfFinalizer(shared, rc.Due.Causes)
 		}
-		withFinalizer, err := c.addFinalizer(ctx, rc.write, shared)
+		withFinalizer, err := c.addFinalizer(ctx, rc.Write, shared)
 		if err != nil {
 			return scheduler.Result{}, err
 		}
-		read, rc.write.Owner = withFinalizer, withFinalizer
-		rc.write.Hold(withFinalizer)
+		read, rc.Write.Owner = withFinalizer, withFinalizer
+		rc.Write.Hold(withFinalizer)
 	}
-	rc.primary = read.DeepCopyObject().(Object)
+	rc.Primary = read.DeepCopyObject().(trc.Object)
 	return c.reconcileAuthor(ctx, rc, read)
 }
 
-func (c *controller) cleanup(ctx context.Context, rc *run) (scheduler.Result, error) {
+func (c *Controller) cleanup(ctx context.Context, rc *Run) (scheduler.Result, error) {
 	if err := c.cleanupWorkflow(ctx, rc); err != nil {
 		return scheduler.Result{}, err
 	}
-	control, err := deletion{kind: removesFinalizer}, error(nil)
-	if c.hasCleanup {
+	control, err := Deletion{Kind: RemovesFinalizer}, error(nil)
+	if c.HasCleanup {
 		control, err = c.callCleanup(ctx, rc)
 	}
 	if err := cmp.Or(err, control.validate(), rc.cutShort(ctx)); err != nil {
 		return scheduler.Result{}, err
 	}
-	if control.kind == keepsFinalizer {
-		return scheduler.Result{RescheduleAfter: control.rescheduleIn, RescheduleNow: control.reschedule, Superseded: c.hasMet(rc)}, nil
+	if control.Kind == KeepsFinalizer {
+		return scheduler.Result{RescheduleAfter: control.RescheduleIn, RescheduleNow: control.Reschedule, Superseded: c.hasMet(rc)}, nil
 	}
 	if remains, err := c.notGone(rc); remains {
 		return scheduler.Result{}, err
 	}
-	if err := c.removeFinalizer(ctx, rc.write, rc.write.Owner); err != nil {
+	if err := c.removeFinalizer(ctx, rc.Write, rc.Write.Owner); err != nil {
 		return scheduler.Result{}, err
 	}
-	c.tellOfLeftOver(rc, rc.write.Owner)
+	c.tellOfLeftOver(rc, rc.Write.Owner)
 	return scheduler.Result{}, nil
 }
 
 // reconcileAuthor calls the author and carries out the result. read is the primary as the author got
 // it, against which changes are computed.
-func (c *controller) reconcileAuthor(ctx context.Context, rc *run, read trc.Object) (scheduler.Result, error) {
+func (c *Controller) reconcileAuthor(ctx context.Context, rc *Run, read trc.Object) (scheduler.Result, error) {
 	if err := c.reconcileWorkflow(ctx, rc); err != nil {
 		return c.failed(ctx, rc, read, err)
 	}
@@ -248,7 +255,7 @@ func (c *controller) reconcileAuthor(ctx context.Context, rc *run, read trc.Obje
 	if err := c.carryOut(ctx, rc, read, control); err != nil {
 		return c.failed(ctx, rc, read, err)
 	}
-	return scheduler.Result{RescheduleAfter: control.rescheduleIn, RescheduleNow: control.reschedule, Superseded: c.hasMet(rc)}, nil
+	return scheduler.Result{RescheduleAfter: control.RescheduleIn, RescheduleNow: control.Reschedule, Superseded: c.hasMet(rc)}, nil
 }
 
 // caught turns a panic of the author's into an error here already: an ErrorStatusHandler waits for it,
@@ -259,64 +266,64 @@ func caught(err *error) {
 	}
 }
 
-func (c *controller) callReconcile(ctx context.Context, rc *run) (control update, err error) {
+func (c *Controller) callReconcile(ctx context.Context, rc *Run) (control Update, err error) {
 	defer caught(&err)
-	control, err = c.author.reconcile(ctx, rc)
-	return control, passError(author.Sound(err))
+	control, err = c.author.Reconcile(ctx, rc)
+	return control, PassError(author.Sound(err))
 }
 
-func (c *controller) callCleanup(ctx context.Context, rc *run) (control deletion, err error) {
+func (c *Controller) callCleanup(ctx context.Context, rc *Run) (control Deletion, err error) {
 	defer caught(&err)
-	control, err = c.author.cleanup(ctx, rc)
-	return control, passError(author.Sound(err))
+	control, err = c.author.Cleanup(ctx, rc)
+	return control, PassError(author.Sound(err))
 }
 
-func (c *controller) callErrorStatus(ctx context.Context, rc *run, failure error) (control errorUpdate, err error) {
+func (c *Controller) callErrorStatus(ctx context.Context, rc *Run, failure error) (control ErrorStatus, err error) {
 	defer caught(&err)
-	return c.author.errorStatus(ctx, rc, failure), nil
+	return c.author.ErrorStatus(ctx, rc, failure), nil
 }
 
 // isNoFailure tells what is a reason to run again, soon or once something is there, from failures: it is no attempt, and
 // not shown as one.
-func (c *controller) isNoFailure(err error) bool {
-	return onlyConflicts(err) || onlyNotSynced(err) || c.options.Retry.Judge(err).Class == retry.Soon
+func (c *Controller) isNoFailure(err error) bool {
+	return onlyConflicts(err) || onlyNotSynced(err) || c.Options.Retry.Judge(err).Class == retry.Soon
 }
 
 // tellOfDropped says, seldom, that what Reconcile returned beside an error is not carried out.
-func (c *controller) tellOfDropped(rc *run, err error) {
-	if !c.showsErrors && !c.isNoFailure(err) && c.dropped.may() {
+func (c *Controller) tellOfDropped(rc *Run, err error) {
+	if !c.ShowsErrors && !c.isNoFailure(err) && c.dropped.may() {
 		rc.Logger().Info("what Reconcile returned beside its error is not carried out, a status neither: "+
 			"implement ErrorStatusHandler to write one when a run fails", "error", err.Error())
 	}
 }
 
-func (c *controller) failed(ctx context.Context, rc *run, read trc.Object, failure error) (scheduler.Result, error) {
-	if !c.showsErrors || c.isNoFailure(failure) || rc.cutOff() || rc.life.IsCut() {
+func (c *Controller) failed(ctx context.Context, rc *Run, read trc.Object, failure error) (scheduler.Result, error) {
+	if !c.ShowsErrors || c.isNoFailure(failure) || rc.cutOff() || rc.Life.IsCut() {
 		return scheduler.Result{}, failure
 	}
-	if ctx.Err() != nil && rc.life.Whole().Err() == nil {
+	if ctx.Err() != nil && rc.Life.Whole().Err() == nil {
 		// The run's own deadline has passed; that, too, is to be shown.
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(rc.life.Whole(), errorStatusTime)
+		ctx, cancel = context.WithTimeout(rc.Life.Whole(), errorStatusTime)
 		defer cancel()
 	}
 	control, err := c.callErrorStatus(ctx, rc, failure)
 	if err != nil {
 		return scheduler.Result{}, errors.Join(failure, err)
 	}
-	if control.status && !rc.gone {
-		err := c.carryOut(ctx, rc, read, update{object: control.object, status: true})
+	if control.Status && !rc.Gone {
+		err := c.carryOut(ctx, rc, read, Update{Object: control.Object, Status: true})
 		switch {
 		case err == nil:
-		case control.noRetry && c.isNoFailure(err):
+		case control.NoRetry && c.isNoFailure(err):
 			return scheduler.Result{}, err // no retry would write it
 		case !onlyConflicts(err):
 			return scheduler.Result{}, errors.Join(failure, err)
 		}
 	}
-	if control.noRetry {
+	if control.NoRetry {
 		rc.Logger().V(1).Info("failure handled by ErrorStatus", "error", failure.Error())
-		return scheduler.Result{RescheduleAfter: control.rescheduleIn, RescheduleNow: control.reschedule}, nil
+		return scheduler.Result{RescheduleAfter: control.RescheduleIn, RescheduleNow: control.Reschedule}, nil
 	}
 	return scheduler.Result{}, failure
 }

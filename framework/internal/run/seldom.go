@@ -1,4 +1,4 @@
-package framework
+package run
 
 import (
 	"sync/atomic"

@@ -1,4 +1,4 @@
-package framework
+package run
 
 import (
 	"context"
@@ -8,27 +8,27 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/evenkeel/evenkeel/framework/internal/write"
-
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/host"
 	"github.com/evenkeel/evenkeel/framework/internal/source"
+	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// addedSources are the sources of one controller that were added to those of its options, and may be removed again: who
+// Registry are the sources of one controller that were added to those of its options, and may be removed again: who
 // holds and who reads them. What that takes is done by a goroutine for each; see attend.
-type addedSources struct {
-	of       *controller // set once, as is the next
+type Registry struct {
+	of       *Controller // set once, as is the next
 	changing *sync.Mutex // the operator's, taken before the other
 
 	mu      sync.Mutex // guards below, and what additions say they guard; a leaf
-	byName  map[string]*addition
-	life    *life         // nil before the controller has its stores
+	byName  map[string]*entry
+	life    *host.Life    // nil before the controller has its stores
 	over    chan struct{} // closed at the end
 	ended   bool
-	leaving map[*addition]bool // that are removed, and still there
+	leaving map[*entry]bool // that are removed, and still there
 	// lingering are sources that were left behind, as they did not end in time, and may not have yet.
-	lingering []*addition
+	lingering []*entry
 	serial    int
 	running   sync.WaitGroup // what attends to them
 }
@@ -36,24 +36,24 @@ type addedSources struct {
 // visit is what a run has to do with additions.
 type visit struct {
 	any   atomic.Bool // anything at all
-	reads []*addition // guarded by the mutex of the additions, as is holds
+	reads []*entry    // guarded by the mutex of the additions, as is holds
 	holds bool
 }
 
 // add adds what is not there yet, for a run or, if that is nil, for the operator. It reports whether it was not.
-func (s *addedSources) add(given *addition, by *run) (added bool, err error) {
+func (s *Registry) add(given *entry, by *Run) (added bool, err error) {
 	fail := func(why error) (bool, error) {
-		return false, fmt.Errorf("framework: controller %q: add source %q: %w", s.of.controllerName(), given.name, why)
+		return false, fmt.Errorf("framework: controller %q: add source %q: %w", s.of.ControllerName(), given.Name, why)
 	}
-	switch declared := s.of.declared(given.name).(type) {
+	switch declared := s.of.declared(given.Name).(type) {
 	case nil:
 	case source.Description:
-		if given.guest == nil && declared.Key == given.secondary.Key {
+		if given.supervised == nil && declared.Key == given.secondary.Key {
 			return false, nil
 		}
 		return fail(fmt.Errorf("ControllerOptions.Secondaries has one of that name, %s; this is %s", declared.Text(), given.describe()))
 	case *source.Supervised:
-		if given.guest != nil && source.Identical(declared.Source, given.guest.Source) {
+		if given.supervised != nil && source.Identical(declared.Source, given.supervised.Source) {
 			return false, nil
 		}
 		return fail(fmt.Errorf("ControllerOptions.Sources has one of that name, a %T; this is %s", declared.Source, given.describe()))
@@ -63,39 +63,39 @@ func (s *addedSources) add(given *addition, by *run) (added bool, err error) {
 	if s.ended || by != nil && s.enterLocked(by) != nil {
 		return fail(write.ErrRunEnded)
 	}
-	there := s.byName[given.name]
+	there := s.byName[given.Name]
 	if there != nil && !there.is(given) {
 		return fail(fmt.Errorf("there is one of that name, %s; this is %s", there.describe(), given.describe()))
 	}
 	if there == nil {
 		there = given
 		if s.byName == nil {
-			s.byName = map[string]*addition{}
+			s.byName = map[string]*entry{}
 		}
 		s.serial++
 		there.serial, there.removed, there.admitted, there.unread = s.serial, make(chan struct{}), make(chan struct{}), make(chan struct{})
 		there.holders, there.waiting = map[trc.Key]bool{}, map[trc.Key]bool{}
-		s.byName[given.name] = there
+		s.byName[given.Name] = there
 		s.launchLocked(there)
 	}
 	if by == nil {
 		there.byOperator = true
 	} else {
-		there.holders[by.primaryKey()], by.visits().holds = true, true
+		there.holders[by.PrimaryKey()], by.visits().holds = true, true
 	}
 	return there == given, nil
 }
 
 // holdsAlready tells whether a run's primary holds that very secondary, which most calls are about.
-func (s *addedSources) holdsAlready(secondary any, by *run) bool {
+func (s *Registry) holdsAlready(secondary any, by *Run) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.knownLocked(secondary)
-	return a != nil && a.holders[by.primaryKey()] && s.enterLocked(by) == nil
+	return a != nil && a.holders[by.PrimaryKey()] && s.enterLocked(by) == nil
 }
 
 // enterLocked notes that a run has to do with additions, before it can end without their knowing.
-func (s *addedSources) enterLocked(by *run) error {
+func (s *Registry) enterLocked(by *Run) error {
 	by.visits().any.Store(true)
 	if by.isOver() { // or its end sees the mark
 		return write.ErrRunEnded
@@ -103,8 +103,8 @@ func (s *addedSources) enterLocked(by *run) error {
 	return nil
 }
 
-// begin has the additions attended to, as the controller has its stores now.
-func (s *addedSources) begin(l *life) {
+// Begin has the additions attended to, as the controller has its stores now.
+func (s *Registry) Begin(l *host.Life) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.life, s.over = l, make(chan struct{})
@@ -113,18 +113,18 @@ func (s *addedSources) begin(l *life) {
 	}
 }
 
-func (s *addedSources) launchLocked(a *addition) {
+func (s *Registry) launchLocked(a *entry) {
 	if l := s.life; l != nil && !s.ended {
-		ctx, cancel := context.WithCancel(l.background)
+		ctx, cancel := context.WithCancel(l.Background)
 		a.cancel, a.gone = cancel, make(chan struct{})
 		for before := range s.leaving {
-			if a.guest != nil && before.is(a) {
+			if a.supervised != nil && before.is(a) {
 				a.after = append(a.after, before)
 			}
 		}
-		s.lingering = slices.DeleteFunc(s.lingering, func(before *addition) bool { return isClosed(before.guest.Ended) })
+		s.lingering = slices.DeleteFunc(s.lingering, func(before *entry) bool { return isClosed(before.supervised.Ended) })
 		for _, before := range s.lingering {
-			if a.guest != nil && before.is(a) {
+			if a.supervised != nil && before.is(a) {
 				a.after = append(a.after, before)
 			}
 		}
@@ -132,16 +132,16 @@ func (s *addedSources) launchLocked(a *addition) {
 	}
 }
 
-// drop ends the hold of a run's primary on an addition, or that of the operator.
-func (s *addedSources) drop(name string, by *run) error {
+// Drop ends the hold of a run's primary on an addition, or that of the operator.
+func (s *Registry) Drop(name string, by *Run) error {
 	if s.of.lasts(name) {
-		return fmt.Errorf("framework: controller %q: remove source %q: it is one of ControllerOptions, which last as long as the operator", s.of.controllerName(), name)
+		return fmt.Errorf("framework: controller %q: remove source %q: it is one of ControllerOptions, which last as long as the operator", s.of.ControllerName(), name)
 	}
 	var waiting map[trc.Key]bool
 	s.mu.Lock()
 	a := s.byName[name]
 	if a != nil && by != nil {
-		waiting = s.dropLocked(a, by.primaryKey())
+		waiting = s.dropLocked(a, by.PrimaryKey())
 	} else if a != nil && a.byOperator {
 		a.byOperator = false
 		waiting = s.unheldLocked(a)
@@ -156,7 +156,7 @@ func (s *addedSources) drop(name string, by *run) error {
 }
 
 // letGo ends the holds of a primary that is gone.
-func (s *addedSources) letGo(primary trc.Key) {
+func (s *Registry) letGo(primary trc.Key) {
 	var waiting map[string]map[trc.Key]bool
 	s.mu.Lock()
 	for name, a := range s.byName {
@@ -174,7 +174,7 @@ func (s *addedSources) letGo(primary trc.Key) {
 	}
 }
 
-func (s *addedSources) dropLocked(a *addition, primary trc.Key) (waiting map[trc.Key]bool) {
+func (s *Registry) dropLocked(a *entry, primary trc.Key) (waiting map[trc.Key]bool) {
 	if !a.holders[primary] {
 		return nil
 	}
@@ -183,7 +183,7 @@ func (s *addedSources) dropLocked(a *addition, primary trc.Key) (waiting map[trc
 }
 
 // unheldLocked removes an addition if nobody holds it.
-func (s *addedSources) unheldLocked(a *addition) (waiting map[trc.Key]bool) {
+func (s *Registry) unheldLocked(a *entry) (waiting map[trc.Key]bool) {
 	if len(a.holders) > 0 || a.byOperator {
 		return nil
 	}
@@ -191,15 +191,15 @@ func (s *addedSources) unheldLocked(a *addition) (waiting map[trc.Key]bool) {
 }
 
 // removeLocked takes an addition away from runs that begin to read it, and returns the primaries that waited for it.
-func (s *addedSources) removeLocked(a *addition) (waiting map[trc.Key]bool) {
-	delete(s.byName, a.name)
+func (s *Registry) removeLocked(a *entry) (waiting map[trc.Key]bool) {
+	delete(s.byName, a.Name)
 	close(a.removed)
 	if a.readers == 0 {
 		close(a.unread)
 	}
 	if a.cancel != nil {
 		if s.leaving == nil {
-			s.leaving = map[*addition]bool{}
+			s.leaving = map[*entry]bool{}
 		}
 		s.leaving[a] = true
 		a.cancel()
@@ -209,7 +209,7 @@ func (s *addedSources) removeLocked(a *addition) (waiting map[trc.Key]bool) {
 }
 
 // end removes all, and returns when nothing is left of them. None can be added any more.
-func (s *addedSources) end() {
+func (s *Registry) end() {
 	s.mu.Lock()
 	s.ended = true
 	for _, a := range s.byName {
@@ -223,14 +223,14 @@ func (s *addedSources) end() {
 }
 
 // offer makes primaries due for what has become of an addition.
-func (s *addedSources) offer(name string, primaries map[trc.Key]bool, why string) {
+func (s *Registry) offer(name string, primaries map[trc.Key]bool, why string) {
 	for key := range primaries {
 		s.of.sink().Offer(key, eventsource.Offer{Cause: externalCause(name, why), Initial: true})
 	}
 }
 
 // read returns the source of secondaries for a run. It is the run's until that ends: nothing is taken down before.
-func (s *addedSources) read(secondary any, by *run) (*source.Opened, error) {
+func (s *Registry) read(secondary any, by *Run) (*source.Opened, error) {
 	a, o, err := s.enter(secondary, by)
 	switch {
 	case err != nil:
@@ -238,17 +238,17 @@ func (s *addedSources) read(secondary any, by *run) (*source.Opened, error) {
 	case a == nil:
 		return nil, s.of.unknownSecondary(secondary)
 	case o == nil:
-		why := s.problem(a)
+		why := s.Problem(a)
 		if why == nil { // since then it may be read
-			why = errUnfilled
+			why = host.ErrUnfilled
 		}
-		return nil, &notSynced{fmt.Errorf("framework: controller %q: secondary %q: %w: %w", s.of.controllerName(), a.name, errNotSynced, why)}
+		return nil, &notSynced{fmt.Errorf("framework: controller %q: secondary %q: %w: %w", s.of.ControllerName(), a.Name, host.ErrNotSynced, why)}
 	}
 	return o, nil
 }
 
 // enter notes that a run reads an addition, or waits until it may.
-func (s *addedSources) enter(secondary any, by *run) (*addition, *source.Opened, error) {
+func (s *Registry) enter(secondary any, by *Run) (*entry, *source.Opened, error) {
 	s.mu.Lock()
 	a := s.knownLocked(secondary)
 	s.mu.Unlock()
@@ -257,19 +257,19 @@ func (s *addedSources) enter(secondary any, by *run) (*addition, *source.Opened,
 		if err != nil {
 			return nil, nil, err
 		}
-		a = &addition{name: d.Name, secondary: d}
+		a = &entry{Name: d.Name, secondary: d}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.enterLocked(by); err != nil {
 		return nil, nil, err
 	}
-	there := s.byName[a.name]
+	there := s.byName[a.Name]
 	if there == nil || !there.is(a) {
 		return nil, nil, nil
 	}
 	if there.opened == nil {
-		there.waiting[by.primaryKey()] = true
+		there.waiting[by.PrimaryKey()] = true
 		return there, nil, nil
 	}
 	if visit := by.visits(); !slices.Contains(visit.reads, there) {
@@ -280,9 +280,9 @@ func (s *addedSources) enter(secondary any, by *run) (*addition, *source.Opened,
 }
 
 // knownLocked returns what was added as that very secondary, or nil.
-func (s *addedSources) knownLocked(secondary any) *addition {
+func (s *Registry) knownLocked(secondary any) *entry {
 	for _, a := range s.byName { // they are few
-		if a.guest == nil && a.secondary.Key == secondary {
+		if a.supervised == nil && a.secondary.Key == secondary {
 			return a
 		}
 	}
@@ -290,7 +290,7 @@ func (s *addedSources) knownLocked(secondary any) *addition {
 }
 
 // leave ends what a run has to do with additions.
-func (s *addedSources) leave(by *run) {
+func (s *Registry) leave(by *Run) {
 	visit := by.visits()
 	if !visit.any.Load() {
 		return
@@ -305,16 +305,16 @@ func (s *addedSources) leave(by *run) {
 	holds := visit.holds
 	s.mu.Unlock()
 	// If it goes after that, forgetting it comes after that, too. Another one of its name has had no run yet, and holds nothing.
-	if holds && s.of.isGone(by.primaryKey(), by.primaryUID()) {
-		s.letGo(by.primaryKey())
+	if holds && s.of.isGone(by.PrimaryKey(), by.primaryUID()) {
+		s.letGo(by.PrimaryKey())
 	}
 }
 
-// now are the additions in the order of their names.
-func (s *addedSources) now() []*addition {
+// Now are the additions in the order of their names.
+func (s *Registry) Now() []*entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []*addition
+	var all []*entry
 	for _, name := range slices.Sorted(maps.Keys(s.byName)) {
 		all = append(all, s.byName[name])
 	}
@@ -322,10 +322,10 @@ func (s *addedSources) now() []*addition {
 }
 
 // secondaries are those that were added.
-func (s *addedSources) secondaries() []source.Description {
+func (s *Registry) secondaries() []source.Description {
 	var all []source.Description
-	for _, a := range s.now() {
-		if a.guest == nil {
+	for _, a := range s.Now() {
+		if a.supervised == nil {
 			all = append(all, a.secondary)
 		}
 	}
@@ -333,7 +333,7 @@ func (s *addedSources) secondaries() []source.Description {
 }
 
 // heldBy are the primaries that hold some.
-func (s *addedSources) heldBy() (keys []trc.Key) {
+func (s *Registry) heldBy() (keys []trc.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range s.byName {
@@ -343,7 +343,7 @@ func (s *addedSources) heldBy() (keys []trc.Key) {
 }
 
 // len counts them, with those that are removed and still there.
-func (s *addedSources) len() int {
+func (s *Registry) len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.byName) + len(s.leaving)

@@ -1,4 +1,4 @@
-package framework
+package run
 
 import (
 	"fmt"
@@ -13,12 +13,12 @@ import (
 // may panic, end its goroutine, or not return: it must not take more down than what it was asked about.
 
 // callback is a function of the author's of one of the controller's sources.
-func (c *controller) callback(function, source string) *author.Callback {
-	return c.operator.calls.New(fmt.Sprintf("%s of source %q of controller %q", function, source, c.name))
+func (c *Controller) callback(function, source string) *author.Callback {
+	return c.Operator.Calls.New(fmt.Sprintf("%s of source %q of controller %q", function, source, c.Name))
 }
 
-// guardedFilter takes a filter that does not return to let the change pass: a run too many beats one too few.
-func (c *controller) guardedFilter(function, source string, filter func(old, new trc.Object) bool) func(old, new trc.Object) bool {
+// GuardedFilter takes a filter that does not return to let the change pass: a run too many beats one too few.
+func (c *Controller) GuardedFilter(function, source string, filter func(old, new trc.Object) bool) func(old, new trc.Object) bool {
 	if filter == nil {
 		return nil
 	}
@@ -33,15 +33,15 @@ func (c *controller) guardedFilter(function, source string, filter func(old, new
 }
 
 // tellSources tells the author's sources of a change of a primary, whatever filters say of it.
-func (c *controller) tellSources(t trc.Transition) {
-	for _, g := range c.guests {
+func (c *Controller) tellSources(t trc.Transition) {
+	for _, g := range c.supervised {
 		g.PrimaryChanged(t.Old, t.New)
 	}
 }
 
 // guardedClassifier takes a classifier that does not return to know nothing of the failure.
-func (c *controller) guardedClassifier(classify func(error) retry.Verdict) func(error) retry.Verdict {
-	callback := c.operator.calls.New(fmt.Sprintf("Retry.Classify of controller %q", c.name))
+func (c *Controller) guardedClassifier(classify func(error) retry.Verdict) func(error) retry.Verdict {
+	callback := c.Operator.Calls.New(fmt.Sprintf("Retry.Classify of controller %q", c.Name))
 	return func(failure error) retry.Verdict {
 		if onlyConflicts(failure) || onlyNotSynced(failure) {
 			return retry.Verdict{Class: retry.Soon} // beside another refusal for now
@@ -55,29 +55,29 @@ func (c *controller) guardedClassifier(classify func(error) retry.Verdict) func(
 }
 
 // everythingDue makes all primaries due, for what cannot be told of one by one.
-func (c *controller) everythingDue(why string) {
-	c.offer(c.store.Keys(""), why)
+func (c *Controller) everythingDue(why string) {
+	c.offer(c.Store.Keys(""), why)
 }
 
 // missedPrimaries makes all primaries due after changes of them were missed, and forgets what is kept for those that
 // came and went meanwhile.
-func (c *controller) missedPrimaries() {
+func (c *Controller) missedPrimaries() {
 	gone := map[trc.Key]bool{}
 	note := func(key, _ any) bool {
-		if key := key.(trc.Key); c.store.Get(key) == nil && c.store.SetAside(key) == nil && c.departures.Due(key) == nil {
+		if key := key.(trc.Key); c.Store.Get(key) == nil && c.Store.SetAside(key) == nil && c.finalRuns.Due(key) == nil {
 			gone[key] = true
 		}
 		return true
 	}
 	c.unresolved.Range(func(of, _ any) bool {
 		one := of.(incarnation)
-		if aside := c.store.SetAside(one.key); c.isGone(one.key, one.uid) && (aside == nil || aside.GetUID() != one.uid) {
+		if aside := c.Store.SetAside(one.key); c.isGone(one.key, one.uid) && (aside == nil || aside.GetUID() != one.uid) {
 			c.unresolved.Delete(of)
 		}
 		return note(one.key, nil)
 	})
-	c.workflow.newest.Range(note)
-	for _, key := range c.added.heldBy() {
+	c.Workflow.newest.Range(note)
+	for _, key := range c.Added.heldBy() {
 		note(key, nil)
 	}
 	for key := range gone {

@@ -1,0 +1,141 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/evenkeel/evenkeel/framework/internal/cache"
+	"github.com/evenkeel/evenkeel/framework/internal/write"
+	"github.com/evenkeel/evenkeel/timeline"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// Other clusters have caches, a ledger, a memo and lanes of their own: UIDs and versions of one say nothing of another.
+// When writes end, and who may write, is the operator's matter in all of them. Kubernetes events are only published in
+// the operator's own.
+
+// remoteCluster is another cluster than the operator's own, with the number of those who read it.
+type remoteCluster struct {
+	cluster *write.Port
+	users   int
+}
+
+// ClusterAt is the cluster of secondaries with a configuration of their own; nil is the operator's. All with one
+// configuration share it; it is forgotten when each of them has left it.
+func (h *Host) ClusterAt(config *rest.Config) (*write.Port, error) {
+	if config == nil {
+		return h.Cluster, nil
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if known := h.remotes[config]; known != nil {
+		known.users++
+		return known.cluster, nil
+	}
+	remote, err := h.Connect(config)
+	if err != nil {
+		return nil, err
+	}
+	remote.Calls = h.Calls
+	remote.At, remote.StaleAfter = h.nameLocked(config.Host), h.StaleAfter
+	remote.Inflight, remote.Fence, remote.Others = h.Cluster.Inflight, h.Cluster.Fence, h.severalClusters
+	remote.Hooks.Undecodable = func(schema.GroupVersionKind, *trc.Undecoded) {}
+	if h.remotes == nil {
+		h.remotes = map[*rest.Config]*remoteCluster{}
+	}
+	h.remotes[config] = &remoteCluster{cluster: remote, users: 1}
+	return remote, nil
+}
+
+// LeaveCluster takes back clusterAt.
+func (h *Host) LeaveCluster(config *rest.Config) {
+	h.mu.Lock()
+	left := h.remotes[config]
+	if left != nil {
+		if left.users--; left.users == 0 {
+			delete(h.remotes, config)
+			left.cluster.Abandoned.Store(true)
+		} else {
+			left = nil
+		}
+	}
+	h.mu.Unlock()
+	if left != nil {
+		left.cluster.HTTP.CloseIdleConnections()
+	}
+}
+
+// nameLocked is a name that no other cluster has: causes tell clusters apart by it.
+func (h *Host) nameLocked(address string) string {
+	name := address
+	for n := 2; ; n++ {
+		taken := false
+		for _, other := range h.remotes {
+			taken = taken || other.cluster.At == name
+		}
+		if !taken {
+			return name
+		}
+		name = fmt.Sprintf("%s (%d)", address, n)
+	}
+}
+
+// Clusters are all, the operator's own first, then by name.
+func (h *Host) Clusters() []*write.Port {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	clusters := []*write.Port{h.Cluster}
+	for _, remote := range h.remotes {
+		clusters = append(clusters, remote.cluster)
+	}
+	slices.SortFunc(clusters[1:], func(a, b *write.Port) int { return strings.Compare(a.At, b.At) })
+	return clusters
+}
+
+// severalClusters are all clusters if there is more than one.
+func (h *Host) severalClusters() []*write.Port {
+	h.mu.Lock()
+	several := len(h.remotes) > 0
+	h.mu.Unlock()
+	if !several {
+		return nil
+	}
+	return h.Clusters()
+}
+
+// LedgerOf is the ledger of the cluster that a cause tells of.
+func (h *Host) LedgerOf(cause timeline.Cause) *trc.Ledger {
+	if step, ok := cause.(timeline.Resource); ok && step.Cluster != "" {
+		for _, c := range h.Clusters() {
+			if c.At == step.Cluster {
+				return c.Ledger
+			}
+		}
+	}
+	return h.Cluster.Ledger
+}
+
+// AllStores returns the stores of all clusters, in a stable order.
+func (h *Host) AllStores() []*cache.Store {
+	var all []*cache.Store
+	for _, c := range h.Clusters() {
+		all = append(all, c.AllStores()...)
+	}
+	return all
+}
+
+// CatchUp brings the caches of all clusters up to what is there now.
+func (h *Host) CatchUp(ctx context.Context, patience, pause time.Duration) {
+	var all sync.WaitGroup
+	for _, c := range h.Clusters() {
+		all.Go(func() { c.CatchUp(ctx, patience, pause) })
+	}
+	all.Wait()
+}

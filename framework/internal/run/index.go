@@ -1,0 +1,91 @@
+package run
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/evenkeel/evenkeel/framework/internal/source"
+	"github.com/evenkeel/evenkeel/framework/internal/write"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// validateIndexes reports what is wrong with all indexes of the controller.
+func (c *Controller) validateIndexes() error {
+	known := map[any]bool{}
+	fail := func(of string, err error) error {
+		if err == nil {
+			return nil
+		}
+		return fmt.Errorf("framework: controller %q: %s%w", c.Name, of, err)
+	}
+	errs := []error{fail("", source.CheckIndexes(c.Indexes, known))}
+	all := slices.Concat(c.secondaries, c.Added.secondaries()) // those that may be late, too
+	for _, d := range c.Workflow.dormant {
+		all = append(all, d.description)
+	}
+	for _, d := range all {
+		errs = append(errs, fail(fmt.Sprintf("secondary %q: ", d.Name), source.CheckIndexes(d.Indexes, known)))
+	}
+	return errors.Join(errs...)
+}
+
+// mapIndexes prepares the calls of the functions of indexes.
+func (c *Controller) mapIndexes(from string, indexes []source.Index) {
+	for i := range indexes {
+		d := &indexes[i]
+		d.Mapping = &source.Mapping{Callback: c.callback(fmt.Sprintf("Index %q", d.Name), from)}
+	}
+}
+
+// addIndexes adds those of primaries to the store.
+func (c *Controller) addIndexes() error {
+	for _, d := range c.Indexes {
+		d.Mapping.Restore = func() {
+			if err := c.Store.Refile(c.indexed(d)); err != nil {
+				c.Operator.Logger.Error(err, "an index cannot be filed anew", "controller", c.Name)
+			}
+		}
+		if err := c.Store.AddIndex(c.indexed(d), d.Guarded()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Controller) indexed(d source.Index) string { return c.Name + "#" + d.Name }
+
+// Index finds an index by its address; it is the zero value if the controller has no such.
+func (c *Run) Index(of any) (source.OpenIndex, error) {
+	if c.Ended.Load() {
+		return source.OpenIndex{}, write.ErrRunEnded
+	}
+	is := func(d source.Index) bool { return d.Key == of }
+	if at := slices.IndexFunc(c.Controller.Indexes, is); at >= 0 {
+		d, store := c.Controller.Indexes[at], c.Controller.Store.Store
+		return source.OpenIndex{
+			Store: store, Values: d.Guarded(),
+			Find: func(value string) ([]trc.Object, error) {
+				found, err := store.ByIndex(c.Controller.indexed(d), value)
+				return found, cmp.Or(d.Mapping.Err(), err)
+			},
+		}, nil
+	}
+	for _, secondary := range c.Registered() {
+		at := slices.IndexFunc(secondary.Indexes, is)
+		if at < 0 {
+			continue
+		}
+		from, err := c.Informer(secondary.Key)
+		if err != nil {
+			return source.OpenIndex{}, err
+		}
+		d := secondary.Indexes[at]
+		return source.OpenIndex{
+			Store: from.Store(), Values: d.Guarded(),
+			Find: func(value string) ([]trc.Object, error) { return from.ByIndex(d.Name, value) },
+		}, nil
+	}
+	return source.OpenIndex{}, c.Controller.Inactive(func(d *Dormant) bool { return slices.ContainsFunc(d.description.Indexes, is) })
+}

@@ -1,0 +1,128 @@
+package run
+
+import (
+	"context"
+	"slices"
+
+	"github.com/evenkeel/evenkeel/framework/internal/cache"
+	"github.com/evenkeel/evenkeel/scheduler"
+	"github.com/evenkeel/evenkeel/timeline"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+func (c *Controller) OwnScope() *cache.Scope {
+	if c.scope.Of == "" {
+		return nil
+	}
+	return c.scope
+}
+
+// Follows tells whether the controller is set up, and reads the namespaces of a scope, which then is its own.
+func (c *Controller) Follows(of *cache.Scope) bool {
+	return slices.ContainsFunc(c.readsNow(), func(s read) bool { return s.Key.Follows == of })
+}
+
+// CloseNamespaces lets no run begin in namespaces that are added or removed, and returns the primaries in these.
+func (c *Controller) CloseNamespaces(added, removed []string) (leaving []trc.Object) {
+	c.admission.Close(added)
+	c.admission.Close(removed)
+	c.admission.Cancel(func(key trc.Key) bool {
+		// What is removed disappears from what these read.
+		return key.Namespace == "" || slices.Contains(removed, "") || slices.Contains(removed, key.Namespace)
+	})
+	if c.Store.Key.Follows != nil {
+		for _, namespace := range removed {
+			leaving = append(leaving, c.Store.List(namespace, nil)...)
+		}
+	}
+	return leaving
+}
+
+// LeaveNamespaces forgets the primaries of namespaces that are no longer watched: once what was told of them before
+// has been told, and before anything is that comes from watches which begin now; at the latest by deliver.
+func (c *Controller) LeaveNamespaces(removed []string, leaving []trc.Object) (deliver func()) {
+	watched := c.Store.Watching()
+	gone := func(tell func(old, new trc.Object)) func() {
+		return func() {
+			for _, primary := range leaving {
+				tell(primary, nil)
+			}
+		}
+	}
+	var delivers []func()
+	for _, a := range c.Added.Now() {
+		if a.supervised != nil {
+			delivers = append(delivers, a.supervised.Later(gone(a.supervised.PrimaryChanged)))
+		}
+	}
+	later := c.Store.Later
+	if subscription := c.primaries.Load(); subscription != nil {
+		later = subscription.Later
+	}
+	delivers = append(delivers, later(func() {
+		c.admission.Open(removed)
+		left := c.finalRuns.Leave(func(namespace string) bool {
+			return slices.Contains(watched, "") || slices.Contains(watched, namespace)
+		})
+		for _, primary := range leaving {
+			c.tellSources(trc.Transition{Old: primary})
+			left = append(left, trc.KeyOf(primary))
+		}
+		for _, key := range left {
+			c.Scheduler.Forget(key)
+			c.admission.Forget(key)
+			if event := c.finalRuns.Due(key); event != nil { // its namespace is watched still, as one of all
+				c.Scheduler.Offer(key, *event)
+				continue
+			}
+			c.forgetUnresolved(key)
+			c.leftOver.Delete(key)
+			c.released.Delete(key)
+			c.letGo(key)
+			c.histories.Forget(recordKey(key))
+		}
+		if c.Store.Key.Follows == nil && len(removed) > 0 {
+			c.offer(c.Store.Keys(""), "namespaces were removed")
+		}
+	}))
+	return func() {
+		for _, deliver := range delivers {
+			deliver()
+		}
+	}
+}
+
+// EnterNamespace lets runs into a namespace once all that they read there is filled.
+func (c *Controller) EnterNamespace(ctx context.Context, added string) {
+	for _, s := range c.readsNow() {
+		if s.Key.Follows != c.scope {
+			continue
+		}
+		select {
+		case <-s.Filled(added):
+		case <-s.unread: // a source that was removed
+			continue
+		case <-ctx.Done():
+			return
+		}
+		s.AwaitDelivery(ctx, c.Name) // or it would bring a second run
+	}
+	refused := c.admission.Open([]string{added})
+	if c.Store.Key.Follows == nil {
+		c.offer(c.Store.Keys(""), "namespaces were added")
+	}
+	// The others have run since, or are about to: they were told of as additions, or just now. One that is set aside was not.
+	c.offer(refused, readmitted)
+}
+
+// readmitted is why primaries are due that were refused before their namespace was filled. One that has come in since, for
+// whatever else, is not due for that any more: see needsRun.
+const readmitted = "the namespace was added"
+
+func (c *Controller) offer(primaries []trc.Key, why string) {
+	for _, key := range primaries {
+		c.Scheduler.Offer(key, scheduler.Event{Cause: timeline.External{Source: c.Name, ID: why}, Lane: scheduler.BulkLane})
+	}
+}
+
+func (c *Controller) ClosedNamespaces() []string { return c.admission.ClosedNow() }

@@ -1,0 +1,64 @@
+package run
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/framework/internal/source"
+)
+
+// notSynced is ErrNotSynced with the reason.
+type notSynced struct{ error }
+
+func (n *notSynced) Unwrap() error { return n.error }
+
+func onlyNotSynced(err error) bool { return object.IsOnly(err, object.Is[*notSynced]) }
+
+func (c *Controller) AddSecondary(secondary any, by *Run, forNode bool) error {
+	if by != nil && !c.Workflow.has(secondary) && c.Added.holdsAlready(secondary, by) {
+		return nil
+	}
+	d, err := c.describeSecondary("AddSecondary: the secondary", secondary)
+	if err != nil {
+		return err
+	}
+	if err := c.Workflow.reserves(c.Name, &entry{Name: d.Name, secondary: d}, by, forNode); err != nil {
+		return err
+	}
+	if err := source.CheckIndexes(d.Indexes, map[any]bool{}); err != nil {
+		return fmt.Errorf("framework: controller %q: secondary %q: %w", c.Name, d.Name, err)
+	}
+	if err := c.reach(&d); err != nil {
+		return err
+	}
+	added, err := c.Added.add(&entry{Name: d.Name, secondary: d}, by)
+	if !added {
+		c.Operator.LeaveCluster(d.Config)
+	}
+	return err
+}
+
+func (c *Controller) AddSource(from eventsource.Source, by *Run, forNode bool) error {
+	if object.IsNil(from) {
+		return fmt.Errorf("framework: controller %q: AddSource: the source is nil", c.Name)
+	}
+	g, err := source.Supervise(from, c.Name, c.Operator.Logger, c.Operator.Calls, c.Operator.Probes)
+	if err != nil {
+		return fmt.Errorf("framework: controller %q: AddSource %T: %w", c.Name, from, err)
+	}
+	given := &entry{Name: g.Name, supervised: g}
+	if err := c.Workflow.reserves(c.Name, given, by, forNode); err != nil {
+		return err
+	}
+	_, err = c.Added.add(given, by)
+	return err
+}
+
+func (c *Run) visits() *visit { return &c.visit }
+
+func (c *Run) isOver() bool { return c.Ended.Load() }
+
+func (c *Run) primaryUID() types.UID { return c.Write.Owner.GetUID() }

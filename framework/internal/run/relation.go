@@ -1,0 +1,110 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/safely"
+	"github.com/evenkeel/evenkeel/framework/internal/source"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// checkReferred reports what is wrong with a description, of whichever kind.
+func (c *Controller) checkReferred(d source.Description) error {
+	if want := c.primaryType; d.Err == nil && d.Primary != nil && d.Primary != want {
+		return fmt.Errorf("%s: the function is for primaries of type %v, the controller's are %v", "Referred", d.Primary, want)
+	}
+	return d.Err
+}
+
+// references are the secondaries of some source that a primary refers to, each once.
+func (c *Controller) references(d source.Description) eventsource.Mapper {
+	guarded := d.Mapping.GuardedMapper(d.References)
+	return func(primary trc.Object) []trc.Key {
+		var keys []trc.Key
+		known := map[trc.Key]bool{}
+		for _, key := range guarded(primary) {
+			if key.Namespace == "" && d.Resource.Namespaced {
+				key.Namespace = primary.GetNamespace()
+			}
+			if !d.Resource.Namespaced {
+				key.Namespace = ""
+			}
+			if !known[key] {
+				known[key] = true
+				keys = append(keys, key)
+			}
+		}
+		return keys
+	}
+}
+
+// mapByReference makes an index of what primaries refer to, and returns what looks the primaries of a secondary up there.
+func (c *Controller) mapByReference(index string, references eventsource.Mapper) (eventsource.Mapper, error) {
+	err := c.Store.AddIndex(index, func(primary trc.Object) []string {
+		var values []string
+		for _, key := range references(primary) {
+			values = append(values, key.String())
+		}
+		return values
+	})
+	return func(secondary trc.Object) []trc.Key {
+		var keys []trc.Key
+		primaries, _ := c.Store.ByIndex(index, trc.KeyOf(secondary).String())
+		for _, primary := range primaries {
+			keys = append(keys, trc.KeyOf(primary))
+		}
+		return keys
+	}, err
+}
+
+// checkRelation reports what is wrong with how a secondary and its primaries find each other.
+func (c *Controller) checkRelation(d source.Description) error {
+	if err := c.checkReferred(d); err != nil || d.Relation == nil {
+		return err
+	}
+	if d.References != nil {
+		return fmt.Errorf("%s: must be nil with Referred, which maps by what primaries refer to", "Secondary.By")
+	}
+	if _, err := c.mapperFor(d.Relation, false); err != nil {
+		return fmt.Errorf("Secondary.By: %w", err)
+	}
+	return nil
+}
+
+// mapperOf is how secondaries that primaries do not refer to tell theirs.
+func (c *Controller) mapperOf(d source.Description) (eventsource.Mapper, error) {
+	var by eventsource.AnyOf
+	switch {
+	case d.Relation != nil:
+		by = append(by, d.Relation)
+	case d.Mapper == nil:
+		by = append(by, eventsource.Owners{})
+	}
+	if d.Mapper != nil {
+		by = append(by, d.Mapper)
+	}
+	mapper, err := c.mapperFor(by, !c.Resource.Namespaced)
+	// A relation of the author's own may leave namespaces out. A Mapper's MapperFor has put them in already.
+	leavesOut := func(one eventsource.Relation) bool { return !source.IsOurs(one) && !isMapper(one) }
+	if err != nil || !slices.ContainsFunc(by, leavesOut) {
+		return mapper, err
+	}
+	return c.mapperFor(mapper, !c.Resource.Namespaced)
+}
+
+// mapperFor asks a relation, which may be the author's, for its mapper.
+func (c *Controller) mapperFor(by eventsource.Relation, clusterScoped bool) (eventsource.Mapper, error) {
+	var found eventsource.Mapper
+	err := safely.AskOnce("MapperFor", func() (err error) {
+		found, err = by.MapperFor(c.GVK.GroupKind(), clusterScoped)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+func isMapper(by eventsource.Relation) bool { _, is := by.(eventsource.Mapper); return is }
