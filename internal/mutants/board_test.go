@@ -214,7 +214,7 @@ func (b *board) passes(ctx context.Context, s suite) error {
 	if !last.at.IsZero() && time.Since(last.at) < soundFor {
 		return nil
 	}
-	if err := b.runSound(ctx, s); err != nil {
+	if err := b.runSound(ctx, s, limit); err != nil {
 		return err
 	}
 	last.at = time.Now()
@@ -223,7 +223,7 @@ func (b *board) passes(ctx context.Context, s suite) error {
 
 // runSound returns an error unless tests pass without a mutant and open no files except those that
 // are among their inputs.
-func (b *board) runSound(ctx context.Context, s suite) error {
+func (b *board) runSound(ctx context.Context, s suite, atMost time.Duration) error {
 	p, err := b.program(ctx, s.folder)
 	if err != nil {
 		return err
@@ -234,7 +234,7 @@ func (b *board) runSound(ctx context.Context, s suite) error {
 	}
 	defer os.RemoveAll(folder)
 	opened := filepath.Join(folder, "opened")
-	got, err := p.run(ctx, b.root, s, "", limit, opened)
+	got, err := p.run(ctx, b.root, s, "", atMost, opened)
 	if err == nil && !got.passed {
 		err = fmt.Errorf("%q fail", got.failures)
 	}
@@ -258,7 +258,7 @@ func (b *board) settleSuite(ctx context.Context, folder string) (r result, wasKe
 			return "", 0, err
 		}
 		started := time.Now()
-		err := b.passes(ctx, suite{folder: folder})
+		err := b.runSound(ctx, suite{folder: folder}, suiteLimit)
 		return "", time.Since(started), err
 	})
 }

@@ -14,8 +14,10 @@ import (
 )
 
 const (
-	// limit bounds the tests of one mutant; the suites take less than a minute.
+	// limit bounds the tests of one mutant; they take less than a minute.
 	limit = 3 * time.Minute
+	// suiteLimit bounds all tests of a package.
+	suiteLimit = 15 * time.Minute
 	// hangLimit bounds those of a mutant that hangs.
 	hangLimit = time.Minute
 )
