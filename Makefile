@@ -101,6 +101,10 @@ bench: ## Run the benchmarks.
 mutants: sandbox ## Break the library in known ways: every one must be noticed by the tests; BOARD=fresh to use no earlier results.
 	go test -count=1 -v -timeout 4h -parallel 2 -run '^TestBoard$$' ./internal/mutants -board $(if $(filter fresh,$(BOARD)),-fresh)
 
+.PHONY: figures
+figures: ## Print the figures of AREA, from what is there and what other commands have kept; AREA=house.
+	@go run ./internal/figures -area "$(AREA)"
+
 .PHONY: bench-compare
 bench-compare: sandbox ## Compare with controller-runtime and client-go; COMPARE="-quick" for flags.
 	cd benchmarks && go run ./cmd/compare $(COMPARE)

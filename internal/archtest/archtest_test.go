@@ -178,6 +178,7 @@ var rules = []rule{
 	{"internal/tutorial", []string{"std"}, "it follows a page as a reader does: with the programs that the page names"},
 	{"internal/mutants", []string{"std"}, "it breaks the packages, it does not use them"},
 	{"internal/spectimes", []string{"std", "github.com/onsi/ginkgo/v2"}, "it knows how long tests take, not what they test"},
+	{"internal/figures", []string{"std"}, "it counts what the go command lists and other programs keep"},
 	{"internal/testreport", []string{"std"}, "it reads what the go command prints"},
 }
 
