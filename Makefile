@@ -99,7 +99,7 @@ bench: ## Run the benchmarks.
 
 .PHONY: mutants
 mutants: sandbox ## Break the library in known ways: every one must be noticed by the tests; BOARD=fresh to use no earlier results.
-	go test -count=1 -v -timeout 4h -parallel 2 -run '^TestBoard$$' ./internal/mutants -board $(if $(filter fresh,$(BOARD)),-fresh)
+	go test -count=1 -v -timeout 4h -parallel 2 -run '^TestBoard$$' ./internal/mutants -board $(if $(BOARD),$(if $(filter fresh,$(BOARD)),-fresh,$(error BOARD may be fresh, not $(BOARD))))
 
 .PHONY: figures
 figures: ## Print the figures of AREA, from what is there and what other commands have kept; AREA=house.

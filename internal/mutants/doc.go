@@ -3,7 +3,7 @@
 // in the test code, one file for each package that is mutated.
 //
 //	make mutants                        # the whole board; goes on where a run was broken off
-//	make mutants BOARD=fresh            # tries those again that were killed before
+//	make mutants BOARD=fresh            # also tries those that were killed before
 //	go test ./internal/mutants          # only that every mutant still fits the code, seconds
 //	go test -v -count=1 -run /board/lanes ./internal/mutants -board   # those whose name matches
 //
