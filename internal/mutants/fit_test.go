@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -74,6 +75,43 @@ func TestEveryMutantFitsTheCodeAndCompiles(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestEveryMutantNamesTestsThatAreThere notices a test that moved to another package or has another
+// name now, before the board does, which takes long.
+func TestEveryMutantNamesTestsThatAreThere(t *testing.T) {
+	there := map[string][]string{}
+	for _, folder := range folders(all()) {
+		there[folder] = testsIn(t, folder)
+	}
+	for _, m := range all() {
+		for _, s := range m.kills {
+			if !slices.ContainsFunc(there[s.folder], func(test string) bool { return selects(s.run, test) }) {
+				t.Errorf("%s: no test of %s is selected by %q", m.name, s.folder, s.run)
+			}
+		}
+	}
+}
+
+// testsIn returns the names of the test functions of a package.
+func testsIn(t *testing.T, folder string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root(), folder, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range parsed.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") {
+				names = append(names, f.Name.Name)
+			}
+		}
+	}
+	return names
 }
 
 func TestASnippetThatMovedIsNoticed(t *testing.T) {
