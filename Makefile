@@ -22,12 +22,19 @@ demo: sandbox ## Show the WebPage operator on a control plane of its own; ONCE=1
 	go build -o bin/demo ./samples/webpage/cmd/demo
 	bin/sandbox up -- bin/demo $(if $(filter-out 0,$(ONCE)),-once)
 
+SPEC_TIMES := $(CURDIR)/bin/spec_times.jsonl
+
+# The models run once more without the race detector, which is slow: then they take ten times the steps.
 .PHONY: test
+test: export EVENKEEL_SPEC_TIMES := $(SPEC_TIMES)
 test: sandbox vet ## Run all tests, with the race detector and that of changes to cached objects; the models once more without.
-	KUBE_CACHE_MUTATION_DETECTOR=true go test -race -count=1 -timeout 20m ./...
-	go test -count=1 -timeout 10m -run 'Model|Filter|InEveryOrder' ./trc ./scheduler ./framework/interlock # ten times the steps: the race detector is slow
-	cd sandbox && go test -race -count=1 -timeout 15m $(SANDBOX_PACKAGES)
-	cd benchmarks && go test -race -count=1 -timeout 10m ./...
+	go build -o bin/testreport ./internal/testreport
+	@rm -f $(SPEC_TIMES)
+	{ KUBE_CACHE_MUTATION_DETECTOR=true go test -json -race -count=1 -timeout 20m ./...; \
+	go test -json -count=1 -timeout 10m -run 'Model|Filter|InEveryOrder' ./trc ./scheduler ./framework/interlock; \
+	cd sandbox; go test -json -race -count=1 -timeout 15m $(SANDBOX_PACKAGES); \
+	cd ../benchmarks; go test -json -race -count=1 -timeout 10m ./...; \
+	} | bin/testreport -specs $(SPEC_TIMES) -keep bin/test_seconds
 
 .PHONY: tutorial
 tutorial: sandbox ## Follow docs/getting-started.md from an empty folder, with README's commands; TUTORIAL=-v to watch.
@@ -91,8 +98,12 @@ bench: ## Run the benchmarks.
 	cd benchmarks && EVENKEEL_FIGURES=1 go test -count=1 -p 1 -run '^TestFigures$$' -v ./queues ./runs ./stores ./events
 
 .PHONY: mutants
-mutants: sandbox ## Break the library in known ways: every one must be noticed by the tests.
-	go test -count=1 -v -timeout 60m -parallel 2 -run 'TestTheSuites|TestEveryMutantIsKilled' ./internal/mutants -board
+mutants: sandbox ## Break the library in known ways: every one must be noticed by the tests; BOARD=fresh to use no earlier results.
+	go test -count=1 -v -timeout 4h -parallel 2 -run '^TestBoard$$' ./internal/mutants -board $(if $(BOARD),$(if $(filter fresh,$(BOARD)),-fresh,$(error BOARD may be fresh, not $(BOARD))))
+
+.PHONY: figures
+figures: ## Print the figures of AREA, from what is there and what other commands have kept; AREA=house.
+	@go run ./internal/figures -area "$(AREA)"
 
 .PHONY: bench-compare
 bench-compare: sandbox ## Compare with controller-runtime and client-go; COMPARE="-quick" for flags.

@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/internal/spectimes"
 	"github.com/evenkeel/evenkeel/internal/testenv"
 	prefixedpodv1 "github.com/evenkeel/evenkeel/samples/prefixedpod/api/v1"
 	webpagev1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
@@ -53,6 +54,8 @@ func TestFramework(t *testing.T) {
 	SetDefaultConsistentlyDuration(400 * time.Millisecond)
 	RunSpecs(t, "Framework")
 }
+
+var _ = ReportAfterEach(spectimes.Append)
 
 var _ = BeforeSuite(func() {
 	var err error

@@ -27,6 +27,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/interlock"
+	"github.com/evenkeel/evenkeel/internal/spectimes"
 	"github.com/evenkeel/evenkeel/internal/testenv"
 	prefixedpodv1 "github.com/evenkeel/evenkeel/samples/prefixedpod/api/v1"
 	webpagev1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
@@ -58,6 +59,8 @@ func TestPoliciesOnAServer(t *testing.T) {
 	SetDefaultEventuallyPollingInterval(50 * time.Millisecond)
 	RunSpecs(t, "Policies")
 }
+
+var _ = ReportAfterEach(spectimes.Append)
 
 var _ = BeforeSuite(func() {
 	var err error

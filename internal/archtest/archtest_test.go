@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -239,10 +240,13 @@ var rules = []rule{
 	{"internal/archtest", []string{"std"}, "it reads the packages, it does not use them"},
 	{"internal/tutorial", []string{"std"}, "it follows a page as a reader does: with the programs that the page names"},
 	{"internal/mutants", []string{"std"}, "it breaks the packages, it does not use them"},
+	{"internal/spectimes", []string{"std", "github.com/onsi/ginkgo/v2"}, "it knows how long tests take, not what they test"},
+	{"internal/figures", []string{"std"}, "it counts what the go command lists and other programs keep"},
+	{"internal/testreport", []string{"std"}, "it reads what the go command prints"},
 }
 
 // onlyForTests may be imported by tests alone.
-const onlyForTests = module + "/internal/testenv"
+var onlyForTests = []string{module + "/internal/testenv", module + "/internal/spectimes"}
 
 type goPackage struct {
 	ImportPath string
@@ -300,7 +304,7 @@ func TestPackagesImportOnlyWhatTheirPlaceAllows(t *testing.T) {
 			if !r.allows(imported, standard[imported]) {
 				t.Errorf("%s imports %s, which %s must not: %s", p.ImportPath, imported, r.place, r.why)
 			}
-			if imported == onlyForTests {
+			if slices.Contains(onlyForTests, imported) {
 				t.Errorf("%s imports %s outside of its tests", p.ImportPath, imported)
 			}
 		}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/internal/spectimes"
 	"github.com/evenkeel/evenkeel/internal/testenv"
 )
 
@@ -28,6 +29,8 @@ func TestBehind(t *testing.T) {
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "Behind a gate")
 }
+
+var _ = ReportAfterEach(spectimes.Append)
 
 var _ = BeforeSuite(func() {
 	var err error

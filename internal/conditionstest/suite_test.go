@@ -24,6 +24,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/framework/workflow"
+	"github.com/evenkeel/evenkeel/internal/spectimes"
 	"github.com/evenkeel/evenkeel/internal/testenv"
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
@@ -51,6 +52,8 @@ func TestConditions(t *testing.T) {
 	SetDefaultConsistentlyDuration(500 * time.Millisecond)
 	RunSpecs(t, "Conditions")
 }
+
+var _ = ReportAfterEach(spectimes.Append)
 
 var _ = BeforeSuite(func() {
 	for _, add := range []func(*runtime.Scheme) error{clientgoscheme.AddToScheme, v1.AddToScheme} {

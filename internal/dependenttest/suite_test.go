@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/internal/spectimes"
 	"github.com/evenkeel/evenkeel/internal/testenv"
 )
 
@@ -41,6 +42,8 @@ func TestDependents(t *testing.T) {
 	SetDefaultConsistentlyDuration(500 * time.Millisecond)
 	RunSpecs(t, "Dependents")
 }
+
+var _ = ReportAfterEach(spectimes.Append)
 
 var _ = BeforeSuite(func() {
 	var err error

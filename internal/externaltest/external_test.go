@@ -19,6 +19,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/internal/spectimes"
 	"github.com/evenkeel/evenkeel/internal/testenv"
 	"github.com/evenkeel/evenkeel/retry"
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
@@ -38,6 +39,8 @@ func TestExternal(t *testing.T) {
 	SetDefaultEventuallyPollingInterval(10 * time.Millisecond)
 	RunSpecs(t, "External")
 }
+
+var _ = ReportAfterEach(spectimes.Append)
 
 var _ = BeforeSuite(func() {
 	Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/evenkeel/evenkeel/internal/spectimes"
 	"github.com/evenkeel/evenkeel/internal/testenv"
 )
 
@@ -39,6 +40,8 @@ func TestInterlock(t *testing.T) {
 	RegisterFailHandler(Fail)
 	RunSpecs(t, "Interlock")
 }
+
+var _ = ReportAfterEach(spectimes.Append)
 
 var _ = BeforeSuite(func() {
 	var err error

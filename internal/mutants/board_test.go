@@ -1,275 +1,407 @@
 package mutants
 
 import (
-	"bytes"
+	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 )
 
-var board = flag.Bool("board", false, "try every mutant, which takes minutes: make mutants does")
+var (
+	tryAll  = flag.Bool("board", false, "try every mutant, which takes long: make mutants does")
+	fresh   = flag.Bool("fresh", false, "with -board: try mutants again that were killed before")
+	figures = flag.Bool("figures", false, "print the board's figures, from the results that are kept")
+)
 
-// limit bounds the tests of one mutant; the suites take less than a minute.
-const limit = 3 * time.Minute
+// soundFor is for how long a suite that has passed without a mutant need not do so again.
+const soundFor = 5 * time.Minute
 
-// mutant is one broken variant.
-type mutant struct {
-	// name says what is done wrong.
-	name string
-	// breaks is the guarantee, by its number.
-	breaks string
-	// file is relative to the module's root. old occurs there exactly once; new stands in its place.
-	file, old, new string
-	// kills are the tests that are about the rule, in the order in which they are tried: one has to fail.
-	kills []suite
-	// hangs says why the tests do not end with it: then exceeding their time is a kill, too.
-	hangs string
+// errSurvives is the failure of a mutant that nothing has noticed.
+var errSurvives = errors.New("survives")
+
+// board tries mutants of the module at a root. Its methods are safe for concurrent use.
+type board struct {
+	root    string
+	scratch string // a folder for what is compiled
+	kept    keptFile
+	fresh   bool
+	mutants []mutant          // in the order in which they are tried
+	inputs  map[string]inputs // of the suites, by folder
+	alone   map[string]bool   // the mutants without a switch, by name
+	overlay string            // has all switches
+
+	mu       sync.Mutex
+	programs map[string]func() (program, error) // with all switches, by folder
+	sound    map[suite]*soundness
 }
 
-// suite is tests of one package of the default run.
-type suite struct {
-	// folder is the package, relative to the module's root.
-	folder string
-	// run and focus restrict it as -run and ginkgo's -focus do, to the tests about the rule. Only their
-	// failures count: on a busy machine, others may fail for reasons of their own.
-	run, focus string
+// soundness is when tests have last passed without a mutant.
+type soundness struct {
+	mu sync.Mutex // held while they run
+	at time.Time
 }
 
-// all is the board.
-func all() []mutant {
-	return slices.Concat(
-		ofScheduler, ofLedger, ofStore, ofKeeping, ofEventSource, ofGuest, ofAuthor, ofFramework, ofForms, ofLookups, ofLeader, ofKinds, ofDynamic, ofSimulation,
-		ofClusters, ofFates, ofGate, ofInterlock, ofBehind, ofContest, ofWorkflow, ofManaged, ofConditions, ofExternal, ofDependents, ofRealInterlock,
-		ofFinalizers, ofFence, ofEnds, ofFootguns,
-	)
-}
-
-func root() string {
-	folder, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		panic(err)
-	}
-	return folder
-}
-
-// mutated returns the file with the mutant in it.
-func (m mutant) mutated() ([]byte, error) {
-	source, err := os.ReadFile(filepath.Join(root(), m.file))
+// newBoard returns a board that keeps its results in a file and compiles into a folder.
+func newBoard(ctx context.Context, root, scratch string, kept keptFile, mutants []mutant) (*board, error) {
+	of, err := survey(ctx, root, folders(mutants)...)
 	if err != nil {
 		return nil, err
 	}
-	if n := bytes.Count(source, []byte(m.old)); n != 1 {
-		return nil, fmt.Errorf("%s: the snippet occurs %d times, want once: has the rule moved?\n%s", m.file, n, m.old)
-	}
-	return bytes.Replace(source, []byte(m.old), []byte(m.new), 1), nil
-}
-
-// overlay writes the mutant beside the tree and returns the file for the go command's -overlay.
-func (m mutant) overlay(folder string) (string, error) {
-	source, err := m.mutated()
+	made, err := switched(root, mutants)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	broken := filepath.Join(folder, filepath.Base(m.file))
-	content, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join(root(), m.file): broken}})
+	written, err := overlay(root, scratch, made.sources)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	overlay := filepath.Join(folder, "overlay.json")
-	return overlay, errors.Join(os.WriteFile(broken, source, 0o600), os.WriteFile(overlay, content, 0o600))
+	return &board{
+		root: root, scratch: scratch, kept: kept, mutants: inOrder(mutants), inputs: of, alone: made.alone, overlay: written,
+		programs: map[string]func() (program, error){}, sound: map[suite]*soundness{},
+	}, nil
 }
 
-// build compiles the tests of a suite with an overlay, or without one.
-func (s suite) build(ctx context.Context, folder, overlay string) (binary string, err error) {
-	binary = filepath.Join(folder, strings.ReplaceAll(s.folder, "/", "-")+".test")
-	build := exec.CommandContext(ctx, "go", "test", "-c", "-ldflags=-s -w", "-overlay="+overlay, "-o", binary, "./"+s.folder)
-	build.Dir = root()
-	if output, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("does not compile: %w\n%s", err, output)
-	}
-	return binary, nil
+// inOrder returns mutants with those of the same tests next to each other, so that tests are
+// compiled when they are needed, and run without a mutant only once for all of them.
+func inOrder(mutants []mutant) []mutant {
+	key := func(m mutant) string { return m.kills[0].folder + "\x00" + m.kills[0].run + "\x00" + m.kills[0].focus }
+	return slices.SortedStableFunc(slices.Values(mutants), func(a, b mutant) int { return cmp.Compare(key(a), key(b)) })
 }
 
-// outcome is how tests ended.
-type outcome struct {
-	passed, timedOut bool
-	failures         []string // the names of the tests about the rule that failed
-	others           []string // what else failed
-	output           []byte
+// settle returns how a mutant is killed: from the kept results, or by trying it. It keeps a kill,
+// and forgets what was kept of a mutant that survives.
+func (b *board) settle(ctx context.Context, m mutant) (r result, wasKept bool, err error) {
+	return b.once(ctx, m.name, m.hash(b.inputs), func() (string, time.Duration, error) { return b.try(ctx, m) })
 }
 
-// keepNoFailures is the flag of rapid, where it is linked in, that keeps it from storing failures in the tree,
-// which the next run would replay.
-const keepNoFailures = "rapid.nofailfile"
-
-// test runs a compiled suite in its folder, as the go command would.
-func (s suite) test(ctx context.Context, binary string) (outcome, error) {
-	arguments := []string{"-test.timeout=" + limit.String(), "-test.run=" + s.run}
-	if s.focus != "" {
-		arguments = append(arguments, "-ginkgo.no-color", "-ginkgo.fail-fast", "-ginkgo.focus="+s.focus)
-	}
-	if code, err := os.ReadFile(binary); err != nil {
-		return outcome{}, err
-	} else if bytes.Contains(code, []byte(keepNoFailures)) {
-		arguments = append(arguments, "-"+keepNoFailures)
-	}
-	tests := exec.CommandContext(ctx, binary, arguments...)
-	tests.Dir = filepath.Join(root(), s.folder)
-	output, err := tests.CombinedOutput()
-	got := outcome{passed: err == nil, output: output, timedOut: bytes.Contains(output, []byte("panic: test timed out"))}
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		return got, err
-	}
-	got.failures, got.others = s.failures(output)
-	switch {
-	case bytes.Contains(output, []byte("[FAIL] [BeforeSuite]")):
-		return got, errors.New("the API server did not start")
-	case !got.passed && len(got.failures) == 0 && len(got.others) > 0:
-		return got, fmt.Errorf("none of the tests about the rule has failed, but %q", got.others)
-	case !got.passed && len(got.failures) == 0:
-		return got, errors.New("the tests ended without naming a failure")
-	case got.passed && (bytes.Contains(output, []byte("no tests to run")) || bytes.Contains(output, []byte("\nRan 0 of "))):
-		return got, errors.New("no test is of that name")
-	}
-	return got, nil
-}
-
-// try returns what noticed the mutant, or nothing if it survives.
-func (m mutant) try(ctx context.Context, folder string) (killer string, err error) {
-	overlay, err := m.overlay(folder)
+// once returns a kept result with that name and hash, or the one of try, which it keeps unless it
+// is an error.
+func (b *board) once(ctx context.Context, name, hash string, try func() (string, time.Duration, error)) (r result, wasKept bool, err error) {
+	results, err := b.kept.load()
 	if err != nil {
-		return "", err
+		return result{}, false, err
+	}
+	if r, ok := results[name]; ok && r.Hash == hash && !b.fresh {
+		return r, true, nil
+	}
+	killer, took, err := try()
+	if err != nil && ctx.Err() != nil {
+		return result{}, false, err // it was broken off
+	}
+	if err != nil {
+		return result{}, false, errors.Join(err, b.kept.forget(name))
+	}
+	r = result{Name: name, Hash: hash, Killer: killer, Seconds: float64(took.Milliseconds()) / 1000}
+	return r, false, b.kept.keep(r)
+}
+
+// try returns what noticed the mutant and how long that took, or errSurvives. All other errors are
+// faults of the board.
+func (b *board) try(ctx context.Context, m mutant) (killer string, took time.Duration, err error) {
+	atMost := limit
+	if m.hangs != "" {
+		atMost = hangLimit
 	}
 	for _, s := range m.kills {
-		binary, err := s.build(ctx, folder, overlay)
-		if err != nil {
-			return "", err
+		if _, err := b.program(ctx, s.folder); err != nil {
+			return "", took, err
 		}
-		got, err := s.test(ctx, binary)
+		started := time.Now()
+		got, err := b.run(ctx, m, s, atMost)
+		took += time.Since(started)
 		switch {
 		case err != nil:
-			return "", fmt.Errorf("%s: %w\n%s", s.folder, err, tail(got.output))
+			return "", took, fmt.Errorf("%s: %w\n%s", s.folder, err, tail(got.output))
 		case got.timedOut && m.hangs == "":
-			return "", fmt.Errorf("%s: exceeded %v, and hangs does not say why\n%s", s.folder, limit, tail(got.output))
+			return "", took, fmt.Errorf("%s: exceeded %v, and hangs does not say why\n%s", s.folder, atMost, tail(got.output))
 		case got.passed:
 			continue
 		}
-		if err := s.passes(ctx); err != nil {
-			return "", fmt.Errorf("%s: %q failed, but without the mutant: %w", s.folder, got.failures, err)
+		started = time.Now()
+		err = b.passes(ctx, s)
+		took += time.Since(started)
+		if err != nil {
+			return "", took, fmt.Errorf("%s: %q failed, but without the mutant: %w", s.folder, got.failures, err)
 		}
-		return s.folder + ": " + got.failures[0], nil
+		return s.folder + ": " + got.failures[0], took, nil
 	}
-	return "", nil
+	return "", took, errSurvives
 }
 
-// passes runs a suite without a mutant, on the machine as busy as it is, and returns an error unless it
-// passes.
-func (s suite) passes(ctx context.Context) error {
-	binary, err := s.sound(ctx)
+// run runs tests with a mutant.
+func (b *board) run(ctx context.Context, m mutant, s suite, atMost time.Duration) (outcome, error) {
+	if !b.alone[m.name] {
+		p, err := b.program(ctx, s.folder)
+		if err != nil {
+			return outcome{}, err
+		}
+		return p.run(ctx, b.root, s, m.name, atMost, "")
+	}
+	folder, err := os.MkdirTemp(b.scratch, "alone-")
+	if err != nil {
+		return outcome{}, err
+	}
+	defer os.RemoveAll(folder)
+	_, mutated, err := m.in(b.root)
+	if err != nil {
+		return outcome{}, err
+	}
+	written, err := overlay(b.root, folder, map[string][]byte{m.file: mutated})
+	if err != nil {
+		return outcome{}, err
+	}
+	p, err := b.compile(ctx, s.folder, folder, written)
+	if err != nil {
+		return outcome{}, err
+	}
+	return p.run(ctx, b.root, s, "", atMost, "")
+}
+
+// program returns the tests of a package, which are compiled once for all mutants that have a
+// switch.
+func (b *board) program(ctx context.Context, folder string) (program, error) {
+	b.mu.Lock()
+	compiled, ok := b.programs[folder]
+	if !ok {
+		compiled = sync.OnceValues(func() (program, error) {
+			return b.compile(context.WithoutCancel(ctx), folder, b.scratch, b.overlay)
+		})
+		b.programs[folder] = compiled
+	}
+	b.mu.Unlock()
+	return compiled()
+}
+
+// compile compiles tests and makes sure that it was from what their hash covers: the tree may have
+// been changed since the board has begun.
+func (b *board) compile(ctx context.Context, of, folder, overlay string) (program, error) {
+	made, err := compile(ctx, b.root, of, folder, overlay)
+	if err != nil {
+		return program{}, err
+	}
+	now, err := survey(ctx, b.root, of)
+	if err != nil {
+		return program{}, err
+	}
+	if now[of].digest != b.inputs[of].digest {
+		return program{}, fmt.Errorf("%s: what it is compiled from has changed while the board ran", of)
+	}
+	return made, nil
+}
+
+// passes returns an error unless tests pass without a mutant, on the machine as busy as it is: by a
+// run of theirs, or by one that is not longer ago than soundFor.
+func (b *board) passes(ctx context.Context, s suite) error {
+	b.mu.Lock()
+	last, ok := b.sound[s]
+	if !ok {
+		last = &soundness{}
+		b.sound[s] = last
+	}
+	b.mu.Unlock()
+	last.mu.Lock()
+	defer last.mu.Unlock()
+	if !last.at.IsZero() && time.Since(last.at) < soundFor {
+		return nil
+	}
+	if err := b.runSound(ctx, s, limit); err != nil {
+		return err
+	}
+	last.at = time.Now()
+	return nil
+}
+
+// runSound returns an error unless tests pass without a mutant and open no files except those that
+// are among their inputs.
+func (b *board) runSound(ctx context.Context, s suite, atMost time.Duration) error {
+	p, err := b.program(ctx, s.folder)
 	if err != nil {
 		return err
 	}
-	got, err := s.test(ctx, binary)
+	folder, err := os.MkdirTemp(b.scratch, "sound-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	opened := filepath.Join(folder, "opened")
+	got, err := p.run(ctx, b.root, s, "", atMost, opened)
 	if err == nil && !got.passed {
 		err = fmt.Errorf("%q fail", got.failures)
 	}
 	if err != nil {
 		return fmt.Errorf("%w\n%s", err, tail(got.output))
 	}
+	log, err := os.ReadFile(opened)
+	if err != nil {
+		return err
+	}
+	if files := unexpected(b.root, s.folder, log, b.inputs[s.folder].files); len(files) > 0 {
+		return fmt.Errorf("reads %q, which are not among its inputs: name them in alsoRead", files)
+	}
 	return nil
 }
 
-// soundness is a suite that was compiled without a mutant, once for all mutants.
-type soundness struct {
-	once   sync.Once
-	folder string
-	binary string
-	err    error
-}
-
-// soundSuites are by their folders: *soundness. TestMain removes what they leave.
-var soundSuites sync.Map
-
-func (s suite) sound(ctx context.Context) (binary string, err error) {
-	found, _ := soundSuites.LoadOrStore(s.folder, &soundness{})
-	compiled := found.(*soundness)
-	compiled.once.Do(func() {
-		if compiled.folder, compiled.err = os.MkdirTemp("", "evenkeel-mutants-"); compiled.err == nil {
-			compiled.binary, compiled.err = s.build(context.WithoutCancel(ctx), compiled.folder, "")
+// settleSuite makes sure that all tests of a package pass without a mutant.
+func (b *board) settleSuite(ctx context.Context, folder string) (r result, wasKept bool, err error) {
+	return b.once(ctx, "all of "+folder, b.inputs[folder].digest, func() (string, time.Duration, error) {
+		if _, err := b.program(ctx, folder); err != nil {
+			return "", 0, err
 		}
+		started := time.Now()
+		err := b.runSound(ctx, suite{folder: folder}, suiteLimit)
+		return "", time.Since(started), err
 	})
-	return compiled.binary, compiled.err
 }
 
-func TestMain(m *testing.M) {
-	code := m.Run()
-	soundSuites.Range(func(_, compiled any) bool {
-		if err := os.RemoveAll(compiled.(*soundness).folder); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-		return true
-	})
-	os.Exit(code)
-}
-
-func tail(output []byte) []byte { return output[max(0, len(output)-4000):] }
-
-func TestEveryMutantIsKilled(t *testing.T) {
-	if !*board {
-		t.Skip("takes minutes, as every mutant is compiled and tested: run by make mutants")
+// killed returns the results that are kept of the board's mutants as they are today.
+func (b *board) killed() ([]result, error) {
+	results, err := b.kept.load()
+	if err != nil {
+		return nil, err
 	}
-	var tried, killed atomic.Int32
-	t.Run("board", func(t *testing.T) {
-		for _, m := range all() {
-			t.Run(m.name, func(t *testing.T) {
-				t.Parallel()
-				tried.Add(1)
-				started := time.Now()
-				killer, err := m.try(t.Context(), t.TempDir())
-				switch {
-				case err != nil:
-					t.Fatalf("fault of the board: %v", err)
-				case killer == "":
-					t.Fatalf("survives, and with it nothing checks %s", m.breaks)
-				}
-				killed.Add(1)
-				t.Logf("killed in %.0f s by %s", time.Since(started).Seconds(), killer)
-			})
-		}
-	})
-	fmt.Printf("figure mutants_killed %d of %d\n", killed.Load(), tried.Load())
-}
-
-// TestTheSuitesPassWithoutMutants is what makes a failing test a kill.
-func TestTheSuitesPassWithoutMutants(t *testing.T) {
-	if !*board {
-		t.Skip("the default run has the suites themselves; make mutants runs them before the board")
-	}
-	var folders []string
-	for _, m := range all() {
-		for _, s := range m.kills {
-			folders = append(folders, s.folder)
+	var found []result
+	for _, m := range b.mutants {
+		if r, ok := results[m.name]; ok && r.Hash == m.hash(b.inputs) {
+			found = append(found, r)
 		}
 	}
-	slices.Sort(folders)
-	for _, folder := range slices.Compact(folders) {
-		t.Run(folder, func(t *testing.T) {
-			if err := (suite{folder: folder}).passes(t.Context()); err != nil {
-				t.Fatal(err)
+	return found, nil
+}
+
+// report prints the slowest of the results, and the figures.
+func (b *board) report(w io.Writer) error {
+	found, err := b.killed()
+	if err != nil {
+		return err
+	}
+	total := 0.0
+	for _, r := range found {
+		total += r.Seconds
+	}
+	slices.SortStableFunc(found, func(x, y result) int { return cmp.Compare(y.Seconds, x.Seconds) })
+	fmt.Fprintf(w, "the slowest of %d mutants, which took %.0f s in all:\n", len(found), total)
+	for _, r := range found[:min(15, len(found))] {
+		fmt.Fprintf(w, "%8.1f s  %s, by %.60s\n", r.Seconds, r.Name, r.Killer)
+	}
+	return b.printFigures(w)
+}
+
+// printFigures prints how many mutants there are, and how many of them are known to be killed on
+// the tree as it is.
+func (b *board) printFigures(w io.Writer) error {
+	found, err := b.killed()
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(w, "figure mutants_total %d\nfigure mutants_killed %d\n", len(b.mutants), len(found))
+	return err
+}
+
+// each calls a function for items in their order, as many at a time as -parallel says.
+func each[T any](items []T, do func(T)) {
+	width, err := strconv.Atoi(flag.Lookup("test.parallel").Value.String())
+	if err != nil {
+		panic(err)
+	}
+	next := make(chan T)
+	var workers sync.WaitGroup
+	for range width {
+		workers.Go(func() {
+			for item := range next {
+				do(item)
 			}
 		})
+	}
+	for _, item := range items {
+		next <- item
+	}
+	close(next)
+	workers.Wait()
+}
+
+// keptResults is the file of the results in the tree.
+func keptResults() keptFile { return keptFile(filepath.Join(root(), "bin", "mutants.json")) }
+
+// TestBoard tries the suites without a mutant, which is what makes a failing test a kill, and then
+// all mutants.
+func TestBoard(t *testing.T) {
+	if !*tryAll {
+		t.Skip("takes long, as every suite is run with each of its mutants: run by make mutants")
+	}
+	b, err := newBoard(t.Context(), root(), t.TempDir(), keptResults(), all())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.fresh = *fresh
+	t.Run("suites", func(t *testing.T) {
+		each(folders(b.mutants), func(folder string) {
+			t.Run(folder, func(t *testing.T) { b.testSuite(t, folder) })
+		})
+	})
+	var tried, wereKept atomic.Int32
+	t.Run("board", func(t *testing.T) {
+		each(b.mutants, func(m mutant) {
+			t.Run(m.name, func(t *testing.T) {
+				tried.Add(1)
+				if b.testMutant(t, m) {
+					wereKept.Add(1)
+				}
+			})
+		})
+	})
+	fmt.Printf("%d mutants of %d were selected; the results of %d were kept from earlier runs\n", tried.Load(), len(b.mutants), wereKept.Load())
+	if err := b.report(os.Stdout); err != nil {
+		t.Error(err)
+	}
+}
+
+func (b *board) testSuite(t *testing.T, folder string) {
+	r, wasKept, err := b.settleSuite(t.Context(), folder)
+	switch {
+	case err != nil:
+		t.Fatal(err)
+	case wasKept:
+		t.Logf("has passed before, in %.1f s", r.Seconds)
+	default:
+		t.Logf("passes in %.1f s", r.Seconds)
+	}
+}
+
+func (b *board) testMutant(t *testing.T, m mutant) (wasKept bool) {
+	r, wasKept, err := b.settle(t.Context(), m)
+	switch {
+	case errors.Is(err, errSurvives):
+		t.Fatalf("%v, and with it nothing checks %s", err, m.breaks)
+	case err != nil:
+		t.Fatalf("fault of the board: %v", err)
+	case wasKept:
+		t.Logf("was killed before, in %.1f s by %s", r.Seconds, r.Killer)
+	default:
+		t.Logf("killed in %.1f s by %s", r.Seconds, r.Killer)
+	}
+	return wasKept
+}
+
+// TestFiguresOfTheBoard prints the figures of the results that are kept, and tries nothing.
+func TestFiguresOfTheBoard(t *testing.T) {
+	if !*figures {
+		t.Skip("it measures: run by make figures")
+	}
+	b, err := newBoard(t.Context(), root(), t.TempDir(), keptResults(), all())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.printFigures(os.Stdout); err != nil {
+		t.Error(err)
 	}
 }

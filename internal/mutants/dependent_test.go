@@ -226,7 +226,7 @@ var ofDependents = []mutant{
 		file:   "framework/internal/object/listkeys.go",
 		old:    "return listMerge{ListKeys{meta}, slices.Contains(strategies, \"merge\"),",
 		new:    "return listMerge{ListKeys{meta}, slices.Contains(strategies, \"none\"),",
-		kills:  []suite{{folder: "framework", run: "TestListsOfAPatch"}},
+		kills:  []suite{{folder: "framework/internal/object", run: "TestListsOfAPatch"}},
 	},
 	{
 		name:   "of a union that changes, a patch leaves the former member",
@@ -234,7 +234,7 @@ var ofDependents = []mutant{
 		file:   "framework/internal/object/listkeys.go",
 		old:    "	if retains && changes {",
 		new:    "	if retains && !changes {",
-		kills:  []suite{{folder: "framework", run: "TestListsOfAPatch"}},
+		kills:  []suite{{folder: "framework/internal/object", run: "TestListsOfAPatch"}},
 	},
 	{
 		name:   "an object that lost all that was ours is nobody's",

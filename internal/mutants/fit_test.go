@@ -11,11 +11,13 @@ import (
 	"go/token"
 	"go/types"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -43,29 +45,79 @@ func TestEveryMutantSaysWhatItIs(t *testing.T) {
 }
 
 func TestEveryMutantFitsTheCodeAndCompiles(t *testing.T) {
-	var folders []string
-	for _, m := range all() {
-		folders = append(folders, filepath.Dir(m.file))
+	made, err := switched(root(), all())
+	if err != nil {
+		t.Fatal(err)
 	}
-	slices.Sort(folders)
-	known := list(t, slices.Compact(folders))
+	var places []string
 	for _, m := range all() {
+		places = append(places, filepath.Dir(m.file))
+	}
+	slices.Sort(places)
+	places = slices.Compact(places)
+	known := list(t, places)
+	for _, folder := range places {
+		if err := known.check(folder, made.sources); err != nil {
+			t.Errorf("with switches: %v", err)
+		}
+	}
+	for _, m := range all() {
+		if !made.alone[m.name] && !t.Failed() {
+			continue // checked above; each by itself only to name the one that is wrong
+		}
 		t.Run(m.name, func(t *testing.T) {
-			source, err := m.mutated()
+			_, mutated, err := m.in(root())
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := known.check(m.file, source); err != nil {
+			if err := known.check(filepath.Dir(m.file), map[string][]byte{m.file: mutated}); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 }
 
+// TestEveryMutantNamesTestsThatAreThere notices a test that moved to another package or has another
+// name now, before the board does, which takes long.
+func TestEveryMutantNamesTestsThatAreThere(t *testing.T) {
+	there := map[string][]string{}
+	for _, folder := range folders(all()) {
+		there[folder] = testsIn(t, folder)
+	}
+	for _, m := range all() {
+		for _, s := range m.kills {
+			if !slices.ContainsFunc(there[s.folder], func(test string) bool { return selects(s.run, test) }) {
+				t.Errorf("%s: no test of %s is selected by %q", m.name, s.folder, s.run)
+			}
+		}
+	}
+}
+
+// testsIn returns the names of the test functions of a package.
+func testsIn(t *testing.T, folder string) (names []string) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(root(), folder, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range parsed.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && f.Recv == nil && strings.HasPrefix(f.Name.Name, "Test") {
+				names = append(names, f.Name.Name)
+			}
+		}
+	}
+	return names
+}
+
 func TestASnippetThatMovedIsNoticed(t *testing.T) {
 	for name, old := range map[string]string{"gone": "no such code", "ambiguous": "package"} {
 		m := mutant{file: "internal/mutants/doc.go", old: old, new: "x"}
-		if _, err := m.mutated(); err == nil {
+		if _, _, err := m.in(root()); err == nil {
 			t.Errorf("a snippet that is %s is not refused", name)
 		}
 	}
@@ -114,19 +166,24 @@ func list(t *testing.T, folders []string) packages {
 	return known
 }
 
-// check type-checks the package of a file with the given source in its place.
-func (p packages) check(file string, source []byte) error {
-	of, ok := p.byFolder[filepath.Dir(file)]
+// check type-checks a package with other sources for some of its files, or more of them.
+func (p packages) check(folder string, sources map[string][]byte) error {
+	of, ok := p.byFolder[folder]
 	if !ok {
-		return fmt.Errorf("%s: no such package", filepath.Dir(file))
+		return fmt.Errorf("%s: no such package", folder)
+	}
+	content := map[string]any{} // nil: read the file
+	for _, name := range of.GoFiles {
+		content[filepath.Join(folder, name)] = nil
+	}
+	for name, source := range sources {
+		if filepath.Dir(name) == folder {
+			content[name] = source
+		}
 	}
 	var parsed []*ast.File
-	for _, name := range of.GoFiles {
-		var content any // nil: read the file
-		if name == filepath.Base(file) {
-			content = source
-		}
-		f, err := parser.ParseFile(p.fset, filepath.Join(of.Dir, name), content, parser.SkipObjectResolution)
+	for _, name := range slices.Sorted(maps.Keys(content)) {
+		f, err := parser.ParseFile(p.fset, filepath.Join(root(), name), content[name], parser.SkipObjectResolution)
 		if err != nil {
 			return err
 		}

@@ -137,7 +137,7 @@ var ofFramework = []mutant{
 		file:   "framework/internal/client/echo.go",
 		old:    "	copied := copyOfAuthors(object)\n",
 		new:    "	copied := object\n",
-		kills:  []suite{{folder: "framework", run: "TestAnEchoIsTheAnswerInAnObjectOfItsOwn"}},
+		kills:  []suite{{folder: "framework/internal/client", run: "TestAnEchoIsTheAnswerInAnObjectOfItsOwn"}},
 	},
 	{
 		name:   "an answer and the echo that was faster are one object",
@@ -145,7 +145,7 @@ var ofFramework = []mutant{
 		file:   "framework/internal/client/echo.go",
 		old:    "copied := bytes.Clone(bytes.TrimSpace(event)), copyOfAuthors(object)",
 		new:    "copied := bytes.Clone(bytes.TrimSpace(event)), object",
-		kills:  []suite{{folder: "framework", run: "TestEarlyEchoesModel"}},
+		kills:  []suite{{folder: "framework/internal/client", run: "TestEarlyEchoesModel"}},
 	},
 	{
 		name:   "events that came early are kept after the write",
@@ -153,7 +153,7 @@ var ofFramework = []mutant{
 		file:   "framework/internal/client/echo.go",
 		old:    "		delete(e.early, u.hash)\n		delete(e.underWay, key)\n",
 		new:    "		delete(e.underWay, key)\n",
-		kills:  []suite{{folder: "framework", run: "TestEarlyEchoesModel"}},
+		kills:  []suite{{folder: "framework/internal/client", run: "TestEarlyEchoesModel"}},
 	},
 	{
 		name:   "an echo is handed over to every watch",
@@ -161,7 +161,7 @@ var ofFramework = []mutant{
 		file:   "framework/internal/client/echo.go",
 		old:    "		return e.remove(found)\n",
 		new:    "		return found.Value.(echo).object\n",
-		kills:  []suite{{folder: "framework", run: "TestEchoesAreTakenOnce"}},
+		kills:  []suite{{folder: "framework/internal/client", run: "TestEchoesAreTakenOnce"}},
 	},
 	{
 		name:   "an answer is laid over the first cache of its kind only",

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/internal/spectimes"
 	"github.com/evenkeel/evenkeel/internal/testenv"
 	"github.com/evenkeel/evenkeel/samples/prefixedpod"
 	v1 "github.com/evenkeel/evenkeel/samples/prefixedpod/api/v1"
@@ -25,6 +26,8 @@ func TestPrefixedPod(t *testing.T) {
 	SetDefaultEventuallyTimeout(20 * time.Second)
 	RunSpecs(t, "PrefixedPod")
 }
+
+var _ = ReportAfterEach(spectimes.Append)
 
 var _ = Describe("The PrefixedPod operator", Ordered, func() {
 	var (

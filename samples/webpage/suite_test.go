@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/internal/spectimes"
 	"github.com/evenkeel/evenkeel/samples/webpage"
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
@@ -37,6 +38,8 @@ func TestWebPage(t *testing.T) {
 	SetDefaultConsistentlyDuration(500 * time.Millisecond)
 	RunSpecs(t, "WebPage")
 }
+
+var _ = ReportAfterEach(spectimes.Append)
 
 // cluster is an API server that a spec works against, as an administrator.
 type cluster struct {
