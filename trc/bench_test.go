@@ -190,7 +190,8 @@ func BenchmarkAcknowledge(b *testing.B) {
 	}
 }
 
-// BenchmarkEventWithAStalledWatchOf100kEntries takes in events while 100,000 keys of the watch are ahead.
+// BenchmarkEventWithAStalledWatchOf100kEntries takes in events while 100,000 keys of the watch are
+// ahead.
 func BenchmarkEventWithAStalledWatchOf100kEntries(b *testing.B) {
 	const n = 100_000
 	s, w := newBenchmarkStore(b, 10)
@@ -210,7 +211,8 @@ func BenchmarkEventWithAStalledWatchOf100kEntries(b *testing.B) {
 	}
 }
 
-// BenchmarkLedger is a write of a run that has made ten thousand others: recorded, and explained once.
+// BenchmarkLedger is a write of a run that has made ten thousand others: recorded, and explained
+// once.
 func BenchmarkLedger(b *testing.B) {
 	const n = 10_000
 	ledger, writer := trc.NewLedger(2*n), trc.Writer{Controller: "c", Primary: trc.Key{Namespace: "default", Name: "p"}}

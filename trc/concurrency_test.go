@@ -118,7 +118,8 @@ func TestG01_G02_ManyWritersReadersAndAWatchAtOnce(t *testing.T) {
 // writeAndRead acknowledges a write and reads what it wrote.
 func writeAndRead(s *trc.Store, server *busyServer, c commit) error {
 	if c.deleted {
-		// Who deletes what the store does not show has seen a version elsewhere: of a UID alone that is neither shown nor acknowledged yet, nothing is hidden.
+		// Who deletes what the store does not show has seen a version elsewhere: of a UID alone that is
+		// neither shown nor acknowledged yet, nothing is hidden.
 		var seen string
 		if shown := s.Get(c.key); shown == nil || string(shown.GetUID()) != c.uid {
 			seen = server.before(c).text()

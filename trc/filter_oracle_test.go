@@ -42,8 +42,8 @@ func (m *filterModel) since(s step) int {
 	return s.from
 }
 
-// concerns checks that a cause is about what maps, or did, to the party, and passes its filter with the
-// true states before and after (O18).
+// concerns checks that a cause is about what maps, or did, to the party, and passes its filter with
+// the true states before and after (O18).
 func (m *filterModel) concerns(p *party, cause timeline.Resource) {
 	s := stepOf(cause)
 	var old, new state
@@ -83,7 +83,8 @@ func (m *filterModel) economical(p *party, cause timeline.Resource) {
 	}
 }
 
-// told checks, right after a transition was delivered, that it made all those due whom it concerns (G04).
+// told checks, right after a transition was delivered, that it made all those due whom it concerns
+// (G04).
 func (m *filterModel) told(f *reads, t trc.Transition) {
 	m.say("%s tells %s -> %s", f.name, version(t.Old), version(t.New))
 	old, new := stateOf(t.Old), stateOf(t.New)
@@ -102,8 +103,8 @@ func (m *filterModel) told(f *reads, t trc.Transition) {
 	}
 }
 
-// notBefore checks that a run does not start on a view older than the party's writes of unknown fate (O11),
-// unless the object is gone by now.
+// notBefore checks that a run does not start on a view older than the party's writes of unknown
+// fate (O11), unless the object is gone by now.
 func (m *filterModel) notBefore(p *party, key int) {
 	from, wrote, seen := p.controller.from, p.ambiguous[key], p.view[key]
 	w := from.watchOf(key)
@@ -160,7 +161,8 @@ func (f *reads) justified(key int) error {
 	return nil
 }
 
-// mayBeAbsent reports whether anything tells that a state which was acknowledged is no longer shown.
+// mayBeAbsent reports whether anything tells that a state which was acknowledged is no longer
+// shown.
 func (f *reads) mayBeAbsent(key int, floor state, progress int) bool {
 	if !f.shows(floor) {
 		return true
@@ -200,8 +202,8 @@ func (m *filterModel) settled() {
 	}
 }
 
-// knows checks that the last run of a party started with a view that includes what is there in the end,
-// so far as it is about others' writes and passes the filter (G04).
+// knows checks that the last run of a party started with a view that includes what is there in the
+// end, so far as it is about others' writes and passes the filter (G04).
 func (m *filterModel) knows(p *party, key int, end state) {
 	saw := p.view[key]
 	switch {

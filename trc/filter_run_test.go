@@ -33,13 +33,16 @@ type party struct {
 	writes   int
 
 	proven []proven // by the run, on any object
-	// view is what there was to see when the last run started, by name, moved on by its own proven writes.
+	// view is what there was to see when the last run started, by name, moved on by its own proven
+	// writes.
 	view [3]state
-	// ambiguous are the writes of unknown fate that were carried out, by name: the next run must see them.
+	// ambiguous are the writes of unknown fate that were carried out, by name: the next run must see
+	// them.
 	ambiguous [3]state
 }
 
-// proven is an own write of which the server proved that it made one state another, and nothing else did.
+// proven is an own write of which the server proved that it made one state another, and nothing
+// else did.
 type proven struct {
 	key      int
 	from, to state
@@ -87,8 +90,8 @@ func (c *controller) Offer(primary trc.Key, offer eventsource.Offer) {
 	}
 }
 
-// respond takes in the answer of a request as the framework's writer does, and reports what follows: the
-// request stays on its way if it is repeated or followed by a read.
+// respond takes in the answer of a request as the framework's writer does, and reports what
+// follows: the request stays on its way if it is repeated or followed by a read.
 func (m *filterModel) respond(p *party, q *request) {
 	q.stage = arriving
 	switch q.answer {
@@ -143,8 +146,8 @@ func (m *filterModel) proves(p *party, q *request) {
 	p.moveOn(q.key)
 }
 
-// moveOn moves what a run saw on by its own writes, in whatever order their answers came: those to what it
-// saw, or to what by its filter does not differ from that.
+// moveOn moves what a run saw on by its own writes, in whatever order their answers came: those to
+// what it saw, or to what by its filter does not differ from that.
 func (p *party) moveOn(key int) {
 	v := &p.view[key]
 	for moved := true; moved; {
@@ -267,8 +270,8 @@ func (m *filterModel) prepare(p *party) {
 	m.say("%s prepares %s, holding %v", p, q, q.held)
 }
 
-// lose loses a request or its answer. Either it is sent again as it was, or looked after; in the latter
-// case one that was not carried out yet may still be later.
+// lose loses a request or its answer. Either it is sent again as it was, or looked after; in the
+// latter case one that was not carried out yet may still be later.
 func (m *filterModel) lose(p *party, q *request) {
 	if q.stage == served && q.revision >= 0 {
 		r := &m.etcd.log[q.revision]

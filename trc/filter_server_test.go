@@ -11,8 +11,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// state is one version of an object: all that parties, filters and selectors look at. The zero value is
-// an object that does not exist.
+// state is one version of an object: all that parties, filters and selectors look at. The zero
+// value is an object that does not exist.
 type state struct {
 	uid, version int
 	generation   int
@@ -23,7 +23,8 @@ type state struct {
 	terminating  bool
 }
 
-// String tells a state in short: u1@97 g1 f0 of 101, for parties 0 and 2, and what else is to be said.
+// String tells a state in short: u1@97 g1 f0 of 101, for parties 0 and 2, and what else is to be
+// said.
 func (s state) String() string {
 	if !s.exists() {
 		return "absent"
@@ -82,14 +83,15 @@ type revision struct {
 	before, after state
 	version       int
 	by            int
-	// proven is set for a write of a party's whose answer says that nothing came between, if it arrives.
+	// proven is set for a write of a party's whose answer says that nothing came between, if it
+	// arrives.
 	proven bool
 }
 
 const elsewhere = -1
 
-// etcd is the server: the whole history of a few names, and what is there now. Its versions begin where
-// the number of digits grows soon.
+// etcd is the server: the whole history of a few names, and what is there now. Its versions begin
+// where the number of digits grows soon.
 type etcd struct {
 	log  []revision // the version of log[i] is firstVersion+i
 	of   [3][]int   // by name: indexes into log
@@ -101,8 +103,8 @@ var names3 = [3]trc.Key{{Namespace: "one", Name: "a"}, {Namespace: "two", Name: 
 
 func (e *etcd) version() int { return firstVersion + len(e.log) - 1 }
 
-// commit makes after the state of a name; one that does not exist deletes it. It returns the index of the
-// revision.
+// commit makes after the state of a name; one that does not exist deletes it. It returns the index
+// of the revision.
 func (e *etcd) commit(by int, proven bool, key int, after state) int {
 	r := revision{key: key, version: e.version() + 1, by: by, proven: proven}
 	if key != elsewhere {
@@ -135,8 +137,8 @@ func (e *etcd) at(key, version int) state {
 	return state{}
 }
 
-// between calls f for each revision of a name after one version up to another, the latest first, until it
-// returns true, and reports whether it did.
+// between calls f for each revision of a name after one version up to another, the latest first,
+// until it returns true, and reports whether it did.
 func (e *etcd) between(key, after, upTo int, f func(*revision) bool) bool {
 	of := e.of[key]
 	for i := len(of) - 1; i >= 0; i-- {

@@ -17,7 +17,8 @@ import (
 
 const bad = "bad"
 
-// tags files an object under each of the words in an annotation, be it there twice, and panics at one.
+// tags files an object under each of the words in an annotation, be it there twice, and panics at
+// one.
 func tags(o trc.Object) []string {
 	words := strings.Fields(o.GetAnnotations()["tags"])
 	if slices.Contains(words, bad) {
@@ -26,8 +27,9 @@ func tags(o trc.Object) []string {
 	return words
 }
 
-// TestModel_ItemsAreFoundByKeyNamespaceLabelAndIndex compares reads with a plain map of all objects,
-// while objects come and go and move between the values of indexes that are added at any time.
+// TestModel_ItemsAreFoundByKeyNamespaceLabelAndIndex compares reads with a plain map of all
+// objects, while objects come and go and move between the values of indexes that are added at any
+// time.
 func TestModel_ItemsAreFoundByKeyNamespaceLabelAndIndex(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := trc.NewStore(trc.Options{Name: "configmaps"})

@@ -9,8 +9,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// TestModel_O14_C35 is TestModel_G01_G02_G03_G16 for versions that are no integers. Its oracle knows
-// their order nevertheless.
+// TestModel_O14_C35 is TestModel_G01_G02_G03_G16 for versions that are no integers. Its oracle
+// knows their order nevertheless.
 func TestModel_O14_C35(t *testing.T) {
 	n := rounds / 5
 	if raceEnabled || testing.Short() {

@@ -29,8 +29,8 @@ func TestModel_G01_G02_G03_G16(t *testing.T) {
 	t.Logf("%d steps", steps)
 }
 
-// TestModel_UndecodableAnswers_G01_G02_G03_G16 has some answers not fit the Go type, as an answer to a write of another form does:
-// what the watch brings then fits.
+// TestModel_UndecodableAnswers_G01_G02_G03_G16 has some answers not fit the Go type, as an answer
+// to a write of another form does: what the watch brings then fits.
 func TestModel_UndecodableAnswers_G01_G02_G03_G16(t *testing.T) {
 	n := rounds / 4
 	if raceEnabled || testing.Short() {

@@ -28,8 +28,8 @@ func TestG17_ObjectThatIsChangedInTheCacheEndsTheProcess(t *testing.T) {
 	}
 }
 
-// changeWhatIsCached changes one object in the cache, or none, and lets the detector have the look that
-// it has even at a store without watches.
+// changeWhatIsCached changes one object in the cache, or none, and lets the detector have the look
+// that it has even at a store without watches.
 func changeWhatIsCached(t *testing.T, how string) {
 	s := trc.NewStore(trc.Options{Name: "configmaps"})
 	w := s.AddWatch("ns")

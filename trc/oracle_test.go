@@ -145,9 +145,9 @@ func (w *world) endOf(key trc.Key, uid string) int {
 	return math.MaxInt
 }
 
-// expected is what readers see of a key and whether that is ahead of its watch: the newest thing known
-// beyond progress, else what the watch shows, and never a UID that is gone. It is not sure where that
-// depends on a UID under the limit of AcknowledgeGone.
+// expected is what readers see of a key and whether that is ahead of its watch: the newest thing
+// known beyond progress, else what the watch shows, and never a UID that is gone. It is not sure
+// where that depends on a UID under the limit of AcknowledgeGone.
 func (w *world) expected(key trc.Key) (want string, ahead, sure bool) {
 	progress := w.watchOf(key).progress
 	base := w.at(key, progress)

@@ -20,7 +20,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// full is an object with some content: its version, and a label that the transforms of these tests drop.
+// full is an object with some content: its version, and a label that the transforms of these tests
+// drop.
 func full(name, short string) *corev1.ConfigMap {
 	o := object(name, short)
 	o.Labels = map[string]string{"kept": "yes", "dropped": "yes"}
@@ -145,8 +146,8 @@ func normalised(o *corev1.ConfigMap) string {
 	return fmt.Sprint(content, err)
 }
 
-// paged is an API server of pages of ConfigMaps. It says that the version of a list is forgotten when asked for the page
-// number expires.
+// paged is an API server of pages of ConfigMaps. It says that the version of a list is forgotten
+// when asked for the page number expires.
 type paged struct {
 	objects []*corev1.ConfigMap
 	expires int

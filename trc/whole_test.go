@@ -191,8 +191,8 @@ func TestBoundedStoreOfARestoredServerBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestModel_BoundedStore plays the histories of TestModel_G01_G02_G03_G16 with whole reads, during which everything
-// else goes on.
+// TestModel_BoundedStore plays the histories of TestModel_G01_G02_G03_G16 with whole reads, during
+// which everything else goes on.
 func TestModel_BoundedStore_G01_G02_G03(t *testing.T) {
 	n := rounds / 4
 	if raceEnabled || testing.Short() {
@@ -222,7 +222,8 @@ func TestModel_BoundedStore_G01_G02_G03(t *testing.T) {
 	t.Logf("%d reads, %d fetches", reads, fetches)
 }
 
-// whole reads a key, and checks that what it gets is whole and what all readers see, which check compares with the oracle.
+// whole reads a key, and checks that what it gets is whole and what all readers see, which check
+// compares with the oracle.
 func (w *world) whole(t *rapid.T, steps map[string]func(*rapid.T)) (fetches int) {
 	key := rapid.SampledFrom(w.keys).Draw(t, "key")
 	names := []string{"foreign", "own", "answer", "event", "bookmark", "relist"}

@@ -57,8 +57,8 @@ type modelWatch struct {
 	removed   bool
 }
 
-// firstVersion makes the versions cross from two digits to three, so that their order is not that of
-// strings.
+// firstVersion makes the versions cross from two digits to three, so that their order is not that
+// of strings.
 const firstVersion = 95
 
 type world struct {
@@ -224,8 +224,8 @@ func (a answer) item() trc.Object {
 	return a.object()
 }
 
-// noteAside notes that an undecodable answer is shown as such: the object is not read, nobody is told, and what comes next of it
-// is an addition.
+// noteAside notes that an undecodable answer is shown as such: the object is not read, nobody is
+// told, and what comes next of it is an addition.
 func (w *world) noteAside(a answer) {
 	aside := w.store.SetAside(a.key)
 	switch {

@@ -76,8 +76,8 @@ func bookmarkAt(version string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
 }
 
-// silenceErrors keeps apimachinery from slowing down the errors it logs: it remembers the time of the
-// last one across tests, which under synctest lies in another time.
+// silenceErrors keeps apimachinery from slowing down the errors it logs: it remembers the time of
+// the last one across tests, which under synctest lies in another time.
 func silenceErrors(t *testing.T) {
 	handlers := utilruntime.ErrorHandlers
 	utilruntime.ErrorHandlers = nil

@@ -11,7 +11,8 @@ func undecoded(name, short string) *trc.Undecoded {
 	return &trc.Undecoded{Object: object(name, short), Err: errors.New("size: a string")}
 }
 
-// isAside checks what is set aside under the name a, empty for nothing, and that it is not read then.
+// isAside checks what is set aside under the name a, empty for nothing, and that it is not read
+// then.
 func (r *rig) isAside(short string) {
 	r.t.Helper()
 	key := trc.KeyOf(object("a", "u1@1"))
