@@ -15,8 +15,8 @@ import (
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
-// spiteful is an error whose methods panic with a value that panics when it is printed, as an error by value does
-// that is a typed nil.
+// spiteful is an error whose methods panic with a value that panics when it is printed, as an error
+// by value does that is a typed nil.
 type spiteful struct{ in string }
 
 func (s *spiteful) is(method string) bool { return s.in == method }

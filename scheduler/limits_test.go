@@ -131,7 +131,8 @@ func TestRunsThatAreSupersededAgainAndAgainSlowDown(t *testing.T) {
 	})
 }
 
-// TestTheEventsOfAStormDoNotHastenIt: what supersedes the runs also is an event, during them and between them.
+// TestTheEventsOfAStormDoNotHastenIt: what supersedes the runs also is an event, during them and
+// between them.
 func TestTheEventsOfAStormDoNotHastenIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := 0

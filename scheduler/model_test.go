@@ -32,9 +32,9 @@ func rounds(t *testing.T) int {
 	return 100
 }
 
-// TestModel_G06_G07_G08_G16 plays random histories in virtual time and compares the scheduler after every step
-// with a naive oracle: every run begins exactly when it is due, told what it is to be told, no other does, and
-// state is kept for no other key.
+// TestModel_G06_G07_G08_G16 plays random histories in virtual time and compares the scheduler after
+// every step with a naive oracle: every run begins exactly when it is due, told what it is to be
+// told, no other does, and state is kept for no other key.
 func TestModel_G06_G07_G08_G16(t *testing.T) {
 	steps, runs := 0, 0
 	for range rounds(t) {

@@ -11,8 +11,8 @@ import (
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
-// oracle is what the doc comments promise, in the plainest form: it knows all keys, looks through all of them
-// at every moment, and has neither queue, heap nor goroutine. A zero time is none.
+// oracle is what the doc comments promise, in the plainest form: it knows all keys, looks through
+// all of them at every moment, and has neither queue, heap nor goroutine. A zero time is none.
 type oracle struct {
 	now         time.Time
 	policy      retry.Policy // without jitter
@@ -106,8 +106,8 @@ func (o *oracle) renew(k *modelKey) {
 	}
 }
 
-// pass: one that renews passes the time of a refusal. The n-th in a row has to wait 100 ms, doubled n-2 times up to
-// 10 s, since the last run.
+// pass: one that renews passes the time of a refusal. The n-th in a row has to wait 100 ms, doubled
+// n-2 times up to 10 s, since the last run.
 func (o *oracle) pass(k *modelKey) {
 	if k.notBefore.IsZero() {
 		return
@@ -237,7 +237,8 @@ func (o *oracle) settle(k *modelKey, r scheduler.Result) {
 	o.ask(k, r)
 }
 
-// ask: the first four of several runs at once in a row are, then there are pauses of 10 ms, doubling up to 1 s.
+// ask: the first four of several runs at once in a row are, then there are pauses of 10 ms,
+// doubling up to 1 s.
 func (o *oracle) ask(k *modelKey, r scheduler.Result) {
 	soon := r.RescheduleAfter > 0 && r.RescheduleAfter < 10*time.Millisecond
 	if !soon {
@@ -266,8 +267,8 @@ func (o *oracle) ask(k *modelKey, r scheduler.Result) {
 	}
 }
 
-// failed grants a retry: Initial, doubled for each attempt up to Max, unless the run was an early one. After the
-// n-th of these the next one has to wait 100 ms, doubled n-1 times up to 10 s.
+// failed grants a retry: Initial, doubled for each attempt up to Max, unless the run was an early
+// one. After the n-th of these the next one has to wait 100 ms, doubled n-1 times up to 10 s.
 func (o *oracle) failed(k *modelKey, notBefore time.Duration) {
 	if !k.retryAt.IsZero() {
 		k.pauseUntil, k.exhausted = o.now.Add(doubled(k.early)), false

@@ -14,7 +14,8 @@ import (
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
-// TestG07NothingIsLostWhileARunIsRecorded: a slow recorder delays its key, and what comes meanwhile waits.
+// TestG07NothingIsLostWhileARunIsRecorded: a slow recorder delays its key, and what comes meanwhile
+// waits.
 func TestG07NothingIsLostWhileARunIsRecorded(t *testing.T) {
 	slow := scheduler.Options[string]{
 		Concurrency: 4, MaxInterval: scheduler.NoMaxInterval,
