@@ -15,8 +15,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// TestFigures prints what polling 10,000 primaries by themselves costs: goroutines, bytes, and how late polls begin;
-// make bench runs it.
+// TestFigures prints what polling 10,000 primaries by themselves costs: goroutines, bytes, and how
+// late polls begin; make bench runs it.
 func TestFigures(t *testing.T) {
 	if os.Getenv("EVENKEEL_FIGURES") == "" {
 		t.Skip("it measures; set EVENKEEL_FIGURES=1, or run make bench")

@@ -67,7 +67,8 @@ func TestInbound_C104(t *testing.T) {
 	})
 }
 
-// TestG01APushIsNotTakenBackByTheAnswerToAWriteBefore, nor by a push that comes late, nor by a fetch.
+// TestG01APushIsNotTakenBackByTheAnswerToAWriteBefore, nor by a push that comes late, nor by a
+// fetch.
 func TestG01APushIsNotTakenBackByTheAnswerToAWriteBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, err := NewInbound(InboundOptions[thing]{Name: "hook", Values: ValuesOptions[thing]{
@@ -206,7 +207,8 @@ func TestTicks_C97(t *testing.T) {
 	})
 }
 
-// TestC97TicksThatAreNotLaterAreAFailure, instead of a loop without a pause; and nothing ticks after stop.
+// TestC97TicksThatAreNotLaterAreAFailure, instead of a loop without a pause; and nothing ticks
+// after stop.
 func TestC97TicksThatAreNotLaterAreAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := NewTicks("hasty", func(c *corev1.ConfigMap, after time.Time) time.Time {

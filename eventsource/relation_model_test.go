@@ -16,8 +16,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// related is a source under a random history. It is compared with what plainly follows from the objects that readers are shown
-// before and after each step.
+// related is a source under a random history. It is compared with what plainly follows from the
+// objects that readers are shown before and after each step.
 type related struct {
 	store    *trc.Store
 	watch    *trc.Watch
@@ -244,8 +244,8 @@ func (r *related) check(t *rapid.T) {
 	}
 }
 
-// TestModel_C51_C53_WhatRelationsAndIndexesTellFollowsFromWhatIsShown, and each step is offered to those primaries, and to no other, that it
-// concerns before or after.
+// TestModel_C51_C53_WhatRelationsAndIndexesTellFollowsFromWhatIsShown, and each step is offered to
+// those primaries, and to no other, that it concerns before or after.
 func TestModel_C51_C53_WhatRelationsAndIndexesTellFollowsFromWhatIsShown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRelated(t)
