@@ -9,7 +9,7 @@ type Node struct {
 	Name string
 	// State is the node's state after the pass, in one word, as in "Ready" or "Waiting".
 	State string
-	// Because names the node that this one waits for, was skipped for, or is inactive for. It is empty
+	// Because names the node that this one waits for, was skipped for, or was deleted for. It is empty
 	// if the cause is the node itself.
 	Because string
 	// Reason is a text for people. Err is the error's text. Both may be empty.

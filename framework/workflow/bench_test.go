@@ -24,7 +24,7 @@ func benchmarked() map[string][]workflow.Node[int] {
 		if i > 0 {
 			chain[i].DependsOn = []string{chain[i-1].Name}
 		}
-		for j := range min(10, i-i%10) { // ten layers of ten, each of which depends on all of the one before
+		for j := range min(10, i-i%10) { // layers of ten, each depends on the one before
 			layers[i].DependsOn = append(layers[i].DependsOn, layers[i-i%10-10+j].Name)
 		}
 	}

@@ -16,7 +16,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// tick is the step of the clock. Functions take an even number of them, and cancellations come at odd ones.
+// tick is the step of the clock. Functions take an even number of them, and cancellations come at
+// odd ones.
 const tick = time.Millisecond
 
 // world is what the functions of a graph act on, and what it notes of them.
@@ -144,7 +145,8 @@ func (w *world) graph() (*workflow.Graph[*world], error) {
 
 var hooks = []string{"active", "activate", "wanted", "ready", "gone", "deactivate"}
 
-// drawWorld draws up to 12 nodes, of which each may depend on others that come before it in a random order.
+// drawWorld draws up to 12 nodes, of which each may depend on others that come before it in a
+// random order.
 func drawWorld(t *rapid.T) *world {
 	w := &world{limit: rapid.IntRange(1, 4).Draw(t, "limit"), exists: map[int]bool{}}
 	size := rapid.IntRange(0, 12).Draw(t, "nodes")

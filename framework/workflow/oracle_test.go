@@ -6,7 +6,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// sketch is what the oracle knows of a node: its place, which functions it has, and what they do in this pass.
+// sketch is what the oracle knows of a node: its place, which functions it has, and what they do in
+// this pass.
 type sketch struct {
 	needs, neededBy []int
 	readonly        bool
@@ -26,8 +27,8 @@ type fate struct {
 	because  int // itself if nobody else
 }
 
-// oracle says what has to come of a pass, by asking backwards: what has to come of those that a node waits for? It
-// knows neither queues nor counters.
+// oracle says what has to come of a pass, by asking backwards: what has to come of those that a
+// node waits for? It knows neither queues nor counters.
 type oracle struct {
 	nodes   []*sketch
 	cleanup bool
