@@ -299,7 +299,7 @@ func TestWhatDoesNotGoTogetherIsRefusedAtRegistration(t *testing.T) {
 		"Adopt: must not be set":                       {Access: dependent.CreatedOnly, Desired: htmlOf, Adopt: true},
 		"Replace: must not be set":                     {Access: dependent.CreatedOnly, Desired: htmlOf, Replace: true},
 		`Immutable: "data": must be a JSON pointer`:    {Desired: htmlOf, Immutable: []string{"data"}},
-		`Immutable: "/status/x": status is not part`: {Desired: htmlOf, Immutable: []string{"/status/x"}},
+		`Immutable: "/status/x": status is not part`:   {Desired: htmlOf, Immutable: []string{"/status/x"}},
 		`Immutable: "/metadata/name": of the metadata`: {Desired: htmlOf, Immutable: []string{"/metadata/name"}},
 		`Secondary.LabelSelector: "a=b=c"`:             {Desired: htmlOf, Secondary: framework.Secondary[*corev1.ConfigMap]{LabelSelector: "a=b=c"}},
 	} {
