@@ -104,7 +104,8 @@ func (a *account) read() (unlock func(), err error) {
 	return a.mu.Unlock, nil
 }
 
-// create chooses an ID. A creation that is repeated with its token answers with what it has created.
+// create chooses an ID. A creation that is repeated with its token answers with what it has
+// created.
 func (a *account) create(ctx context.Context, t thing, token string) (thing, error) {
 	if err := ctx.Err(); err != nil {
 		return thing{}, err

@@ -14,7 +14,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/testenv"
 )
 
-// crashedCreation is a world in which a process died when the database was created, and no id was recorded.
+// crashedCreation is a world in which a process died when the database was created, and no id was
+// recorded.
 func crashedCreation(w *world, of func(a *account) *external.Value[*Shop, thing]) {
 	f := &fuse{at: 3, when: testenv.AfterCommit} // finalizer, intent, creation
 	w.start(f, dependents{of(&account{cloud: w.cloud, fuse: f})})

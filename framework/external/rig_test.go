@@ -22,7 +22,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 )
 
-// world is an API server in memory, a cloud, and one process of the operator at a time, in virtual time.
+// world is an API server in memory, a cloud, and one process of the operator at a time, in virtual
+// time.
 type world struct {
 	*testing.T
 	model *apimodel.Model

@@ -160,7 +160,8 @@ func TestOfAnExternalThatIsOnlyReadNothingIsWritten(t *testing.T) {
 	})
 }
 
-// TestWhatIsGoneOrAsItShouldBeCostsNoWrite, and an unwanted node that was never there no read either.
+// TestWhatIsGoneOrAsItShouldBeCostsNoWrite, and an unwanted node that was never there no read
+// either.
 func TestWhatIsGoneOrAsItShouldBeCostsNoWrite(t *testing.T) {
 	inPlaces(t, func(w *world, state func() external.State[*Shop]) {
 		database := tagged(&account{cloud: w.cloud}, state())
