@@ -184,7 +184,8 @@ func TestC47_ADeletionIsOfferedIfReadersSawTheObjectAndOnlyThen(t *testing.T) {
 func TestC48_WhatComesWhileAWriteFailsIsOffered(t *testing.T) {
 	informer, sink, watch := started(t, eventsource.InformerOptions{Map: byLabel})
 	must(t, watch.Add(configMap("11", "a")))
-	must(t, watch.Update(configMap("12", "a"))) // while a write is under way, of which nothing is acknowledged
+	// While a write is under way, of which nothing is acknowledged.
+	must(t, watch.Update(configMap("12", "a")))
 	must(t, watch.Update(configMap("13", "a")))
 	sink.expect(t, "ns/a", "ns/a", "ns/a")
 	if now := informer.Store().Get(trc.Key{Namespace: "ns", Name: "shared"}); now.GetResourceVersion() != "13" || informer.Store().Ahead() != 0 {

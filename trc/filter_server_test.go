@@ -260,7 +260,8 @@ func (f *reads) deliver(w *lagging, r revision) error {
 	w.progress = r.version
 	key := names3[r.key]
 	switch {
-	case !f.shows(r.after): // deleted, or out of the selector: what was there, with the version of its end
+	case !f.shows(r.after):
+		// Deleted, or out of the selector: what was there, with the version of its end.
 		last := r.before
 		last.version = r.version
 		return w.Delete(last.object(key))

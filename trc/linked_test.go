@@ -85,7 +85,8 @@ func (w *world) observed(before, c commit) {
 		return // of an object that we deleted before
 	}
 	if (!c.shown() || c.uid != l.uid) && !l.gone {
-		delete(w.newest, l.uid) // the limit: that may have been before the creation, or a link out of the selector
+		// The limit: that may have been before the creation, or a link out of the selector.
+		delete(w.newest, l.uid)
 	}
 	if !c.shown() || c.uid != l.uid || !l.gone && !slices.Contains(l.before, c.version) {
 		delete(w.linked, c.key)

@@ -120,7 +120,8 @@ func (w *world) deliver(t *rapid.T, m *modelWatch) bool {
 	}
 	var err error
 	switch {
-	case !after.shown(): // deleted, or out of the selector: what was there, with the version of its end
+	case !after.shown():
+		// Deleted, or out of the selector: what was there, with the version of its end.
 		before.version = after.version
 		err = m.Delete(before.object())
 	case before.shown() && before.uid == after.uid:

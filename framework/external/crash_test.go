@@ -191,7 +191,8 @@ func TestG13ACrashAtAnyWriteNeitherForgetsNorDoubles(t *testing.T) {
 				dies = f.isDead()
 			})
 		}
-		if at < writes-3 { // as many as there were, but for conflicts of two dependents that write the status at a time
+		// As many as there were, but for conflicts of two dependents that write the status at a time.
+		if at < writes-3 {
 			t.Errorf("%v: died at %d writes only, of %d", when, at-2, writes)
 		}
 	}

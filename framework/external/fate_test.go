@@ -134,7 +134,8 @@ func TestG13AnIDIsRecordedThoughTheRunIsCancelledRightAfterTheCreation(t *testin
 			return made, err
 		}
 		r := &alone{database: database}
-		w.model.Intercept(func(apimodel.Request) apimodel.Fault { return apimodel.Fault{Delay: time.Millisecond} }) // time to notice
+		// Time to notice.
+		w.model.Intercept(func(apimodel.Request) apimodel.Fault { return apimodel.Fault{Delay: time.Millisecond} })
 		w.run(nil, r, framework.ControllerOptions[*Shop]{Secondaries: database.Secondaries(), RunTimeout: time.Minute})
 		w.create("corner", ShopSpec{Size: "1"})
 		w.pass(60*time.Second + 10*time.Millisecond) // and no longer: the next run would make up for it

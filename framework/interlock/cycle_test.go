@@ -133,7 +133,8 @@ func TestACycleDrainsIfNobodyWaits(t *testing.T) {
 	})
 }
 
-// TestACycleIsReported: the apps wait for each other. One hangs on the cycle, and is none of it; one keeps out a while.
+// TestACycleIsReported: the apps wait for each other. One hangs on the cycle, and is none of it;
+// one keeps out a while.
 func TestACycleIsReported(t *testing.T) {
 	graph := map[string][]string{"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": {"f"}, "f": nil}
 	openUsingShop(t, false, graph, func(s *shop, _ *using, apps map[string]*App) {

@@ -15,7 +15,8 @@ import (
 type appReconciler struct {
 	gate      interlock.Gate[*Database, *App]
 	implement func(ctx context.Context, app *App) error
-	remove    func(ctx context.Context, app *App) (gone bool, err error) // gone is what has been seen to be, not what was asked to go
+	// Gone is what has been seen to be, not what was asked to go.
+	remove func(ctx context.Context, app *App) (gone bool, err error)
 }
 
 func (r *appReconciler) Reconcile(ctx context.Context, app *App, c *framework.Context[*App]) (framework.UpdateControl[*App], error) {
@@ -42,7 +43,8 @@ func (r *appReconciler) Cleanup(ctx context.Context, app *App, c *framework.Cont
 	return framework.RemoveFinalizer(), r.gate.Release(ctx, c)
 }
 
-// A database is kept for as long as apps may be implemented on it, and no app is implemented on one that is missing or in deletion.
+// A database is kept for as long as apps may be implemented on it, and no app is implemented on one
+// that is missing or in deletion.
 func Example() {
 	databases := interlock.Relation[*App]{
 		Name: "databases.shop.example.com",

@@ -1,7 +1,7 @@
 package interlock
 
-// drains finds out whether everything comes to rest if nobody else does anything any more. Where it rests, quiet has found nothing stuck; so if all is
-// asked to be deleted, everything goes.
+// drains finds out whether everything comes to rest if nobody else does anything any more. Where it
+// rests, quiet has found nothing stuck; so if all is asked to be deleted, everything goes.
 type drains struct {
 	wanted bool
 	moves  []move // of the operators, without faults

@@ -7,18 +7,22 @@ import (
 
 // What must hold (G10). As long as a dependent is implemented on a provider,
 //
-//   - that very provider, by its UID, is in its store and carries the finalizer, so that it cannot go,
+//   - that very provider, by its UID, is in its store and carries the finalizer, so that it cannot
+//     go,
 //   - and the dependent is in its store and claims it, so that every consistent list shows that.
 //
-// An implementation is started on a provider only if that exists and, if its deletion has been requested, has been claimed by some dependent at every moment
-// since. Without another dependent to join that is one's own claim, stored before the deletion was requested. It cannot be said of every start that
-// the dependent's own claim is older than the deletion: who joins another comes later, and that one's claim, and then its own, kept every list from being empty.
-// (This is checked where the implementation starts, in exploration.implement.)
+// An implementation is started on a provider only if that exists and, if its deletion has been
+// requested, has been claimed by some dependent at every moment since. Without another dependent to
+// join that is one's own claim, stored before the deletion was requested. It cannot be said of
+// every start that the dependent's own claim is older than the deletion: who joins another comes
+// later, and that one's claim, and then its own, kept every list from being empty. (This is checked
+// where the implementation starts, in exploration.implement.)
 //
-// Of holders: each dependent in the table is in its store and claims the provider, whose UID is that of the table and which carries the finalizer,
-// unless the dependent is in deletion.
+// Of holders: each dependent in the table is in its store and claims the provider, whose UID is
+// that of the table and which carries the finalizer, unless the dependent is in deletion.
 //
-// Where all is quiet, that is when no run is under way or due and the caches know everything, nothing is stuck: see quiet.
+// Where all is quiet, that is when no run is under way or due and the caches know everything,
+// nothing is stuck: see quiet.
 
 // laws tells what a world breaks, if it does.
 func laws(w *world) (broken string) {
@@ -81,8 +85,9 @@ func isQuiet(w *world) bool {
 	return true
 }
 
-// quiet tells what is stuck in a world that is quiet. As nobody has to ask for more than deletion, everything goes in the end if
-// neither a dependent nor a provider that nobody claims is stuck in deletion.
+// quiet tells what is stuck in a world that is quiet. As nobody has to ask for more than deletion,
+// everything goes in the end if neither a dependent nor a provider that nobody claims is stuck in
+// deletion.
 func quiet(w *world) (broken string) {
 	var claimed set
 	for d, now := range w.dependents {

@@ -132,7 +132,8 @@ func (x *exploration) stepActions(w *world, of kind, which int, q request, yield
 	}
 }
 
-// mayArrive tells whether a write has no cache further behind than it may be: as there is room, or as it changes nothing.
+// mayArrive tells whether a write has no cache further behind than it may be: as there is room, or
+// as it changes nothing.
 func (x *exploration) mayArrive(w *world, q request) bool {
 	return !w.crowded(q.verb, x.scenario.lag) || !w.wouldChange(q)
 }
@@ -146,7 +147,8 @@ func moveActions(of kind, behind uint8, yield func(action)) {
 	}
 }
 
-// crashActions are the crashes. A write that is on its way may outlast the one who sent it: that of the run with the number.
+// crashActions are the crashes. A write that is on its way may outlast the one who sent it: that of
+// the run with the number.
 func (x *exploration) crashActions(w *world, yield func(action)) {
 	if w.left.crashes == 0 {
 		return
@@ -300,7 +302,8 @@ func (w *world) send(q request, fate int) (answered bool, said result) {
 	return fate == arrives, said
 }
 
-// forgetDue forgets what is due though a run would find nothing to do: whatever changes that makes it due again.
+// forgetDue forgets what is due though a run would find nothing to do: whatever changes that makes
+// it due again.
 func (w *world) forgetDue() {
 	for p, shown := range w.guard.providers.shown {
 		if shown.uid == 0 || shown.guarded != shown.deleting {

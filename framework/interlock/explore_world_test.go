@@ -1,19 +1,26 @@
-// The interlock's core is explored exhaustively: the tests of the files explore_*_test.go drive the production functions holders.acquire,
-// leave and leaveAll, and mayGo, through every order in which the steps of a small world can happen, and check every state that is reached.
+// The interlock's core is explored exhaustively: the tests of the files explore_*_test.go drive the
+// production functions holders.acquire, leave and leaveAll, and mayGo, through every order in which
+// the steps of a small world can happen, and check every state that is reached.
 //
 // # How to read it
 //
-// A world (this file) is a value of a few hundred bytes that can be copied and hashed: the two stores, the caches of the two operators and how
-// far they are behind, what is due, the runs under way, the table of holders, the implementations, and how much the outside may still do. What happens in it is a list
-// of small steps: those of others (explore_foreign_test.go), those of the guard (explore_guard_test.go) and those of the gate
-// (explore_gate_test.go). explore_replay_test.go is how a production function is stopped at each question it asks: it is called anew for each step,
-// told what it was told before, and given up at the first question that is open. What must hold is in explore_laws_test.go and explore_drain_test.go, the search, with
-// transcripts of what it finds, in explore_search_test.go; explore_scenarios_test.go has the scenarios, explore_mutants_test.go what must be found.
+// A world (this file) is a value of a few hundred bytes that can be copied and hashed: the two
+// stores, the caches of the two operators and how far they are behind, what is due, the runs under
+// way, the table of holders, the implementations, and how much the outside may still do. What
+// happens in it is a list of small steps: those of others (explore_foreign_test.go), those of the
+// guard (explore_guard_test.go) and those of the gate (explore_gate_test.go).
+// explore_replay_test.go is how a production function is stopped at each question it asks: it is
+// called anew for each step, told what it was told before, and given up at the first question that
+// is open. What must hold is in explore_laws_test.go and explore_drain_test.go, the search, with
+// transcripts of what it finds, in explore_search_test.go; explore_scenarios_test.go has the
+// scenarios, explore_mutants_test.go what must be found.
 //
 // # How to extend it
 //
-// What the environment may do is another kind of action: give it a case in actions, do and describe. What the sides do otherwise is a field of rules, with a mutant that
-// shows that it matters. A new law is a line in laws. More of everything is a scenario. All fields of a world are bytes, as this makes hashing quick.
+// What the environment may do is another kind of action: give it a case in actions, do and
+// describe. What the sides do otherwise is a field of rules, with a mutant that shows that it
+// matters. A new law is a line in laws. More of everything is a scenario. All fields of a world are
+// bytes, as this makes hashing quick.
 package interlock
 
 // The most that a world holds. A scenario uses as many as it says.
@@ -38,7 +45,8 @@ type provider struct {
 	deleting, guarded bool
 }
 
-// dependent is one as a version of its store has it. kept says that it carries the finalizer of its own controller.
+// dependent is one as a version of its store has it. kept says that it carries the finalizer of its
+// own controller.
 type dependent struct {
 	version, uid   uint8
 	generation     uint8 // changes with the references
@@ -61,8 +69,8 @@ type change[O versioned] struct {
 	now   O
 }
 
-// cache follows a store, behind it by the changes that are pending, but shows what a request has shown since. So it is for each
-// object, as in package trc.
+// cache follows a store, behind it by the changes that are pending, but shows what a request has
+// shown since. So it is for each object, as in package trc.
 type cache[O versioned] struct {
 	shown   [names]O
 	pending [maxLag]change[O]
@@ -97,7 +105,8 @@ func (c *cache[O]) next() change[O] {
 // refill lists the store anew, as at a start.
 func (c *cache[O]) refill(store [names]O) { *c = cache[O]{shown: store} }
 
-// request is a write that is on its way, or will be. uid and version are its preconditions, 0 for none.
+// request is a write that is on its way, or will be. uid and version are its preconditions, 0 for
+// none.
 type request struct {
 	verb                verb
 	which, uid, version uint8
@@ -115,8 +124,8 @@ const (
 	claimProviders      // applies the claims of a dependent
 )
 
-// budget is what may still happen: creations, changes of references, and so on. foreign is how much others may do in all, deletions among it, for as long as
-// that is bounded.
+// budget is what may still happen: creations, changes of references, and so on. foreign is how much
+// others may do in all, deletions among it, for as long as that is bounded.
 type budget struct{ providers, dependents, changes, crashes, losses, foreign uint8 }
 
 // guarding operator's state.
@@ -124,8 +133,9 @@ type guardState struct {
 	providers  cache[provider]
 	dependents cache[dependent]
 	due        set
-	await      [names]uint8 // the version that the cache must show before a run, after a write of unknown fate
-	runs       [maxProviders]guardRun
+	// The version that the cache must show before a run, after a write of unknown fate.
+	await [names]uint8
+	runs  [maxProviders]guardRun
 }
 
 // gating operator's state.
@@ -145,10 +155,12 @@ type world struct {
 	born       struct{ providers, dependents [names]uint8 } // the last UIDs
 	guard      guardState
 	gate       gateState
-	late       request                            // of which nobody waits for the answer any more
-	stands     [maxDependents][maxProviders]uint8 // the UIDs of the providers on which dependents are implemented
-	unbroken   set                                // the providers in deletion that have been claimed all the time since it was requested
-	left       budget
+	late       request // of which nobody waits for the answer any more
+	// The UIDs of the providers on which dependents are implemented.
+	stands [maxDependents][maxProviders]uint8
+	// The providers in deletion that have been claimed all the time since it was requested.
+	unbroken set
+	left     budget
 }
 
 // putProvider stores one.

@@ -26,7 +26,8 @@ func (r *finishing) Reconcile(ctx context.Context, app *App, c *framework.Contex
 	return r.implementing.Reconcile(ctx, app, c)
 }
 
-// TestWhoUsesNothingAnyMoreVouchesForNobody, though its claim is still there: the guard does not heed that.
+// TestWhoUsesNothingAnyMoreVouchesForNobody, though its claim is still there: the guard does not
+// heed that.
 func TestWhoUsesNothingAnyMoreVouchesForNobody(t *testing.T) {
 	relation := databases
 	relation.MayUse = func(app *App, _ types.NamespacedName) bool { return !done(app) }

@@ -93,7 +93,8 @@ func TestANodeOfAWorkflowRequiresAGrant(t *testing.T) {
 	})
 }
 
-// TestTheWorkflowLetsGoOnceTheImplementationIsReady: the new one is granted, but what is implemented is not ready on it yet.
+// TestTheWorkflowLetsGoOnceTheImplementationIsReady: the new one is granted, but what is
+// implemented is not ready on it yet.
 func TestTheWorkflowLetsGoOnceTheImplementationIsReady(t *testing.T) {
 	openPlannedShop(t, func(s *shop, r *planned) {
 		old := s.database("old")
@@ -111,7 +112,8 @@ func TestTheWorkflowLetsGoOnceTheImplementationIsReady(t *testing.T) {
 	})
 }
 
-// TestWhatIsNotImplementedAnyMoreKeepsItsClaimAsLongAsTheGateIsWanted: the node behind the gate is deleted, the gate itself is not.
+// TestWhatIsNotImplementedAnyMoreKeepsItsClaimAsLongAsTheGateIsWanted: the node behind the gate is
+// deleted, the gate itself is not.
 func TestWhatIsNotImplementedAnyMoreKeepsItsClaimAsLongAsTheGateIsWanted(t *testing.T) {
 	openPlannedShop(t, func(s *shop, _ *planned) {
 		p := s.database("p")
@@ -131,7 +133,7 @@ func TestTheGateSaysWhatCannotBe(t *testing.T) {
 		`interlock: Relation.Name "": must be a DNS subdomain of at most 128 bytes, such as databases.example.com`:          {Providers: databasesOf},
 		`interlock: Relation.Name "databases": must be a DNS subdomain of at most 128 bytes, such as databases.example.com`: {Name: "databases", Providers: databasesOf},
 		`interlock: relation "databases.example.com": Providers must not be nil`:                                            {Name: "databases.example.com"},
-		`interlock: relation "databases.example.com": Select is for Unclaimed: claims select by themselves`: {
+		`interlock: relation "databases.example.com": Select is only for Unclaimed: claims select by themselves`: {
 			Name: "databases.example.com", Providers: databasesOf, Select: func(key client.ObjectKey) framework.Selection { return framework.Selection{} },
 		},
 	} {

@@ -114,8 +114,9 @@ func born(ctx context.Context, o *unstructured.Unstructured, finalizers []any) [
 	return o.GetFinalizers()
 }
 
-// untilItWorks waits for a policy, which servers learn of by a watch: until a dry run shows its finalizer, and no other's any more. Schemas of
-// custom resources servers look for every few seconds, and refuse what a policy would change until then.
+// untilItWorks waits for a policy, which servers learn of by a watch: until a dry run shows its
+// finalizer, and no other's any more. Schemas of custom resources servers look for every few
+// seconds, and refuse what a policy would change until then.
 func untilItWorks(ctx context.Context, blank func() *unstructured.Unstructured, finalizer string) {
 	GinkgoHelper()
 	Eventually(func() ([]string, error) {

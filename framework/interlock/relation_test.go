@@ -17,7 +17,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/interlock"
 )
 
-// granting is a controller of apps that shows whether they are granted, by the reason of a condition.
+// granting is a controller of apps that shows whether they are granted, by the reason of a
+// condition.
 type granting[P framework.Object] struct {
 	gate interlock.Gate[P, *App]
 }
@@ -174,7 +175,8 @@ func TestTheGuardSaysWhatCannotBe(t *testing.T) {
 	}
 }
 
-// TestGuardsOfRelationsWhoseNamesBeginAlikeAreToldApart: by the names that they are given, as an error says that names the relation.
+// TestGuardsOfRelationsWhoseNamesBeginAlikeAreToldApart: by the names that they are given, as an
+// error says that names the relation.
 func TestGuardsOfRelationsWhoseNamesBeginAlikeAreToldApart(t *testing.T) {
 	openShop(t, func(s *shop) {
 		op, err := framework.NewOperator(s.model.Config(), framework.OperatorOptions{Logger: quiet, Scheme: scheme})

@@ -68,7 +68,8 @@ func (r *implementing) Cleanup(ctx context.Context, app *App, c *framework.Conte
 	return framework.RemoveFinalizer(), r.gate.Release(ctx, c)
 }
 
-// shop is a world of apps and databases in a bubble of virtual time, with an operator for each side.
+// shop is a world of apps and databases in a bubble of virtual time, with an operator for each
+// side.
 type shop struct {
 	*testing.T
 	model  *apimodel.Model
@@ -284,7 +285,8 @@ func (s *shop) condition(a *App, kind string) string {
 	return ""
 }
 
-// implement implements an app on the databases that it refers to, and on no others any more: they must be there (G10).
+// implement implements an app on the databases that it refers to, and on no others any more: they
+// must be there (G10).
 func (s *shop) implement(a *App) {
 	uids := []types.UID{}
 	for _, key := range databasesOf(a) {

@@ -226,8 +226,8 @@ var ofContest = []mutant{
 		name:   "a contested dependent is held on",
 		breaks: "G10: two operators that implement the same dependents are noticed",
 		file:   "framework/interlock/contest.go",
-		old:    "	h.leaveAll(idOf(primary)) // its claims",
-		new:    "	_ = idOf(primary) // its claims",
+		old:    "	h.leaveAll(idOf(primary))\n	if news {",
+		new:    "	_ = idOf(primary)\n	if news {",
 		kills:  interlocked("TestTwoThatContest"),
 	},
 	{

@@ -222,7 +222,8 @@ func (r *Client) do(ctx context.Context, request *rest.Request) (Answer, error) 
 		return Answer{}, errors.Join(ErrUnsent, err)
 	}
 	if r.forUnstructured != nil && r.forUnstructured() {
-		request.SetHeader("Accept", runtime.ContentTypeJSON) // from protobuf, a cache gets no more than the Go type holds
+		// From protobuf, a cache gets no more than the Go type holds.
+		request.SetHeader("Accept", runtime.ContentTypeJSON)
 	}
 	var code int
 	result := atOnce(request).Do(r.Discreet(ctx)).StatusCode(&code)
@@ -233,7 +234,8 @@ func (r *Client) do(ctx context.Context, request *rest.Request) (Answer, error) 
 	if err := decodedInto(result, o); err != nil {
 		return r.undecodable(raw, UndecodedError(r.GVK, err))
 	}
-	if r.Form == object.Typed && o.GetName() == "" && raw != nil { // client-go leaves it empty if the answer is of another kind
+	// client-go leaves the object empty if the answer is of another kind.
+	if r.Form == object.Typed && o.GetName() == "" && raw != nil {
 		var kind metav1.TypeMeta
 		if json.Unmarshal(raw, &kind) == nil && kind.GroupVersionKind() != r.GVK {
 			return Answer{}, fmt.Errorf("%w: it is a %s, not a %s", ErrUndecodable, kind.Kind, r.GVK.Kind)

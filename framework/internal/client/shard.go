@@ -73,7 +73,8 @@ func (l ListWatch) ProbeShard(ctx context.Context) error {
 	answer, err := l.inForm(l.client.Get(), "List").NamespaceIfScoped(l.Namespace, l.Namespace != "").Resource(l.Name).
 		SpecificallyVersionedParams(&options, parameters, parametersVersion).Do(l.Discreet(ctx)).Raw()
 	switch {
-	case err != nil && bytes.Contains(answer, []byte("shard selector")): // Kubernetes 1.37 returns it as an internal error
+	case err != nil && bytes.Contains(answer, []byte("shard selector")):
+		// Kubernetes 1.37 returns it as an internal error.
 		return nil
 	case err != nil:
 		return fmt.Errorf("framework: ask whether shard selectors of %s are heeded: %w", l.Name, err)
