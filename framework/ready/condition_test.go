@@ -83,7 +83,7 @@ func TestC102ConditionTrueOfTypedObjects(t *testing.T) {
 		{"a kind may have no status", &corev1.ConfigMap{}, "not met: has no condition Ready yet"},
 	})
 	checkRows(t, ready.Condition[*metav1.PartialObjectMetadata]("Ready"), []condition[*metav1.PartialObjectMetadata]{
-		{"metadata tells nothing", &metav1.PartialObjectMetadata{}, "stalled: only its metadata is read, which does not tell"},
+		{"metadata tells nothing", &metav1.PartialObjectMetadata{}, "stalled: only its metadata is read, which does not show readiness"},
 	})
 	checkRows(t, ready.Condition[framework.Object]("Ready"), []condition[framework.Object]{
 		{"nil of no type does not exist", nil, "not met: does not exist yet"},

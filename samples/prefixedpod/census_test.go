@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// census is told every write of every Pod, in order, and counts those that each owner has at every version:
-// G11 is that nobody ever has two.
+// census is told every write of every Pod, in order, and counts those that each owner has at every
+// version: G11 is that nobody ever has two.
 type census struct {
 	// live are the names of the Pods that there are, by owner and UID; made all that there ever were.
 	live, made map[types.UID]map[types.UID]string

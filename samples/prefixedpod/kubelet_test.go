@@ -11,8 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// kubelet plays a scheduler and a slow kubelet where there are none: it binds Pods to a node, so that their
-// deletion is graceful, and ends those in deletion some time later.
+// kubelet plays a scheduler and a slow kubelet where there are none: it binds Pods to a node, so
+// that their deletion is graceful, and ends those in deletion some time later.
 type kubelet struct {
 	client client.Client
 	// pods lists all Pods, bind binds one to a node.

@@ -178,8 +178,8 @@ func install(ctx context.Context, admin client.Client, folder string) {
 	}
 }
 
-// denyPods has the API server refuse Pods whose name begins with "denied", as too large: an event tells
-// of that at once.
+// denyPods has the API server refuse Pods whose name begins with "denied", as too large: an event
+// tells of that at once.
 func denyPods(ctx context.Context, admin client.Client) {
 	GinkgoHelper()
 	Expect(admin.Create(ctx, &admissionregistrationv1.ValidatingAdmissionPolicy{

@@ -11,8 +11,8 @@ import (
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
-// lowLevel is the same operator without a workflow: it applies, deletes and reads by itself. The specs run against both, so
-// the one can be read beside the other.
+// lowLevel is the same operator without a workflow: it applies, deletes and reads by itself. The
+// specs run against both, so the one can be read beside the other.
 type lowLevel struct {
 	Reconciler
 	configMaps  framework.Secondary[*corev1.ConfigMap]
