@@ -3,7 +3,7 @@
 //
 //	informer := eventsource.NewInformer(store, eventsource.InformerOptions{
 //		Name: "configmap", Kind: "ConfigMap",
-//		Map:  eventsource.OwnedBy(schema.GroupKind{Group: "samples.evenkeel.dev", Kind: "WebPage"}, false),
+//		Map:  eventsource.OwnedBy(webPageKind, false),
 //	})
 //	stop, err := informer.Start(sink)
 //

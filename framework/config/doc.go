@@ -1,7 +1,8 @@
 // Package config sets options of an operator at deployment that its author would otherwise have to
 // compile in: timeouts, retries, numbers of workers, namespaces, leader election.
 //
-//	settings, err := config.Load(config.Args(os.Args[1:]), config.Env("WEBPAGE"), config.File("/etc/webpage/config.yaml"))
+//	settings, err := config.Load(config.Args(os.Args[1:]), config.Env("WEBPAGE"),
+//		config.File("/etc/webpage/config.yaml"))
 //	options, err := settings.Operator(framework.OperatorOptions{Scheme: scheme})
 //	op, err := framework.NewOperator(restConfig, options)
 //	pages, err := config.Controller(settings, "webpage", framework.ControllerOptions[*v1.WebPage]{})

@@ -7,7 +7,9 @@
 //		DependsOn: []string{"configmap"}, Desired: deploymentOf, Ready: ready.Deployment,
 //	}
 //	framework.ControllerOptions[*v1.Page]{
-//		Workflow: framework.Workflow[*v1.Page]{Dependents: []framework.Dependent[*v1.Page]{config, deployment}},
+//		Workflow: framework.Workflow[*v1.Page]{
+//			Dependents: []framework.Dependent[*v1.Page]{config, deployment},
+//		},
 //	}
 //
 // They also work without a workflow: register the result of [Secondaries], and call

@@ -38,7 +38,9 @@ const PodsVersionKey = "evenkeel.dev/pods-version"
 // --cascade=orphan they stay for good. Set it in [Kubernetes].Pods or [Bulk].Pods:
 //
 //	pods := &dependent.Pods[*v1.App]{Version: func(app *v1.App) string { return app.Spec.Database }}
-//	web := &dependent.Kubernetes[*v1.App, *appsv1.Deployment]{Desired: webOf, Ready: ready.Deployment, Pods: pods}
+//	web := &dependent.Kubernetes[*v1.App, *appsv1.Deployment]{
+//		Desired: webOf, Ready: ready.Deployment, Pods: pods,
+//	}
 //
 // The node is then ready only when no Pod of another version is left, and gone only when no Pod is
 // left. For that the dependent adds a label and annotations to the Pod template, so adding Pods to

@@ -2,7 +2,9 @@
 // record, a bucket, a repository. An author describes what should exist and how to read, create,
 // update and remove it. The node decides when to do so.
 //
-//	monitor := &external.Value[*v1.Page, Monitor]{Name: "monitor", Desired: ..., Observe: ..., Create: ..., Remove: ...}
+//	monitor := &external.Value[*v1.Page, Monitor]{
+//		Name: "monitor", Desired: ..., Observe: ..., Create: ..., Remove: ...,
+//	}
 //
 // [Value] is one value of a primary, [Values] a set of them, identified by keys.
 //

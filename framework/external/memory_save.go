@@ -93,7 +93,7 @@ func (p *pass[P, V]) failChanged(before, now, put, drop Records, refusal error) 
 // before they were recorded.
 func (m *memory[P, V]) checkNotDeleted(ctx context.Context, p *pass[P, V], intents Records) error {
 	given, key := p.c.Primary(), p.c.Key()
-	if len(intents) == 0 || given.GetDeletionTimestamp() != nil { // the caller knows
+	if len(intents) == 0 || given.GetDeletionTimestamp() != nil { // the caller handles that
 		return nil
 	}
 	now, is := p.recalled.Base.(P) // what the API server answered

@@ -7,8 +7,10 @@
 // and the volume claims that they use. Here that takes three declarations:
 //
 //	databases := interlock.Relation[*v1.App]{Name: "databases.example.com", Providers: databasesOf}
-//	guard := &interlock.Guard[*v1.Database, *v1.App]{Relation: databases} // where databases are served
-//	gate := &interlock.Gate[*v1.Database, *v1.App]{Relation: databases}   // where apps are implemented
+//	// where databases are served
+//	guard := &interlock.Guard[*v1.Database, *v1.App]{Relation: databases}
+//	// where apps are implemented
+//	gate := &interlock.Gate[*v1.Database, *v1.App]{Relation: databases}
 //
 // The [Guard] is a separate controller: [Guard.Register]. The [Gate] belongs to the controller of
 // the dependents, where its [Gate.Secondaries] and [Gate.Sources] are registered. Either

@@ -1,8 +1,11 @@
 // Package ready judges whether objects are ready. Its functions fit the Ready field of a dependent,
 // and can be called anywhere else.
 //
-//	dependent.Kubernetes[*v1.Page, *appsv1.Deployment]{Desired: deploymentOf, Ready: ready.Deployment}
-//	verdict := ready.Deployment(deployment) // {Met: false, Reason: "1 of 3 replicas are up to date and available"}
+//	dependent.Kubernetes[*v1.Page, *appsv1.Deployment]{
+//		Desired: deploymentOf, Ready: ready.Deployment,
+//	}
+//	verdict := ready.Deployment(deployment)
+//	verdict.Reason // "1 of 3 replicas are up to date and available"
 //
 // [Deployment], [StatefulSet], [DaemonSet], [Pod], [Job] and [PersistentVolumeClaim] judge one
 // kind. [Condition] checks a condition of any object, and [Current] judges all built-in kinds and

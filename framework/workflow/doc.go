@@ -3,10 +3,10 @@
 //
 //	graph, err := workflow.New([]workflow.Node[*Page]{
 //		{Name: "config", Reconcile: applyConfig, Delete: deleteConfig},
-//		{Name: "deployment", DependsOn: []string{"config"}, Reconcile: applyDeployment, Delete: deleteDeployment,
-//			ReadyPostcondition: available},
-//		{Name: "ingress", DependsOn: []string{"deployment"}, Reconcile: applyIngress, Delete: deleteIngress,
-//			ReconcilePrecondition: exposed},
+//		{Name: "deployment", DependsOn: []string{"config"}, ReadyPostcondition: available,
+//			Reconcile: applyDeployment, Delete: deleteDeployment},
+//		{Name: "ingress", DependsOn: []string{"deployment"}, ReconcilePrecondition: exposed,
+//			Reconcile: applyIngress, Delete: deleteIngress},
 //	}, workflow.Options{})
 //	result := graph.Reconcile(ctx, page) // or Cleanup, in reverse order
 //	if err := result.Err(); err != nil { ... }

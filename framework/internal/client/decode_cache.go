@@ -52,7 +52,7 @@ type decoded struct {
 var hashSeed = maphash.MakeSeed()
 
 // add keeps an answer and a copy of its object, unless the watch event has already arrived. The
-// bytes of the answer must not be changed any more.
+// bytes of the answer must not be changed afterwards.
 func (e *DecodeCache) add(answer []byte, object trc.Object) {
 	text := bytes.TrimSpace(answer)
 	if e.inProtobuf || !e.Watched.Load() || len(text) > maxCacheBytes {

@@ -27,7 +27,7 @@ var (
 	_ logr.CallStackHelperLogSink = Limited{}
 )
 
-// StopSign tells loggers that the operator is stopping.
+// StopSign signals loggers that the operator is stopping.
 type StopSign struct{ ended atomic.Pointer[func() error] }
 
 // Watch sets the sign when the context ends.
