@@ -48,7 +48,7 @@ func TestFigures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(period * 3) // real time is what is measured
+	time.Sleep(period * 3) // this measures real time
 	fmt.Printf("figure poller_goroutines_at_10k %d\n", runtime.NumGoroutine()-goroutines)
 	t.Logf("%d bytes per primary, its ConfigMap and this test's notes included", (heap()-bytes)/primaries)
 	stop()

@@ -100,10 +100,10 @@ func TestG01APushIsNotTakenBackByTheAnswerToAWriteBefore(t *testing.T) {
 		has(2)
 		n.expect(t)
 		i.Push(keyOf("a"), thing{"", 20})
-		i.Push(keyOf("a"), thing{"", 13}) // nobody can tell
+		i.Push(keyOf("a"), thing{"", 13}) // the order is unknown
 		n.expect(t, "a hook", "a hook")
 		i.Pull(keyOf("a"), "")
-		i.Push(keyOf("a"), thing{"", 1}) // it may have been made anew
+		i.Push(keyOf("a"), thing{"", 1}) // it may have been created again
 		has(1)
 	})
 }

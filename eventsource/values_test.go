@@ -17,7 +17,7 @@ type thing struct {
 	Version int
 }
 
-// outside is an external system with a source's cache of it, and what a run knows.
+// outside is an external system, with a source's cache of it and the state of a run.
 type outside struct {
 	*Values[thing]
 	version int
@@ -112,9 +112,9 @@ func (f *aFetch) finish(o *outside, err error) {
 	}
 }
 
-// Whatever comes in whatever order: what was written is read until something newer is, nothing
-// older is read after it, every other change of what is read makes the primary due, and once a
-// fetch has come that nothing overtook, all is as it is outside.
+// In any order of events: a written value is read until there is a newer one, nothing older is read
+// after it, every other change of what is read makes the primary due, and after a fetch without
+// overlapping writes the cache equals the system.
 func TestValuesModel_C104(t *testing.T) {
 	for range 20 {
 		rapid.Check(t, valuesHistory)

@@ -54,7 +54,7 @@ func (s *spiteful) Unwrap() error {
 	return nil
 }
 
-// byValue is an error of which a nil pointer is one, too.
+// byValue is an error type whose nil pointer is an error, too.
 type byValue struct{ text string }
 
 func (b byValue) Error() string { return b.text }
@@ -147,7 +147,7 @@ func TestG15AFunctionOfTheOptionsThatDoesNotReturnLeavesNoKeyBehind(t *testing.T
 	}
 }
 
-// A classifier that hangs ends nothing but what it was asked.
+// A classifier that hangs affects only the failure that it was called for.
 func TestG15AClassifierThatHangsIsAFailureByPolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})

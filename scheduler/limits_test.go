@@ -93,7 +93,7 @@ func TestCausesThatDecideKeepsAreCountedOnce(t *testing.T) {
 func TestG06G16ForgetWhileCausesAreDecidedLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s *harness
-		// Of the first cause, of the second on arrival, and at the end of the run.
+		// Decisions about the first cause, about the second on arrival, and at the end of the run.
 		var decisions atomic.Int32
 		s = start(t, scheduler.Options[string]{
 			Decide: func(key string, _ timeline.Cause) bool {

@@ -224,8 +224,8 @@ func (h *harness) expectStarts(t *testing.T, want ...time.Duration) {
 	}
 }
 
-// TestG08ARenewalPassesTheTimeOfARefusal, as what was refused may have nothing to do with it;
-// several of them in a row are spaced, as the server asked for time.
+// TestG08ARenewalPassesTheTimeOfARefusal, because what was refused may have nothing to do with it.
+// Several in a row are spaced, because the server asked for time.
 func TestG08ARenewalPassesTheTimeOfARefusal(t *testing.T) {
 	refused := func(context.Context, string, scheduler.Run) scheduler.Result {
 		return scheduler.Result{Err: retry.After(errBroken, 24*time.Hour)}

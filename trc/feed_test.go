@@ -18,7 +18,7 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// fakeServer lists what it is told to, and hands the test the watches that it opened.
+// fakeServer returns lists that the test sets, and gives the test the watches that it opened.
 type fakeServer struct {
 	streams bool // whether it can stream its lists
 
@@ -140,7 +140,7 @@ func runThroughFailures(t *testing.T, streams bool) {
 	if err := r.Err(); !errors.Is(err, forbidden) {
 		t.Errorf("error %v, want %v", err, forbidden)
 	}
-	r.sees("c", "u3@13") // the store goes on with what it has
+	r.sees("c", "u3@13") // the store keeps what it has
 	r.told = nil
 	server.set(nil, "20", object("a", "u1@11"), object("d", "u4@17"))
 	pass(2 * time.Minute)

@@ -23,8 +23,8 @@ type state struct {
 	terminating  bool
 }
 
-// String tells a state in short: u1@97 g1 f0 of 101, for parties 0 and 2, and what else is to be
-// said.
+// String returns a short form of a state: u1@97 g1 f0 of 101, for parties 0 and 2, and further
+// properties.
 func (s state) String() string {
 	if !s.exists() {
 		return "absent"
@@ -90,8 +90,8 @@ type revision struct {
 
 const elsewhere = -1
 
-// etcd is the server: the whole history of a few names, and what is there now. Its versions begin
-// where the number of digits grows soon.
+// etcd is the server: the whole history of a few names, and the present state. Its versions begin
+// shortly before the number of digits grows.
 type etcd struct {
 	log  []revision // the version of log[i] is firstVersion+i
 	of   [3][]int   // by name: indexes into log
@@ -194,7 +194,7 @@ func (e *etcd) everHidden(key, uid, since int) bool {
 	return e.between(key, since, e.version(), func(r *revision) bool { return r.after.uid == uid && r.after.hidden })
 }
 
-// reads is a store with what feeds it, and what it was told.
+// reads is a store with its feed, and what it has received.
 type reads struct {
 	*trc.Store
 	name     string
@@ -203,7 +203,7 @@ type reads struct {
 	watches  []*lagging
 
 	acknowledged [3]state    // the newest of each name
-	gone         map[int]int // by UID: the version that was known when it was first told to be gone
+	gone         map[int]int // by UID: the version that was known when its deletion was first reported
 	goneOf       [3][]int
 	seen         [3]int // the newest version read
 }
@@ -212,7 +212,7 @@ type reads struct {
 type lagging struct {
 	*trc.Watch
 	namespace string
-	progress  int // what it has delivered; 0 before the first list
+	progress  int // the version delivered so far; 0 before the first list
 	busy      bool
 }
 
@@ -277,7 +277,7 @@ func (f *reads) mark(w *lagging, version int) error {
 	return w.Bookmark(strconv.Itoa(version))
 }
 
-// list delivers a list as of a version: the states that came and went before it are never told.
+// list delivers a list at a version: states that came and went before it are never delivered.
 func (f *reads) list(w *lagging, version int) error {
 	w.progress = version
 	var listed []any

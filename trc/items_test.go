@@ -228,7 +228,7 @@ func TestIndexAddedWhileAnEntryHidesWhatTheWatchShows(t *testing.T) {
 	r.lists(10, object("a", "u1@5"))
 	r.acknowledge(hidden("a", "u1@12"))
 	r.must(r.AddIndex("uid", func(o trc.Object) []string { return []string{string(o.GetUID())} }))
-	r.bookmark(12) // our write came to nothing: what was there before the index is shown again
+	r.bookmark(12) // our write had no effect: the state before the index is visible again
 	if found, err := r.ByIndex("uid", "u1"); err != nil || names(found) != "a" {
 		t.Errorf("found %q, %v", names(found), err)
 	}

@@ -11,7 +11,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// checkLate checks that an answer that is not shown was told as a step to what is shown instead.
+// checkLate checks that a step was emitted from an answer that is not visible to what is visible
+// instead.
 func (w *world) checkLate(t *rapid.T, a answer) {
 	var want []string
 	shown := w.store.Get(a.key)

@@ -82,8 +82,8 @@ func TestG17WhatReadersHoldIsNotWrittenToWhenItIsShared(t *testing.T) {
 	}
 }
 
-// TestModel_SharingChangesNoObject feeds a store with objects that differ in little ones, and
-// compares what it shows.
+// TestModel_SharingChangesNoObject feeds a store with objects that differ in small ways, and checks
+// what readers see.
 func TestModel_SharingChangesNoObject(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SampledFrom([]string{"", "a", "b"})

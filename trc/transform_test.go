@@ -37,7 +37,7 @@ func dropData(o trc.Object) {
 	delete(c.Labels, "dropped")
 }
 
-// isPruned tells what full objects are without what dropData drops.
+// isPruned reports whether a full object lacks what dropData drops.
 func isPruned(o trc.Object) bool {
 	c := o.(*corev1.ConfigMap)
 	return c.Data == nil && maps.Equal(c.Labels, map[string]string{"kept": "yes"}) && c.ManagedFields == nil

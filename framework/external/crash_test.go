@@ -160,7 +160,7 @@ func liveThrough(t *testing.T, f *fuse) (left outcome, writes int) {
 	return left, writes
 }
 
-// contents are those of the ConfigMaps, but for what is random.
+// contents returns the contents of the ConfigMaps without their random parts.
 func (w *world) contents() []string {
 	all := []string{}
 	for _, o := range w.model.Objects("configmaps") {

@@ -87,7 +87,7 @@ func ExampleValue() {
 	_ = options
 }
 
-// MonitoredReconciler does without a workflow. It is a Cleaner: nobody else would remove the
+// MonitoredReconciler has no workflow. It is a Cleaner, because otherwise nothing would remove the
 // monitor.
 type MonitoredReconciler struct {
 	monitor *external.Value[*v1.WebPage, Monitor]

@@ -152,7 +152,7 @@ func TestWhatIsRememberedOfOneOfASetCanBeFoundAnewIfItIsLost(t *testing.T) {
 	})
 }
 
-// TestAnUpdateMayReplaceAValueWhoseIDIsNotRemembered: what it replaced is not held any more.
+// TestAnUpdateMayReplaceAValueWhoseIDIsNotRemembered: the replaced value is no longer held.
 func TestAnUpdateMayReplaceAValueWhoseIDIsNotRemembered(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a := &account{cloud: w.cloud}
@@ -178,8 +178,8 @@ func TestAnUpdateMayReplaceAValueWhoseIDIsNotRemembered(t *testing.T) {
 	})
 }
 
-// TestG13WhatACancelledRunHasNotBegunDoesNotStall: another process could not tell, so its records
-// are taken back.
+// TestG13WhatACancelledRunHasNotBegunDoesNotStall: another process could not find out, so the
+// records are removed.
 func TestG13WhatACancelledRunHasNotBegunDoesNotStall(t *testing.T) {
 	for place, state := range map[string]func() external.State[*Shop]{"in the status": inQueuesStatus, "in a ConfigMap": places["in a ConfigMap"]} {
 		for by, cancel := range map[string]func(w *world){

@@ -27,13 +27,13 @@ import (
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 )
 
-// What stands behind a gate goes before the provider: workloads with their Pods, and what has lost
-// its owner.
+// The implementation behind a gate is gone before the provider: workloads with their Pods, and
+// objects that have lost their owner.
 
 type appContext = framework.Context[*App]
 
-// behind is a controller of apps whose implementation is the dependents that a function makes, each
-// of which depends on "gate".
+// behind is a controller of apps. A function makes the dependents that implement them, each of
+// which depends on "gate".
 type behind struct {
 	gate interlock.Gate[*Database, *App]
 }
@@ -43,8 +43,8 @@ func (r *behind) Reconcile(_ context.Context, app *App, c *appContext) (framewor
 	return framework.PatchStatus(app), nil
 }
 
-// openShopBehind runs a test with the implementation behind a gate, and a node that lets go behind
-// the nodes that are named.
+// openShopBehind runs a test with the implementation behind a gate, and a settling node that
+// depends on the named nodes.
 func openShopBehind(t *testing.T, implementation func() []framework.Dependent[*App], settles []string, test func(s *shop)) {
 	t.Helper()
 	openShopOf(t, func(s *shop, op *framework.Operator) error {
@@ -234,7 +234,7 @@ func TestNoProviderGoesBeforeThePodsOfWhatStoodBehindTheGate(t *testing.T) {
 				s.goAtOnce(web)
 			},
 			"deleted in the background before": func(s *shop, d *App, web *appsv1.Deployment) {
-				s.model.Lag("deployments", time.Minute) // or it would be made anew
+				s.model.Lag("deployments", time.Minute) // otherwise it would be created again
 				s.goAtOnce(web)
 				s.delete(d)
 				s.pass(2 * time.Minute)
@@ -363,8 +363,8 @@ func TestNothingIsLetGoOfWhileFormerPodsAreThere(t *testing.T) {
 	})
 }
 
-// TestWhatIsOnlyReadLetsGo: nothing of a ReadOnly node's object is ours, so nothing of it can use
-// what was let go of.
+// TestWhatIsOnlyReadLetsGo: the object of a ReadOnly node is not ours, so it cannot use what was
+// released.
 func TestWhatIsOnlyReadLetsGo(t *testing.T) {
 	web := func() []framework.Dependent[*App] {
 		return []framework.Dependent[*App]{&dependents.Kubernetes[*App, *corev1.ConfigMap]{
@@ -637,8 +637,8 @@ func keyOfApp(app *App) types.NamespacedName {
 	return types.NamespacedName{Namespace: app.Namespace, Name: app.Name}
 }
 
-// TestWhatMayBeTheImplementationKeepsTheProvider: what the controller wrote, and nobody can tell
-// for whom. It is not deleted.
+// TestWhatMayBeTheImplementationKeepsTheProvider: objects that the controller wrote for an unknown
+// primary. They are not deleted.
 func TestWhatMayBeTheImplementationKeepsTheProvider(t *testing.T) {
 	var failing atomic.Bool
 	failingConfig := func() []framework.Dependent[*App] {

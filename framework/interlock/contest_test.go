@@ -190,7 +190,7 @@ func TestOneOperatorAfterAnotherContestsNothing(t *testing.T) {
 	})
 }
 
-// TestWhoOnlyLetsGoIsNoticed: another operator's node lets go of what this one uses.
+// TestWhoOnlyLetsGoIsNoticed: another operator's node releases what this one uses.
 func TestWhoOnlyLetsGoIsNoticed(t *testing.T) {
 	openShop(t, func(s *shop) {
 		s.database("p")

@@ -26,7 +26,7 @@ var apps = interlock.Relation[*App]{Name: "apps.shop.example.com", Providers: fu
 	return names
 }}
 
-// using is a controller of apps that use apps. It notes in which order they are torn down.
+// using is a controller of apps that use apps. It records in which order they are deleted.
 type using struct {
 	gate  interlock.Gate[*App, *App]
 	eager bool // tears down what may still be used
@@ -86,7 +86,7 @@ func (s *shop) deleteAll(all map[string]*App) {
 	}
 }
 
-// reported are the notes of events with a reason.
+// reported returns the notes of events with a reason.
 func (s *shop) reported(reason string) (notes []string) {
 	for _, e := range s.model.Objects("events") {
 		if e.Object["reason"] == reason {

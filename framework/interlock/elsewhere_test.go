@@ -35,8 +35,8 @@ func (s *shop) watch(namespaces ...string) {
 	s.pass(time.Second)
 }
 
-// TestAProviderThatTheOperatorDoesNotWatchIsNotGranted, and is not asked about: nothing would tell
-// what becomes of it.
+// TestAProviderThatTheOperatorDoesNotWatchIsNotGranted, and not requested: there would be no events
+// about it.
 func TestAProviderThatTheOperatorDoesNotWatchIsNotGranted(t *testing.T) {
 	openLimitedShop(t, framework.Secondary[*Database]{}, func(s *shop, p *Database) {
 		d := s.app("d", "elsewhere/p")
@@ -84,8 +84,8 @@ func TestAProviderIsGrantedOnceTheOperatorWatchesItsNamespace(t *testing.T) {
 	})
 }
 
-// TestAnImplementationOutlastsTheWatchOfItsProvider: its claims stay, so the provider does, but
-// nothing is granted anew.
+// TestAnImplementationOutlastsTheWatchOfItsProvider: its claims stay, so the provider stays, but
+// nothing new is granted.
 func TestAnImplementationOutlastsTheWatchOfItsProvider(t *testing.T) {
 	openLimitedShop(t, framework.Secondary[*Database]{}, func(s *shop, p *Database) {
 		s.watch("default", "elsewhere")

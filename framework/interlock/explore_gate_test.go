@@ -39,7 +39,7 @@ func (x *exploration) startAcquire(w *world, d int) {
 	x.acquire(w, d)
 }
 
-// acquire calls acquire until it asks what is not known yet.
+// acquire calls acquire until it needs an answer that is not known yet.
 func (x *exploration) acquire(w *world, d int) {
 	run := &w.gate.runs[d]
 	granted, failed, ended, holding := x.call(&run.asked, d, run.dependent)
@@ -83,15 +83,15 @@ type call struct {
 	refs           set
 }
 
-// outcome is what it leads to.
+// outcome is the result.
 type outcome struct {
 	granted, failed, ended bool
 	holding                table
 	question               question
 }
 
-// claiming is the request that makes the claims of a dependent what they are to be, for the version
-// that [Gate.decidedOn] returns.
+// claiming returns the request that writes the claims of a dependent, for the version that
+// [Gate.decidedOn] returns.
 func (w *world) claiming(d int, of dependent, claims set) request {
 	version := of.version
 	if shown := w.gate.dependents.shown[d]; shown.uid == of.uid && shown.refs == of.refs {
@@ -134,7 +134,7 @@ func (x *exploration) answer(w *world, d int) {
 	run.asked.given, run.asked.ready = told, true
 }
 
-// grantable tells of a provider what gateSide does.
+// grantable judges a provider as gateSide does.
 func (x *exploration) grantable(p provider) (uid, reason uint8) {
 	switch {
 	case p.uid == 0:
@@ -147,7 +147,7 @@ func (x *exploration) grantable(p provider) (uid, reason uint8) {
 	return p.uid, 0
 }
 
-// implement implements a dependent on what was granted, and on nothing else any more.
+// implement implements a dependent on the granted providers and on no others.
 func (x *exploration) implement(w *world, d int) (broken string) {
 	run := &w.gate.runs[d]
 	for p := range x.scenario.providers {
@@ -199,7 +199,7 @@ func (x *exploration) released(w *world, d int) {
 	*run = gateRun{}
 }
 
-// leave takes a dependent out of the table but for what it refers to.
+// leave removes a dependent from the table, except for what it refers to.
 func (w *world) leave(d int, of dependent) {
 	w.gate.holders.with(func(h *holders) {
 		if of.refs == 0 || of.deleting {

@@ -40,7 +40,7 @@ func (x *exploration) startGuard(w *world, p int) {
 	}
 }
 
-// decide calls mayGo until it asks what is not known yet.
+// decide calls mayGo until it needs an answer that is not known yet.
 func (x *exploration) decide(w *world, p int) {
 	run := &w.guard.runs[p]
 	may, ended := run.looking.run(x.rules.mayGo)

@@ -9,14 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestExplorationFindsMutants: a world that is explored to its end and shows nothing proves
-// something only if it shows what is wrong. With -v it prints how.
+// TestExplorationFindsMutants: exploring a world to its end without a finding proves something only
+// if faults would be found. With -v it prints how.
 //
-// One mistake is not among them, as it is none: who joins another, and enters without the second
-// look of enterBeside. The own claim is stored before another looks into the table, and who is in
-// there then has a claim that is stored, too, unless in deletion; so both are there at the same
-// time, which is all that joining needs, even if the other leaves in between. The second look
-// matters to those who look for another before they claim, which is a mutant.
+// One change is not among the mutants, because it is not a fault: joining another without the
+// second check of enterBeside. The own claim is stored before the table is searched for another,
+// and a holder in the table also has a stored claim, unless it is in deletion. So both claims exist
+// at the same time, which is all that joining needs, even if the other leaves in between. The
+// second check matters if the table is searched before claiming, which is a mutant.
 func TestExplorationFindsMutants(t *testing.T) {
 	for _, m := range mistakes() {
 		t.Run(m.name, func(t *testing.T) { m.isFound(t, m.scenario) })
@@ -55,7 +55,7 @@ type mistake struct {
 	name     string
 	mutate   func(r *rules)
 	scenario scenario
-	// Of those in which everything happens, one that shows it soon; the zero value if there is none.
+	// One of the scenarios in which everything happens that finds it soon; zero if there is none.
 	among  scenario
 	finds  string // in the transcript
 	common bool   // random walks come across it soon, too

@@ -8,8 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// What the production functions are told is made of constants, as this is what takes most of the
-// time.
+// The production functions receive constants, because this takes most of the time.
 const (
 	providerNames  = "p0p1"
 	dependentNames = "d0d1d2"
@@ -42,7 +41,7 @@ func setOf(keys []types.NamespacedName) (s set) {
 	return s
 }
 
-// table is what holders knows, in bytes.
+// table is the state of holders, in bytes.
 type table [maxProviders]held
 
 type held struct {
@@ -102,7 +101,8 @@ const (
 	aboutVouching
 )
 
-// reply is what it is told, and the table of holders as acquire finds it when it goes on.
+// reply is the answer that it receives, and the table of holders as acquire finds it when it
+// continues.
 type reply struct {
 	carried set
 	uid     uint8

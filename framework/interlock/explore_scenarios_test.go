@@ -59,7 +59,7 @@ func everyday() []scenario {
 
 // long are those that take minutes and gigabytes.
 func long() []scenario {
-	three := threeAtRest() // of which a crash makes too many states for 24 GiB
+	three := threeAtRest() // a crash would make too many states for 24 GiB
 	all := []scenario{threeDependents(), three.withoutCrash(), three.withoutFaults().withChanges(3), twoOfEachCrossed()}
 	for _, s := range atRest() {
 		all = append(all, s.withoutCrash().withChanges(3))

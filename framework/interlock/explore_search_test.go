@@ -19,11 +19,11 @@ type scenario struct {
 	// Providers come without the finalizer: there is no admission policy.
 	bornUnguarded bool
 	cleansUpAlone bool // the cleanup of a dependent does not call Gate.Release
-	// Who follows a gate that has crashed may have caches that are behind.
+	// The successor of a gate that has crashed may have caches that are behind.
 	standsBy bool
 }
 
-// rules are what is explored: the production functions, and sides that behave as those of Guard and
+// rules are the explored functions: the production functions, and sides that behave like Guard and
 // Gate, or mutants of either.
 type rules struct {
 	mayGo   decider
@@ -186,7 +186,7 @@ func (x *exploration) judge(at int32, w *world) (broken string) {
 	return quiet(w)
 }
 
-// transcript tells how a state was reached, step by step, with what each has changed.
+// transcript returns how a state was reached, step by step, with the changes of each.
 func (x *exploration) transcript(at int) string {
 	var steps []action
 	for ; x.nodes[at].from >= 0; at = int(x.nodes[at].from) {

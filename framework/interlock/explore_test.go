@@ -48,8 +48,8 @@ func TestG10InEveryOrder(t *testing.T) {
 	}
 }
 
-// TestTheShortcutIsExplored: scenarios in which nobody joins another would show nothing about
-// joining.
+// TestTheShortcutIsExplored: scenarios in which no dependent joins another would prove nothing
+// about joining.
 func TestTheShortcutIsExplored(t *testing.T) {
 	r, joined := production(), 0
 	r.acquire = func(h *holders, ctx context.Context, me dependentID, providers []types.NamespacedName, side dependentSide) ([]Denial, error) {
@@ -68,7 +68,7 @@ func TestTheShortcutIsExplored(t *testing.T) {
 	}
 }
 
-// reads notes what a side is asked for.
+// reads records the requests to a side.
 type reads struct {
 	dependentSide
 	claimed, read bool

@@ -13,13 +13,13 @@ import (
 // with its order of events forced.
 
 // TestFigure0AReferenceMayDangleButIsNotImplemented: a client deletes the provider while another
-// creates a dependent. Nothing keeps the dependent from being stored after the provider is gone;
-// what is kept from happening is its implementation.
+// creates a dependent. The dependent may be stored after the provider is gone; only its
+// implementation is prevented.
 func TestFigure0AReferenceMayDangleButIsNotImplemented(t *testing.T) {
 	openShop(t, func(s *shop) {
 		p := s.database("p")
 		s.pass(time.Second)
-		// So that nobody hears of the dependent before the provider is gone.
+		// So that the dependent is not seen before the provider is gone.
 		s.model.Lag("apps", time.Minute)
 		d := s.app("d", "p")
 		s.delete(p)
@@ -41,7 +41,7 @@ func TestFigure1TheFinalizerIsKeptForADependentThatTheListFinds(t *testing.T) {
 		s.pass(time.Second)
 		s.model.Lag("apps", time.Minute)
 		d := s.app("d", "p")
-		s.pass(time.Minute + time.Second) // it was heard of, and claims what nobody has heard yet
+		s.pass(time.Minute + time.Second) // it was seen, and its claim is not seen yet
 		s.expect([]client.Object{p}, nil, d)
 		s.requests()
 		s.delete(p)

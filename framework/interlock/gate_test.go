@@ -164,10 +164,10 @@ func TestAnInstanceThatComesUpTrustsNoClaimThatItHasNotSeenAnswered(t *testing.T
 	})
 }
 
-// TestWhoLetsGoVouchesForNobody: the first dependent has held the provider and holds it no more,
-// which nobody but the server knows: its answer is on its way, and the watches of the gate are
-// behind. A guard that is up to date has let the provider go. The second was seen before, and
-// claims it only now.
+// TestWhoLetsGoVouchesForNobody: the first dependent has held the provider and no longer does,
+// which only the server knows: its answer is under way, and the watches of the gate are behind. A
+// guard that is up to date has removed the provider's finalizer. The second dependent was seen
+// before, and claims the provider only now.
 func TestWhoLetsGoVouchesForNobody(t *testing.T) {
 	for name, letGo := range map[string]func(s *shop, first *App) (stays []*App){
 		"by its end":           func(s *shop, first *App) []*App { s.delete(first); return nil },
@@ -222,7 +222,7 @@ func TestAnObjectOfTheSameNameIsAnotherOne(t *testing.T) {
 		s.owners.stop()
 		p, d = s.database("p"), s.app("d", "p")
 		s.pass(time.Second)
-		s.expect([]client.Object{p, d}, nil) // nobody keeps it
+		s.expect([]client.Object{p, d}, nil) // nothing keeps it
 		s.start(s.owners, "owners")
 		s.pass(time.Second)
 		s.expect([]client.Object{p, d}, nil, d)
@@ -266,7 +266,7 @@ func (h *history) live() {
 	h.disturb(nil)
 	for _, plural := range []string{"databases", "apps"} {
 		for _, o := range h.model.Objects(plural) {
-			_ = h.admin.Delete(h.Context(), o) // which may be gone by now
+			_ = h.admin.Delete(h.Context(), o) // it may be gone
 		}
 	}
 	h.pass(20 * time.Minute)

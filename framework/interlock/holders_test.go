@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// stripped is a dependent of which an admission policy takes claims off.
+// stripped is a dependent whose claims an admission policy removes.
 type stripped struct{ reads int }
 
 func (s *stripped) claim(context.Context, []types.NamespacedName) ([]types.NamespacedName, error) {

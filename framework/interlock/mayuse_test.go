@@ -13,7 +13,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework/interlock"
 )
 
-// finishing is a controller of apps that are done at some time, and use nothing any more then.
+// finishing is a controller of apps that finish at some time, and use nothing after that.
 type finishing struct{ implementing }
 
 func done(app *App) bool { return slices.Contains(app.Spec.Apps, "touched") }

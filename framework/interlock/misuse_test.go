@@ -16,7 +16,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework/interlock"
 )
 
-// noting is a controller of apps that notes how acquiring and releasing end.
+// noting is a controller of apps that records how acquiring and releasing end.
 type noting struct {
 	gate interlock.Gate[*Database, *App]
 
@@ -87,8 +87,8 @@ func TestADenialSaysWhichFinalizerIsMissing(t *testing.T) {
 	}
 }
 
-// TestAReferenceThatCanNameNothingIsDeniedAtOnce, as is one that no claim can name: it is neither
-// claimed nor asked about, and stands in nobody's way.
+// TestAReferenceThatCanNameNothingIsDeniedAtOnce, and so is one that no claim can name: it is
+// neither claimed nor requested, and blocks no other.
 func TestAReferenceThatCanNameNothingIsDeniedAtOnce(t *testing.T) {
 	for reference, want := range map[string]string{
 		"default/other/two": "default/other/two: ProviderAbsent: nothing can have that name: it may not contain '/'",

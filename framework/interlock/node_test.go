@@ -16,7 +16,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// planned is a controller of apps with a workflow: the gate, the implementation, and what lets go.
+// planned is a controller of apps with a workflow: the gate, the implementation, and the settling
+// node.
 type planned struct {
 	gate interlock.Gate[*Database, *App]
 	shop *shop
@@ -93,8 +94,8 @@ func TestANodeOfAWorkflowRequiresAGrant(t *testing.T) {
 	})
 }
 
-// TestTheWorkflowLetsGoOnceTheImplementationIsReady: the new one is granted, but what is
-// implemented is not ready on it yet.
+// TestTheWorkflowLetsGoOnceTheImplementationIsReady: the new provider is granted, but the
+// implementation is not ready on it yet.
 func TestTheWorkflowLetsGoOnceTheImplementationIsReady(t *testing.T) {
 	openPlannedShop(t, func(s *shop, r *planned) {
 		old := s.database("old")
@@ -107,7 +108,7 @@ func TestTheWorkflowLetsGoOnceTheImplementationIsReady(t *testing.T) {
 		s.pass(10 * time.Second)
 		s.expect([]client.Object{old}, nil, d)
 		r.setReady(true)
-		s.pass(2 * time.Minute) // nothing tells of it but the interval
+		s.pass(2 * time.Minute) // only the interval finds out
 		s.expect([]client.Object{d}, []client.Object{old}, d)
 	})
 }

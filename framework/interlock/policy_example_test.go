@@ -18,7 +18,7 @@ var configsOf = interlock.Relation[*page]{
 	},
 }
 
-// A program that prints this has it applied with kubectl, or has it beside its other manifests.
+// A program prints this, to be applied with kubectl or stored with its other manifests.
 func ExampleGuard_Policy() {
 	guard := interlock.Guard[*corev1.ConfigMap, *page]{Relation: configsOf}
 	guard.Options.LabelSelector = "example.com/for-pages"

@@ -80,7 +80,7 @@ func TestTheNameOfAProviderMayHoldWhatLabelsMayNot(t *testing.T) {
 	})
 }
 
-// TestDependentsMayBeUnclaimed: nothing is written on them, and what they refer to tells.
+// TestDependentsMayBeUnclaimed: nothing is written to them, and their references count.
 func TestDependentsMayBeUnclaimed(t *testing.T) {
 	unclaimed := interlock.Relation[*App]{Name: "unclaimed.shop.example.com", Providers: databasesOf, Unclaimed: true}
 	openShopFor[*Database](t, unclaimed, func(s *shop) {

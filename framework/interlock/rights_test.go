@@ -22,7 +22,7 @@ var rights = map[string][]string{
 }
 
 // TestWhatEachSideAsksForNeedsTheRightsThatAreDocumented, with references that change, deletions,
-// and a guard that has something to tell.
+// and a guard that emits events.
 func TestWhatEachSideAsksForNeedsTheRightsThatAreDocumented(t *testing.T) {
 	openPlannedShop(t, func(s *shop, _ *planned) {
 		var mu sync.Mutex

@@ -15,7 +15,7 @@ import (
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
-// custom is an object of a kind that nobody knows, in its second generation.
+// custom returns an object of an unknown kind, in its second generation.
 func custom(status map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": map[string]any{"name": "g", "generation": int64(2)}, "status": status,

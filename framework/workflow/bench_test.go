@@ -8,7 +8,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// benchmarked are graphs of nodes that do nothing: what is left is what a pass costs by itself.
+// benchmarked returns graphs of nodes that do nothing, to measure the cost of a pass itself.
 func benchmarked() map[string][]workflow.Node[int] {
 	ready := func(context.Context, int) (workflow.Verdict, error) { return workflow.Met(), nil }
 	five := []workflow.Node[int]{

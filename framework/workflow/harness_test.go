@@ -127,7 +127,7 @@ type row struct {
 	states string
 	// calls are all calls, in any order.
 	calls string
-	// order are pairs of calls, the first of which is made before the second, as
+	// order are pairs of calls, the first of which must precede the second, as in
 	// "a.reconcile>b.reconcile".
 	order string
 }

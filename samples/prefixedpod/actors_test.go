@@ -147,7 +147,7 @@ func (w *world) removePods(random *rand.Rand, until time.Time) error {
 	return nil
 }
 
-// disturbWatches breaks watches, and makes them start anew.
+// disturbWatches breaks watches, so that they start again.
 func (w *world) disturbWatches(random *rand.Rand, until time.Time) error {
 	for range random.IntN(5) {
 		w.sleep(time.Duration(random.Int64N(int64(3 * time.Minute))))
@@ -178,8 +178,8 @@ func (w *world) replacePrimary(random *rand.Rand, until time.Time) error {
 	return client.IgnoreNotFound(err)
 }
 
-// collectGarbage deletes the Pods of PrefixedPods that are gone, as nobody else here follows owner
-// references.
+// collectGarbage deletes the Pods of PrefixedPods that are gone, because nothing else here follows
+// owner references.
 func (w *world) collectGarbage(ctx context.Context) error {
 	for w.sleep(10 * time.Second) {
 		living := map[types.UID]bool{}

@@ -158,14 +158,14 @@ func (w *world) operate(ctx context.Context, crash *testenv.Crash) {
 	}
 }
 
-// note keeps what the operator logs for the case that the history fails.
+// note keeps the operator's log in case the history fails.
 func (w *world) note(prefix, line string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.log = append(w.log, time.Now().Format("15:04:05.000 ")+prefix+" "+line)
 }
 
-// isWrite tells the requests of the operator that write.
+// isWrite reports whether a request of the operator writes.
 func isWrite(r apimodel.Request) bool {
 	return strings.HasPrefix(r.UserAgent, operatorName) && !slices.Contains([]string{"get", "list", "watch", "discovery"}, r.Verb)
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Whatever comes in whatever order: what is taken is what that very answer was decoded to, once; an
-// echo that is missed is one that another write of a later version has overtaken, or that had to
+// In any order of calls: a taken object is what that very answer was decoded to, and is taken once.
+// An event is missed only if another write of a later version has overtaken it, or if it had to
 // make room.
 func TestEchoesModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

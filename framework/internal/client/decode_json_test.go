@@ -106,8 +106,8 @@ func TestWatchesAreReadAsClientGoReadsThem(t *testing.T) {
 	}
 }
 
-// The answer to a write and its echo are the same bytes, but never the same object: the author may
-// change the answer, and what is in a cache must stay.
+// The answer to a write and its watch event are the same bytes, but never the same object: the
+// author may change the answer, and the cached object must not change.
 func TestAnEchoIsTheAnswerInAnObjectOfItsOwn(t *testing.T) {
 	general, direct, expected := serializers()
 	info, _ := runtime.SerializerInfoForMediaType(direct.SupportedMediaTypes(), runtime.ContentTypeJSON)
