@@ -11,14 +11,14 @@ import (
 	"github.com/evenkeel/evenkeel/internal/author"
 )
 
-// failureShows is how long a source's Err tells of a function of the author's that failed.
+// failureShows is how long a source's Err reports that an author's function failed.
 const failureShows = time.Minute
 
-// calls are the functions of the author's that a source calls.
+// calls holds the author's functions that a source calls.
 type calls struct {
 	author.Callbacks
 
-	mu     sync.Mutex // guards below; a leaf
+	mu     sync.Mutex // guards the fields below; a leaf
 	failed map[string]callFailed
 }
 
@@ -34,20 +34,20 @@ func newCalls() *calls {
 	return c
 }
 
-// Failed notes what a function did instead of returning.
+// Failed records that a function did not return.
 func (c *calls) Failed(callback, about string, failure *author.Failure) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.failed[callback] = callFailed{about, failure, time.Now()}
 }
 
-// Slow is nothing that a source tells.
+// Slow does nothing: a source does not report slow calls.
 func (c *calls) Slow(string, string, time.Duration) {}
 
-// Returned is nothing either: Err does not tell of the function any more.
+// Returned does nothing: Err stops reporting the function by itself.
 func (c *calls) Returned(string, time.Duration) {}
 
-// err names the functions that hang, or failed a moment ago; nil if there are none.
+// err returns an error that names the functions that hang or have failed recently, or nil.
 func (c *calls) err(source string) error {
 	hung := c.Hung()
 	c.mu.Lock()
@@ -67,8 +67,9 @@ func (c *calls) err(source string) error {
 	return errors.Join(errs...)
 }
 
-// called calls a function of the author's that returns something, which is the zero value after a failure.
-func called[R any](callback *author.Callback, about func() string, f func() R) (R, *author.Failure) {
+// callValue calls an author's function that returns a value, and returns the zero value after a
+// failure.
+func callValue[R any](callback *author.Callback, about func() string, f func() R) (R, *author.Failure) {
 	var result, none R
 	if failure := callback.Do(about, func() { result = f() }); failure != nil {
 		return none, failure

@@ -11,16 +11,16 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Changes makes a primary due at changes that the filters of primaries keep from doing so: at one of a label, say, where only a new generation does. All
-// others go on as they do.
+// Changes makes a primary due for changes that the filters of primaries ignore: for the change of a
+// label, say, if the filter requires a new generation. It does not affect other changes.
 type Changes[P trc.Object] struct {
 	name string
 	due  func(old, new P) bool
 	left func(P) // may be nil
 
-	mu   sync.Mutex // guards what follows; a leaf
-	sink Sink       // while it runs
-	runs int        // of Start, so that the end of one ends no later one
+	mu   sync.Mutex // guards the fields below; a leaf
+	sink Sink       // set while it runs
+	runs int        // number of Start calls: the stop of one does not end a later one
 }
 
 var (
@@ -28,8 +28,9 @@ var (
 	_ PrimaryWatcher = (*Changes[trc.Object])(nil)
 )
 
-// NewChanges returns a source that makes a primary due at the updates that due tells, which must be pure, and must not change what it is given. It is
-// not asked about primaries that come or go.
+// NewChanges returns a source that makes a primary due for the updates for which due reports true.
+// due must be pure and must not change its arguments. It is not called for primaries that come or
+// go.
 func NewChanges[P trc.Object](name string, due func(old, new P) bool) (*Changes[P], error) {
 	var missing error
 	if due == nil {
@@ -41,20 +42,21 @@ func NewChanges[P trc.Object](name string, due func(old, new P) bool) (*Changes[
 	return &Changes[P]{name: name, due: due}, nil
 }
 
-// WhenLeft has a function called with each primary that has left: it was deleted, or is not watched or selected any more. Another one of its name that comes
-// does so after that. It is for before the source is registered.
+// WhenLeft sets a function that is called with each primary that has left: it was deleted, or is no
+// longer watched or selected. It is called before another primary of that name appears. Call
+// WhenLeft before the source is registered.
 func (c *Changes[P]) WhenLeft(left func(P)) { c.left = left }
 
 // Name returns the name of the source.
 func (c *Changes[P]) Name() string { return c.name }
 
-// Synced is closed from the beginning.
+// Synced returns a closed channel.
 func (c *Changes[P]) Synced() <-chan struct{} { return closed }
 
-// Err is always nil.
+// Err returns nil.
 func (c *Changes[P]) Err() error { return nil }
 
-// Start begins to offer, to the sink of the last Start alone.
+// Start starts the source. It offers only to the sink of the last Start.
 func (c *Changes[P]) Start(sink Sink) (stop func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,8 +74,8 @@ func (c *Changes[P]) stop(run int) {
 	}
 }
 
-// Due makes a primary due now, for what its owner knows of besides changes. It does nothing while the source does not run. It may be
-// called at any time, from any goroutine.
+// Due makes a primary due now, for reasons other than changes. It does nothing unless the source is
+// running. It may be called at any time, from any goroutine.
 func (c *Changes[P]) Due(key types.NamespacedName) {
 	c.mu.Lock()
 	sink := c.sink
@@ -83,7 +85,7 @@ func (c *Changes[P]) Due(key types.NamespacedName) {
 	}
 }
 
-// PrimaryChanged offers the primary if it is due.
+// PrimaryChanged makes the primary due if the change requires that.
 func (c *Changes[P]) PrimaryChanged(old, new trc.Object) {
 	if old == nil {
 		return

@@ -21,7 +21,7 @@ func TestAChangeMakesThePrimaryDueThatTheFunctionTells(t *testing.T) {
 	}
 	red, blue, same := version(primary("a", "u1", "red"), "1"), version(primary("a", "u1", "blue"), "2"), version(primary("a", "u1", "red"), "3")
 	n := &notes{}
-	changes.PrimaryChanged(red, blue) // before the start it is told of what there is
+	changes.PrimaryChanged(red, blue) // before the start it is notified of existing primaries
 	for range 2 {
 		stop, err := changes.Start(n)
 		if err != nil || !isSynced(changes) || changes.Err() != nil || changes.Name() != "colors" {

@@ -51,7 +51,8 @@ func ExamplePolling() {
 	// [{hull 3}]
 }
 
-// A value that a reconciler has written is read at once, and its echo in a later poll is no reason to run again.
+// A value that a reconciler has written is read at once, and its echo in a later poll is no reason
+// to run again.
 func ExampleValues_Wrote() {
 	repositories, err := eventsource.NewPollingEach(eventsource.PollingEachOptions[*corev1.ConfigMap, repository]{
 		Name: "repositories", Period: time.Minute, Values: byName,
@@ -63,8 +64,9 @@ func ExampleValues_Wrote() {
 		panic(err)
 	}
 	team := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "team"}}
-	fmt.Println(repositories.Fetch(context.Background(), team)) // as in a reconciler, before the first poll
-	repositories.Wrote(trc.KeyOf(team), repository{"keel", 0})  // after it has been created
+	// as in a reconciler, before the first poll
+	fmt.Println(repositories.Fetch(context.Background(), team))
+	repositories.Wrote(trc.KeyOf(team), repository{"keel", 0}) // after it has been created
 	fmt.Println(repositories.Fetch(context.Background(), team))
 	// Output:
 	// [{hull 3}] <nil>

@@ -10,18 +10,19 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// ExpectationState is what became of an expectation.
+// ExpectationState is the state of an expectation.
 type ExpectationState int
 
 // The states of expectations.
 const (
-	// NothingExpected says that there is none.
+	// NothingExpected means that there is none.
 	NothingExpected ExpectationState = iota
-	// Pending is neither fulfilled nor timed out.
+	// Pending means neither fulfilled nor timed out.
 	Pending
-	// Fulfilled has been fulfilled, and is told so once.
+	// Fulfilled means that it has been fulfilled. Check returns it once.
 	Fulfilled
-	// TimedOut has not been fulfilled in time. It stays, and may be fulfilled yet, until it is replaced or dropped.
+	// TimedOut means that it was not fulfilled in time. It stays, and may still be fulfilled, until it
+	// is replaced or dropped.
 	TimedOut
 )
 
@@ -40,22 +41,24 @@ func (s ExpectationState) String() string {
 	return fmt.Sprintf("ExpectationState(%d)", int(s))
 }
 
-// Expectations remember for each primary what a reconciler waits for, and make it due when it has waited long enough:
-// that a Deployment is ready in five minutes, for example. What is expected comes with a change that makes the
-// primary due anyway; the reconciler then asks. C is what expectations are judged by, as a run's context.
+// Expectations remember for each primary what a reconciler waits for, and make it due when the
+// timeout has passed: for example, that a Deployment is ready within five minutes. The expected
+// change itself must make the primary due in another way; the reconciler then calls Check. C is the
+// type that expectations are judged by, such as a run's context.
 //
-// A primary has one expectation at a time, which goes with it; of primaries that do not exist, [DefaultUnclaimed] have one at most. They are in memory: after a restart there are none.
-// All methods may be called from any goroutine.
+// A primary has one expectation at a time, which is dropped when the primary is gone. At most
+// [DefaultUnclaimed] primaries that do not exist have one. Expectations are in memory: after a
+// restart there are none. All methods may be called from any goroutine.
 type Expectations[C any] struct {
 	name string
 
-	mu        sync.Mutex // guards below; a leaf
-	sink      Sink       // while it runs
+	mu        sync.Mutex // guards the fields below; a leaf
+	sink      Sink       // set while it runs
 	all       map[trc.Key]*expectation[C]
-	unclaimed unclaimed // of primaries that a run ended too late for, say
+	unclaimed unclaimed // primaries that do not exist, as after a run that ended late
 }
 
-// expectation is what is expected of one primary.
+// expectation is the expectation of one primary.
 type expectation[C any] struct {
 	name      string
 	deadline  time.Time
@@ -68,7 +71,7 @@ var (
 	_ PrimaryWatcher = (*Expectations[int])(nil)
 )
 
-// NewExpectations returns a source; its name must be unique within the controller.
+// NewExpectations returns a source. Its name must be unique within the controller, and not empty.
 func NewExpectations[C any](name string) (*Expectations[C], error) {
 	if name == "" {
 		return nil, errors.New("eventsource: the name is empty")
@@ -79,13 +82,13 @@ func NewExpectations[C any](name string) (*Expectations[C], error) {
 // Name returns the name of the source.
 func (e *Expectations[C]) Name() string { return e.name }
 
-// Synced is closed from the beginning.
+// Synced returns a closed channel.
 func (e *Expectations[C]) Synced() <-chan struct{} { return closed }
 
 // Err returns nil.
 func (e *Expectations[C]) Err() error { return nil }
 
-// Start begins to offer what has timed out.
+// Start starts offering primaries whose expectation has timed out.
 func (e *Expectations[C]) Start(sink Sink) (stop func(), err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -103,8 +106,8 @@ func (e *Expectations[C]) Start(sink Sink) (stop func(), err error) {
 	}, nil
 }
 
-// Expect has a primary wait for what fulfilled tells, instead of what it has been waiting for. Refused are a timeout
-// that is not positive, and nil.
+// Expect sets the expectation of a primary and replaces any other. fulfilled reports whether it is
+// fulfilled. It returns an error if timeout is not positive or fulfilled is nil.
 func (e *Expectations[C]) Expect(primary trc.Key, name string, timeout time.Duration, fulfilled func(C) bool) error {
 	if timeout <= 0 {
 		return fmt.Errorf("eventsource: expect %q of %s: timeout %v: must be positive", name, primary, timeout)
@@ -118,7 +121,7 @@ func (e *Expectations[C]) Expect(primary trc.Key, name string, timeout time.Dura
 	x := &expectation[C]{name: name, deadline: time.Now().Add(timeout), fulfilled: fulfilled}
 	e.all[primary] = x
 	e.waitLocked(primary, x)
-	if dropped, drops := e.unclaimed.pushed(primary); drops {
+	if dropped, drops := e.unclaimed.add(primary); drops {
 		e.dropLocked(dropped)
 	}
 	return nil
@@ -142,7 +145,8 @@ func (e *Expectations[C]) waitLocked(primary trc.Key, x *expectation[C]) {
 	})
 }
 
-// Check tells what became of what is expected of a primary, and its name. What is fulfilled is forgotten with that.
+// Check returns the name and the state of a primary's expectation. A fulfilled expectation is
+// dropped.
 func (e *Expectations[C]) Check(primary trc.Key, by C) (name string, state ExpectationState) {
 	e.mu.Lock()
 	x := e.all[primary]
@@ -164,7 +168,7 @@ func (e *Expectations[C]) Check(primary trc.Key, by C) (name string, state Expec
 	return x.name, TimedOut
 }
 
-// Expected tells what is expected of a primary, without judging it; empty if nothing is.
+// Expected returns the name of a primary's expectation without judging it, or "".
 func (e *Expectations[C]) Expected(primary trc.Key) (name string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -174,7 +178,7 @@ func (e *Expectations[C]) Expected(primary trc.Key) (name string) {
 	return ""
 }
 
-// Drop has a primary expect nothing.
+// Drop removes the expectation of a primary.
 func (e *Expectations[C]) Drop(primary trc.Key) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -188,14 +192,14 @@ func (e *Expectations[C]) dropLocked(primary trc.Key) {
 	}
 }
 
-// PrimaryChanged drops what is expected of a primary that is gone.
+// PrimaryChanged drops the expectation of a primary that is gone.
 func (e *Expectations[C]) PrimaryChanged(old, new trc.Object) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if new != nil {
-		e.unclaimed.comes(trc.KeyOf(new))
+		e.unclaimed.claim(trc.KeyOf(new))
 	} else {
-		e.unclaimed.goes(trc.KeyOf(old))
+		e.unclaimed.remove(trc.KeyOf(old))
 	}
 	if hasLeft(old, new) {
 		e.dropLocked(trc.KeyOf(old))

@@ -16,7 +16,7 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// notes are what was offered, in order, with the time since the start.
+// notes records the offers, in order, with the time since the start.
 type notes struct {
 	mu    sync.Mutex
 	begin time.Time

@@ -15,8 +15,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// TestFigures prints what polling 10,000 primaries by themselves costs: goroutines, bytes, and how late polls begin;
-// make bench runs it.
+// TestFigures prints what polling 10,000 primaries by themselves costs: goroutines, bytes, and how
+// late polls begin; make bench runs it.
 func TestFigures(t *testing.T) {
 	if os.Getenv("EVENKEEL_FIGURES") == "" {
 		t.Skip("it measures; set EVENKEEL_FIGURES=1, or run make bench")
@@ -48,7 +48,7 @@ func TestFigures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(period * 3) // real time is what is measured
+	time.Sleep(period * 3) // this measures real time
 	fmt.Printf("figure poller_goroutines_at_10k %d\n", runtime.NumGoroutine()-goroutines)
 	t.Logf("%d bytes per primary, its ConfigMap and this test's notes included", (heap()-bytes)/primaries)
 	stop()

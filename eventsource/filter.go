@@ -9,13 +9,14 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Filter tells whether a change matters; nil is one that lets all pass. old is nil for an addition, new for a deletion. An object that
-// was replaced by another one of its name is never an update: it is deleted, and the other added.
+// Filter reports whether a change matters. A nil Filter passes all changes. old is nil for an
+// addition, new for a deletion. If an object was replaced by another one of its name, that is a
+// deletion and an addition, never an update.
 //
-// Filters that are functions of both states are put together by its methods; for what looks at one, see [Where].
+// The methods combine filters of both states; for functions of one state, see [Where].
 type Filter[O any] func(old, new O) bool
 
-// And asks the filters in order, until one lets a change not pass.
+// And calls the filters in order, until one rejects the change.
 func (f Filter[O]) And(others ...Filter[O]) Filter[O] {
 	all := append([]Filter[O]{f}, others...)
 	return func(old, new O) bool {
@@ -23,7 +24,7 @@ func (f Filter[O]) And(others ...Filter[O]) Filter[O] {
 	}
 }
 
-// Or asks the filters in order, until one lets a change pass.
+// Or calls the filters in order, until one passes the change.
 func (f Filter[O]) Or(others ...Filter[O]) Filter[O] {
 	all := append([]Filter[O]{f}, others...)
 	return func(old, new O) bool {
@@ -31,63 +32,67 @@ func (f Filter[O]) Or(others ...Filter[O]) Filter[O] {
 	}
 }
 
-// Not lets pass what the filter does not.
+// Not passes the changes that the filter rejects.
 func (f Filter[O]) Not() Filter[O] {
 	return func(old, new O) bool { return f != nil && !f(old, new) }
 }
 
-// Where tells whether an object matters, as filters of additions and of deletions do; nil is one for which all do.
+// Where reports whether an object matters, as filters of additions and of deletions do. A nil Where
+// selects all objects.
 type Where[O any] func(o O) bool
 
-// And asks in order, until one says no.
+// And calls the functions in order, until one returns false.
 func (w Where[O]) And(others ...Where[O]) Where[O] {
 	all := append([]Where[O]{w}, others...)
 	return func(o O) bool { return !slices.ContainsFunc(all, func(w Where[O]) bool { return w != nil && !w(o) }) }
 }
 
-// Or asks in order, until one says yes.
+// Or calls the functions in order, until one returns true.
 func (w Where[O]) Or(others ...Where[O]) Where[O] {
 	all := append([]Where[O]{w}, others...)
 	return func(o O) bool { return slices.ContainsFunc(all, func(w Where[O]) bool { return w == nil || w(o) }) }
 }
 
-// Not says the opposite.
+// Not returns the negation.
 func (w Where[O]) Not() Where[O] {
 	return func(o O) bool { return w != nil && !w(o) }
 }
 
-// OldOrNew makes a filter of changes: those of objects that matter before or after. One that no longer does is a change, too: who
-// looks at the new state alone never hears of it.
+// OldOrNew returns a filter that passes changes of objects that matter before or after the change.
+// An object that no longer matters is a change, too: a filter of the new state alone would miss it.
 func (w Where[O]) OldOrNew() Filter[O] {
 	return func(old, new O) bool {
 		return w == nil || !isAbsent(old) && w(old) || !isAbsent(new) && w(new)
 	}
 }
 
-// The filters below look at updates; they let additions and deletions pass.
+// The filters below judge updates. They pass all additions and deletions.
 
-// GenerationChanged lets pass what changes what is wanted, of kinds that have generations; all changes of those that have none.
+// GenerationChanged passes updates that change the generation, which counts changes of the desired
+// state. For kinds without generations it passes all updates.
 func GenerationChanged[O trc.Object](old, new O) bool {
 	return isAbsent(old) || isAbsent(new) || new.GetGeneration() == 0 || new.GetGeneration() != old.GetGeneration()
 }
 
-// LabelsChanged lets pass what changes labels.
+// LabelsChanged passes updates that change labels.
 func LabelsChanged[O trc.Object](old, new O) bool {
 	return isAbsent(old) || isAbsent(new) || !maps.Equal(old.GetLabels(), new.GetLabels())
 }
 
-// AnnotationsChanged lets pass what changes annotations.
+// AnnotationsChanged passes updates that change annotations.
 func AnnotationsChanged[O trc.Object](old, new O) bool {
 	return isAbsent(old) || isAbsent(new) || !maps.Equal(old.GetAnnotations(), new.GetAnnotations())
 }
 
-// DeletionRequested lets pass that the deletion of an object was requested, which may wait for finalizers.
+// DeletionRequested passes the update that requests the deletion of an object, which may wait for
+// finalizers.
 func DeletionRequested[O trc.Object](old, new O) bool {
 	return isAbsent(old) || isAbsent(new) || old.GetDeletionTimestamp() == nil && new.GetDeletionTimestamp() != nil
 }
 
-// ContentChanged lets pass what changes more than the resourceVersion and who manages which field. It copies both states, and
-// compares them whole: of large objects, filters that look at what matters are cheaper.
+// ContentChanged passes updates that change more than the resourceVersion and managedFields. It
+// copies both states and compares them as a whole: for large objects, a filter of the relevant
+// fields is cheaper.
 func ContentChanged[O trc.Object](old, new O) bool {
 	return isAbsent(old) || isAbsent(new) || !equality.Semantic.DeepEqual(contentOf(old), contentOf(new))
 }
@@ -99,7 +104,7 @@ func contentOf(o trc.Object) trc.Object {
 	return content
 }
 
-// isAbsent tells the nil of a pointer type, or of an interface, in which all objects come.
+// isAbsent reports whether o is the nil of its pointer or interface type.
 func isAbsent[O any](o O) bool {
 	var none O
 	return any(o) == any(none)

@@ -28,7 +28,8 @@ func pollsThings(t *testing.T, fetch func(ctx context.Context, p trc.Object) ([]
 	return source
 }
 
-// TestG18C104APollThatFailsForAPrimaryThatHasGoneIsNoFailure: nobody would poll it again, so it would be reported for ever.
+// TestG18C104APollThatFailsForAPrimaryThatHasGoneIsNoFailure: it would not be polled again, so the
+// failure would be reported for ever.
 func TestG18C104APollThatFailsForAPrimaryThatHasGoneIsNoFailure(t *testing.T) {
 	for _, replaced := range []bool{false, true} {
 		t.Run(fmt.Sprintf("replaced %v", replaced), func(t *testing.T) {
@@ -59,7 +60,8 @@ func TestG18C104APollThatFailsForAPrimaryThatHasGoneIsNoFailure(t *testing.T) {
 	}
 }
 
-// TestG16C104WhatIsWrittenWhileAPrimaryIsDeletedGoesWithIt: it is not polled any more, but still cleaned up.
+// TestG16C104WhatIsWrittenWhileAPrimaryIsDeletedGoesWithIt: the primary is no longer polled, but
+// still cleaned up.
 func TestG16C104WhatIsWrittenWhileAPrimaryIsDeletedGoesWithIt(t *testing.T) {
 	source := pollsThings(t, func(context.Context, trc.Object) ([]int, error) { return nil, nil })
 	p := primary("a", "u1", "")
@@ -99,7 +101,8 @@ func TestC104AFetchForAnotherIncarnationIsNotKept(t *testing.T) {
 	}
 }
 
-// TestG16C98WhatIsHeldForPrimariesThatAreGoneIsBounded: runs that end late fetch and write for primaries that have gone.
+// TestG16C98WhatIsHeldForPrimariesThatAreGoneIsBounded: runs that end late fetch and write for
+// primaries that have gone.
 func TestG16C98WhatIsHeldForPrimariesThatAreGoneIsBounded(t *testing.T) {
 	source, err := NewInbound(InboundOptions[int]{
 		Name: "pushed", Unclaimed: 10,
@@ -123,7 +126,8 @@ func TestG16C98WhatIsHeldForPrimariesThatAreGoneIsBounded(t *testing.T) {
 	}
 }
 
-// TestG16C98WhatIsTriggeredBeforeTheStartIsBounded: who waits for its turn to lead may wait for weeks.
+// TestG16C98WhatIsTriggeredBeforeTheStartIsBounded: who waits for its turn to lead may wait for
+// weeks.
 func TestG16C98WhatIsTriggeredBeforeTheStartIsBounded(t *testing.T) {
 	source, err := NewInbound(InboundOptions[int]{Name: "pushed", Unclaimed: 10})
 	if err != nil {
@@ -148,7 +152,8 @@ func TestG16C98WhatIsTriggeredBeforeTheStartIsBounded(t *testing.T) {
 	}
 }
 
-// TestG16WhatIsExpectedOfPrimariesThatAreGoneIsBounded: a run that ends late expects something of one that has gone.
+// TestG16WhatIsExpectedOfPrimariesThatAreGoneIsBounded: a run that ends late expects something of
+// one that has gone.
 func TestG16WhatIsExpectedOfPrimariesThatAreGoneIsBounded(t *testing.T) {
 	expectations, err := NewExpectations[int]("ready")
 	if err != nil {
@@ -167,7 +172,7 @@ func TestG16WhatIsExpectedOfPrimariesThatAreGoneIsBounded(t *testing.T) {
 	}
 }
 
-// TestG16C104WhatIsWrittenForPrimariesThatAreGoneIsBounded, and what is written for those that are polled is not.
+// TestG16C104WhatIsWrittenForPrimariesThatAreGoneIsBounded, and values of polled primaries are not.
 func TestG16C104WhatIsWrittenForPrimariesThatAreGoneIsBounded(t *testing.T) {
 	source := pollsThings(t, func(context.Context, trc.Object) ([]int, error) { return nil, nil })
 	for i := range DefaultUnclaimed + 100 {

@@ -8,23 +8,27 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Health is what a source tells of itself beyond [Source.Err]. Times are zero for what has not happened, or does not exist.
+// Health describes the state of a source in more detail than [Source.Err]. A time is zero if it
+// does not apply.
 type Health struct {
-	// LastSuccess and LastFailure are when it last succeeded and failed to learn something.
+	// LastSuccess and LastFailure are the times of the last successful and the last failed attempt.
 	LastSuccess time.Time `json:"lastSuccess,omitzero"`
 	LastFailure time.Time `json:"lastFailure,omitzero"`
-	// FailuresInRow are those since the last success, of all primaries; Failures are all.
+	// FailuresInRow is the number of failures since the last success, over all primaries. Failures is
+	// the number of all failures.
 	FailuresInRow int `json:"failuresInRow,omitempty"`
 	Failures      int `json:"failures,omitempty"`
-	// NextAttempt is when it tries again by itself.
+	// NextAttempt is the time of the next automatic attempt.
 	NextAttempt time.Time `json:"nextAttempt,omitzero"`
-	// Overdue is for how long something should have come to an end, or begun, that has not; Source.Err says so, too.
+	// Overdue is for how long an attempt should have ended or begun but has not. Source.Err reports
+	// that, too.
 	Overdue time.Duration `json:"overdue,omitempty"`
-	// Holds is how many values it holds.
+	// Holds is the number of values that the source holds.
 	Holds int `json:"holds,omitempty"`
 }
 
-// HealthReporter is implemented by a [Source] that tells more of itself. It must not block.
+// HealthReporter is implemented by a [Source] that reports more of its state. Health must not
+// block.
 type HealthReporter interface {
 	Health() Health
 }
@@ -35,19 +39,20 @@ var (
 	_ HealthReporter = (*Inbound[int])(nil)
 )
 
-// overdueGrace is how late something may be: a busy machine is no failure.
+// overdueGrace is how late an attempt may be without being overdue, because the machine may be
+// busy.
 const overdueGrace = 5 * time.Second
 
-// attempts is what came of the attempts to learn something. The zero value is ready.
+// attempts records attempts to fetch something. The zero value is ready to use.
 type attempts struct {
-	mu       sync.Mutex // guards below; a leaf
-	told     Health     // but for what depends on the time
+	mu       sync.Mutex // guards the fields below; a leaf
+	outcome  Health     // without the fields that depend on the time
 	count    int
-	underWay map[int]time.Time // since when, by number
-	due      time.Time         // of the next, while none is under way
+	underWay map[int]time.Time // start times by number
+	due      time.Time         // time of the next attempt, while none is under way
 }
 
-// begin notes an attempt. end must be called with what came of it.
+// begin records the start of an attempt. end must be called with its result.
 func (a *attempts) begin() (end func(error)) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -65,33 +70,33 @@ func (a *attempts) end(number int, err error) {
 	defer a.mu.Unlock()
 	delete(a.underWay, number)
 	if err == nil {
-		a.told.LastSuccess, a.told.FailuresInRow = time.Now().Round(0), 0
+		a.outcome.LastSuccess, a.outcome.FailuresInRow = time.Now().Round(0), 0
 		return
 	}
-	a.told.LastFailure = time.Now().Round(0)
-	a.told.FailuresInRow++
-	a.told.Failures++
+	a.outcome.LastFailure = time.Now().Round(0)
+	a.outcome.FailuresInRow++
+	a.outcome.Failures++
 }
 
-// next notes when the next attempt is due.
+// next records when the next attempt is due.
 func (a *attempts) next(after time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.due = time.Now().Add(after)
 }
 
-// stop notes that there will be none.
+// stop records that there will be no further attempt.
 func (a *attempts) stop() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.due = time.Time{}
 }
 
-// health is what is known now. timeout is what an attempt may take.
+// health returns the present state. timeout is how long an attempt may take.
 func (a *attempts) health(timeout time.Duration) Health {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	h := a.told
+	h := a.outcome
 	h.NextAttempt = a.due.Round(0)
 	late := func(since time.Time, allowed time.Duration) {
 		if over := time.Since(since) - allowed; over > overdueGrace {
@@ -107,7 +112,7 @@ func (a *attempts) health(timeout time.Duration) Health {
 	return h
 }
 
-// overdueErr says that an attempt is overdue, nil if none is.
+// overdueErr returns an error if an attempt is overdue, otherwise nil.
 func overdueErr(name string, h Health) error {
 	if h.Overdue == 0 {
 		return nil
@@ -115,15 +120,15 @@ func overdueErr(name string, h Health) error {
 	return fmt.Errorf("eventsource: poll %q is overdue by %v: its Fetch has not returned though its context has ended", name, h.Overdue.Round(time.Second))
 }
 
-// Health tells of the polls.
+// Health returns the state of the polls.
 func (p *Polling[V]) Health() Health {
 	h := p.attempts.health(p.options.Timeout)
 	h.Holds = p.holds()
 	return h
 }
 
-// Health tells of the polls of all primaries. A failure of one says nothing of the others: FailuresInRow is the longest row
-// there is.
+// Health returns the state of the polls of all primaries. The primaries fail independently:
+// FailuresInRow is the largest number of failures in a row of one primary.
 func (p *PollingEach[P, V]) Health() Health {
 	h := p.attempts.health(p.options.Timeout)
 	h.FailuresInRow, h.Holds = 0, p.holds()
@@ -135,14 +140,14 @@ func (p *PollingEach[P, V]) Health() Health {
 	return h
 }
 
-// Health tells of what is fetched.
+// Health returns the state of the fetches.
 func (i *Inbound[V]) Health() Health {
 	h := i.attempts.health(i.options.Timeout)
 	h.NextAttempt, h.Holds = time.Time{}, i.holds()
 	return h
 }
 
-// holds is how many values there are.
+// holds returns the number of values.
 func (v *Values[V]) holds() (n int) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

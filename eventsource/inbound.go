@@ -11,32 +11,34 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// InboundOptions configure an [Inbound].
+// InboundOptions configures an [Inbound].
 type InboundOptions[V any] struct {
-	// Name of the source, required, unique within the controller.
+	// Name is the name of the source. Required; unique within the controller.
 	Name string
-	// Fetch, if set, asks for the values of a primary of which nothing has been pushed, when they are read for the first time.
-	// It must return when its context ends.
+	// Fetch, if set, returns the values of a primary for which nothing has been pushed. It is called
+	// when they are read for the first time. It must return when its context ends.
 	Fetch func(ctx context.Context, primary trc.Key) ([]V, error)
-	// Timeout of a fetch. Default 30 s.
+	// Timeout is the timeout of a fetch. Default: 30 s.
 	Timeout time.Duration
-	// Unclaimed is how many primaries that do not exist values are held for: they may come to exist. Beyond, the values of
-	// the one are dropped that was the first to be pushed for. Default: [DefaultUnclaimed].
+	// Unclaimed is for how many primaries that do not exist values are held, because they may be
+	// created later. Default: [DefaultUnclaimed]. Beyond that, the values of the one that got its
+	// first value earliest are dropped.
 	Unclaimed int
-	// Values say how values are told apart.
+	// Values configures how values are identified and compared.
 	Values ValuesOptions[V]
 }
 
-// Inbound takes in what an external system pushes, as by a web hook or a queue: values, which it holds until they or
-// their primary go, or only that a primary is due. Pushing does not block, and works from any goroutine, before
-// the start too: then the primaries are due at the start.
+// Inbound receives what an external system pushes, as by a web hook or a queue. A push carries a
+// value, which is held until it or its primary is gone, or only makes a primary due. Pushing does
+// not block. It may be done from any goroutine, also before the start: then the primaries are due
+// at the start.
 type Inbound[V any] struct {
 	*Values[V]
 	options  InboundOptions[V]
 	attempts attempts
 
-	mu        sync.Mutex // guards below; with it only that of Values is taken
-	sink      Sink       // while it runs
+	mu        sync.Mutex // guards the fields below; while it is held, only that of Values may be taken
+	sink      Sink       // set while it runs
 	early     map[trc.Key]map[string]bool
 	unclaimed unclaimed
 }
@@ -46,7 +48,7 @@ var (
 	_ PrimaryWatcher = (*Inbound[int])(nil)
 )
 
-// NewInbound returns a source, or what is wrong with the options.
+// NewInbound returns a source, or an error that names every invalid option.
 func NewInbound[V any](options InboundOptions[V]) (*Inbound[V], error) {
 	if options.Timeout == 0 {
 		options.Timeout = defaultTimeout
@@ -69,14 +71,14 @@ func NewInbound[V any](options InboundOptions[V]) (*Inbound[V], error) {
 // Name returns the name of the source.
 func (i *Inbound[V]) Name() string { return i.options.Name }
 
-// Synced is closed from the beginning.
+// Synced returns a closed channel.
 func (i *Inbound[V]) Synced() <-chan struct{} { return closed }
 
-// Err names a function of the options that has not returned, or has panicked in the last minute; nil otherwise. Of
-// nothing else that fails the caller is not told.
+// Err returns an error that names a function of the options that has not returned, or has panicked
+// in the last minute; otherwise nil. Other failures are returned to the callers of Fetch.
 func (i *Inbound[V]) Err() error { return i.calls.err(i.options.Name) }
 
-// Start begins to offer.
+// Start starts offering primaries.
 func (i *Inbound[V]) Start(sink Sink) (stop func(), err error) {
 	i.mu.Lock()
 	early := i.early
@@ -94,33 +96,35 @@ func (i *Inbound[V]) Start(sink Sink) (stop func(), err error) {
 	}, nil
 }
 
-// Push takes in a value. The primary is due if it differs from what is known.
+// Push stores a value. The primary is due if the value differs from the stored one.
 func (i *Inbound[V]) Push(primary trc.Key, value V) {
 	c := i.put(primary, i.options.Values.id(value), &value)
 	i.mu.Lock()
-	i.claimLocked(primary)
+	i.limitLocked(primary)
 	i.mu.Unlock()
 	i.changed(c)
 }
 
-// Wrote is [Values.Wrote]. What is written for a primary that has gone is held as what is pushed for it is.
+// Wrote is [Values.Wrote]. A value that is written for a primary that is gone is held like a pushed
+// one.
 func (i *Inbound[V]) Wrote(primary trc.Key, value V) {
 	i.Values.Wrote(primary, value)
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.claimLocked(primary)
+	i.limitLocked(primary)
 }
 
-// claimLocked bounds what is held for primaries that do not exist, once something is held for one.
-func (i *Inbound[V]) claimLocked(primary trc.Key) {
-	dropped, drops := i.unclaimed.pushed(primary)
+// limitLocked limits what is held for primaries that do not exist. Call it when something is held
+// for one.
+func (i *Inbound[V]) limitLocked(primary trc.Key) {
+	dropped, drops := i.unclaimed.add(primary)
 	if drops {
 		i.forget(dropped)
 		delete(i.early, dropped)
 	}
 }
 
-// Pull takes in that a value has gone.
+// Pull removes a value. The primary is due if there was one.
 func (i *Inbound[V]) Pull(primary trc.Key, id string) { i.changed(i.put(primary, id, nil)) }
 
 func (i *Inbound[V]) changed(c change[V]) {
@@ -129,17 +133,18 @@ func (i *Inbound[V]) changed(c change[V]) {
 	}
 }
 
-// maxEarly is how many reasons are remembered for which a primary is due at the start: one makes it due.
+// maxEarly is how many reasons are kept for a primary that is due at the start; one is enough to
+// make it due.
 const maxEarly = 64
 
-// Trigger makes a primary due, because of what id says.
+// Trigger makes a primary due. id describes why.
 func (i *Inbound[V]) Trigger(primary trc.Key, id string) {
 	i.mu.Lock()
 	sink := i.sink
 	if sink == nil {
 		if i.early[primary] == nil {
 			i.early[primary] = map[string]bool{}
-			i.claimLocked(primary)
+			i.limitLocked(primary)
 		}
 		if len(i.early[primary]) < maxEarly {
 			i.early[primary][id] = true
@@ -151,20 +156,20 @@ func (i *Inbound[V]) Trigger(primary trc.Key, id string) {
 	}
 }
 
-// Fetch returns the values of a primary, and asks for them once if nothing is known of it.
+// Fetch returns the values of a primary, and calls the Fetch of the options once if there are none.
 func (i *Inbound[V]) Fetch(ctx context.Context, primary trc.Key) ([]V, error) {
 	if values := i.Of(primary); len(values) > 0 || i.options.Fetch == nil || i.known(primary) {
 		return values, nil
 	}
 	fetch, ended := i.begin(primary), i.attempts.begin()
-	fresh, err := guarded(ctx, i.options.Timeout, func(ctx context.Context) (map[string]V, error) {
+	fresh, err := callGuarded(ctx, i.options.Timeout, func(ctx context.Context) (map[string]V, error) {
 		values, err := i.options.Fetch(ctx, primary)
 		return i.byID(values), err
 	})
 	ended(err)
 	i.end(fetch, primary, fresh, err)
 	i.mu.Lock()
-	i.claimLocked(primary)
+	i.limitLocked(primary)
 	i.mu.Unlock()
 	if err != nil {
 		err = fmt.Errorf("eventsource: fetch from %q for %s: %w", i.options.Name, primary, err)
@@ -176,9 +181,9 @@ func (i *Inbound[V]) Fetch(ctx context.Context, primary trc.Key) ([]V, error) {
 func (i *Inbound[V]) PrimaryChanged(old, new trc.Object) {
 	i.mu.Lock()
 	if new != nil {
-		i.unclaimed.comes(trc.KeyOf(new))
+		i.unclaimed.claim(trc.KeyOf(new))
 	} else {
-		i.unclaimed.goes(trc.KeyOf(old))
+		i.unclaimed.remove(trc.KeyOf(old))
 	}
 	if hasLeft(old, new) {
 		delete(i.early, trc.KeyOf(old))
@@ -187,20 +192,20 @@ func (i *Inbound[V]) PrimaryChanged(old, new trc.Object) {
 	i.mu.Unlock()
 }
 
-// Channel makes the primaries due that come through a channel, as [Inbound.Trigger] does, until it is closed. It
-// is for what exists already; new code better calls an Inbound.
+// Channel makes primaries due that arrive through a Go channel, as [Inbound.Trigger] does, until it
+// is closed. It is for existing channels; new code should call an Inbound.
 type Channel struct {
 	*Inbound[struct{}]
 	triggers <-chan Trigger
 }
 
-// Trigger says that a primary is due, because of what ID says.
+// Trigger names a primary that is due. ID describes why.
 type Trigger struct {
 	Primary trc.Key
 	ID      string
 }
 
-// NewChannel returns a source, or what is wrong with the arguments.
+// NewChannel returns a source, or an error that names every invalid argument.
 func NewChannel(name string, triggers <-chan Trigger) (*Channel, error) {
 	inbound, err := NewInbound(InboundOptions[struct{}]{Name: name})
 	if triggers == nil {
@@ -212,7 +217,7 @@ func NewChannel(name string, triggers <-chan Trigger) (*Channel, error) {
 	return &Channel{Inbound: inbound, triggers: triggers}, nil
 }
 
-// Start begins to receive.
+// Start starts receiving.
 func (c *Channel) Start(sink Sink) (stop func(), err error) {
 	end, err := c.Inbound.Start(sink)
 	if err != nil {

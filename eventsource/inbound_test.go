@@ -67,7 +67,8 @@ func TestInbound_C104(t *testing.T) {
 	})
 }
 
-// TestG01APushIsNotTakenBackByTheAnswerToAWriteBefore, nor by a push that comes late, nor by a fetch.
+// TestG01APushIsNotTakenBackByTheAnswerToAWriteBefore, nor by a push that comes late, nor by a
+// fetch.
 func TestG01APushIsNotTakenBackByTheAnswerToAWriteBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i, err := NewInbound(InboundOptions[thing]{Name: "hook", Values: ValuesOptions[thing]{
@@ -99,10 +100,10 @@ func TestG01APushIsNotTakenBackByTheAnswerToAWriteBefore(t *testing.T) {
 		has(2)
 		n.expect(t)
 		i.Push(keyOf("a"), thing{"", 20})
-		i.Push(keyOf("a"), thing{"", 13}) // nobody can tell
+		i.Push(keyOf("a"), thing{"", 13}) // the order is unknown
 		n.expect(t, "a hook", "a hook")
 		i.Pull(keyOf("a"), "")
-		i.Push(keyOf("a"), thing{"", 1}) // it may have been made anew
+		i.Push(keyOf("a"), thing{"", 1}) // it may have been created again
 		has(1)
 	})
 }
@@ -206,7 +207,8 @@ func TestTicks_C97(t *testing.T) {
 	})
 }
 
-// TestC97TicksThatAreNotLaterAreAFailure, instead of a loop without a pause; and nothing ticks after stop.
+// TestC97TicksThatAreNotLaterAreAFailure, instead of a loop without a pause; and nothing ticks
+// after stop.
 func TestC97TicksThatAreNotLaterAreAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, err := NewTicks("hasty", func(c *corev1.ConfigMap, after time.Time) time.Time {

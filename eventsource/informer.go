@@ -5,41 +5,43 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// InformerOptions configure an [Informer].
+// InformerOptions configures an [Informer].
 type InformerOptions struct {
-	// Name of the source, required.
+	// Name is the name of the source. Required.
 	Name string
-	// Index is the name of the index for [Informer.Of], unique within the store; default Name. Stores
+	// Index is the name of the index for [Informer.Of], unique within the store. Default: Name. Stores
 	// are shared, so controllers put their own name in it.
 	Index string
-	// Unindexed leaves the index out: [Informer.Of] fails, and Map may read other stores, as it is only asked
-	// about changes.
+	// Unindexed omits the index. [Informer.Of] then fails, and Map may read other stores, because it
+	// is called only for changes.
 	Unindexed bool
-	// Kind of the secondaries, for causes; required.
+	// Kind is the kind of the secondaries, for causes. Required.
 	Kind string
-	// Cluster is where they are, for causes; empty for the operator's own cluster.
+	// Cluster is the cluster of the secondaries, for causes; empty for the operator's own cluster.
 	Cluster string
-	// Map tells the primaries of a secondary, required.
+	// Map returns the primaries of a secondary. Required.
 	Map Mapper
-	// Indexes are further ones, for [Informer.ByIndex]: names to what tells an object's values, which must be pure. Their names in
-	// the store begin with Index, so they need to be unique within the source only.
+	// Indexes are further indexes, for [Informer.ByIndex]. They map a name to a function that returns
+	// an object's values, which must be pure. Their names in the store begin with Index, so they must
+	// be unique only within the source.
 	Indexes map[string]func(secondary trc.Object) []string
-	// Filter, if set, tells whether a change matters. old is nil for an addition, new for a deletion;
-	// both are what readers saw before and see after it. Default: everything matters.
+	// Filter, if set, reports whether a change matters. old is nil for an addition, new for a
+	// deletion. They are what readers see before and after the change. Default: all changes matter.
 	Filter func(old, new trc.Object) bool
-	// Of names whose the source is; see [trc.Subscriber].
+	// Of names the owner of the source; see [trc.Subscriber].
 	Of string
-	// Apart says that Map or Filter may block, panic or end their goroutine: nobody else waits for them then, and
-	// Missed is called when changes were missed; see [trc.Subscriber]. Map must answer for the index, and so must
-	// Indexes, without doing any of that.
+	// Apart says that Map or Filter may block, panic or end their goroutine. Then nobody else waits
+	// for them, and Missed is called when changes were missed; see [trc.Subscriber]. When they are
+	// called for an index, Map and Indexes must not do any of that.
 	Apart  bool
 	Missed func()
-	// Check, if set, tells why the index of a name, or with "" that for [Informer.Of], cannot be relied on now.
+	// Check, if set, returns why an index cannot be relied on now, or nil. The name "" means the index
+	// for [Informer.Of].
 	Check func(index string) error
 }
 
-// Informer makes primaries due when their secondaries change. The store behind it may be shared with
-// other sources.
+// Informer makes primaries due when their secondaries change. Its store may be shared with other
+// sources.
 type Informer struct {
 	store   *trc.Store
 	options InformerOptions
@@ -47,7 +49,7 @@ type Informer struct {
 
 var _ Source = (*Informer)(nil)
 
-// NewInformer returns a source over a store, which it does not run.
+// NewInformer returns a source over a store. It does not run the store.
 func NewInformer(store *trc.Store, options InformerOptions) *Informer {
 	if options.Index == "" {
 		options.Index = options.Name
@@ -61,13 +63,14 @@ func (i *Informer) Name() string { return i.options.Name }
 // Store returns the store behind the source.
 func (i *Informer) Store() *trc.Store { return i.store }
 
-// Synced is closed once the store holds the first list.
+// Synced returns a channel that is closed once the store has its first list.
 func (i *Informer) Synced() <-chan struct{} { return i.store.Synced() }
 
-// Err returns the last failure of the store's watches, nil if they are well.
+// Err returns the last failure of the store's watches, or nil.
 func (i *Informer) Err() error { return i.store.Err() }
 
-// Start subscribes to the store and adds the index for [Informer.Of], and the others; stop takes all back.
+// Start subscribes to the store and adds the index for [Informer.Of] and the others. stop removes
+// all of them.
 func (i *Informer) Start(sink Sink) (stop func(), err error) {
 	unindex, err := i.addIndexes()
 	if err != nil {
@@ -82,7 +85,7 @@ func (i *Informer) Start(sink Sink) (stop func(), err error) {
 	}, nil
 }
 
-// addIndexes adds all or none; remove removes them.
+// addIndexes adds all indexes or none. remove removes them.
 func (i *Informer) addIndexes() (remove func(), err error) {
 	var added []string
 	remove = func() {
@@ -110,12 +113,14 @@ func (i *Informer) addIndexes() (remove func(), err error) {
 	return remove, nil
 }
 
-// Of returns the secondaries of a primary as readers see them now, shared and in no order.
+// Of returns the secondaries of a primary as readers see them now, in no order. The objects are
+// shared and must not be changed.
 func (i *Informer) Of(primary trc.Key) ([]trc.Object, error) {
 	return i.find("", i.options.Index, primary.String())
 }
 
-// find looks up what is filed, unless that cannot be relied on: before or after.
+// find returns the objects under a value of an index, or an error if the index cannot be relied on.
+// It checks that after the lookup.
 func (i *Informer) find(index, inStore, value string) ([]trc.Object, error) {
 	found, err := i.store.ByIndex(inStore, value)
 	if i.options.Check != nil {
@@ -126,13 +131,15 @@ func (i *Informer) find(index, inStore, value string) ([]trc.Object, error) {
 	return found, err
 }
 
-// ByIndex returns the objects that one of [InformerOptions.Indexes] files under a value, whether they belong to a primary or not, as
-// readers see them now: shared and in no order.
+// ByIndex returns the objects under a value of one of [InformerOptions].Indexes as readers see them
+// now, in no order, whether they belong to a primary or not. The objects are shared and must not be
+// changed.
 func (i *Informer) ByIndex(name, value string) ([]trc.Object, error) {
 	return i.find(name, i.indexed(name), value)
 }
 
-// Reliable returns why what Map says cannot be relied on now, nil if it can; see [InformerOptions.Check].
+// Reliable returns why the result of Map cannot be relied on now, or nil; see
+// [InformerOptions].Check.
 func (i *Informer) Reliable() error {
 	if i.options.Check == nil {
 		return nil
@@ -176,7 +183,7 @@ func (i *Informer) handle(t trc.Transition, sink Sink) {
 	offer(t.New)
 }
 
-// CauseOf describes a transition of a store that was seen by the named source.
+// CauseOf describes a transition of a store for the named source.
 func CauseOf(store *trc.Store, source, kind string, t trc.Transition) timeline.Resource {
 	o := t.New
 	if o == nil {

@@ -18,7 +18,7 @@ import (
 
 var webPage = schema.GroupKind{Group: "samples.evenkeel.dev", Kind: "WebPage"}
 
-// offers is a sink that notes what is offered.
+// offers is a sink that records what is offered.
 type offers struct {
 	primaries []string
 	causes    []eventsource.Offer
@@ -168,7 +168,7 @@ func TestO8_OwnWriteIsOfferedAndItsEchoIsNot(t *testing.T) {
 
 func TestC47_ADeletionIsOfferedIfReadersSawTheObjectAndOnlyThen(t *testing.T) {
 	informer, sink, watch := started(t, eventsource.InformerOptions{Map: byLabel})
-	must(t, watch.Delete(configMap("11", "a"))) // never shown
+	must(t, watch.Delete(configMap("11", "a"))) // it was never visible
 	sink.expect(t)
 	must(t, watch.Add(configMap("12", "a")))
 	must(t, watch.Delete(configMap("13", "a")))
@@ -177,14 +177,15 @@ func TestC47_ADeletionIsOfferedIfReadersSawTheObjectAndOnlyThen(t *testing.T) {
 	sink.expect(t, "ns/a")
 	informer.Store().AcknowledgeGone(trc.Key{Namespace: "ns", Name: "shared"}, "u1", "20")
 	sink.expect(t, "ns/a")
-	must(t, watch.Delete(configMap("21", "a"))) // of what is known to be gone
+	must(t, watch.Delete(configMap("21", "a"))) // known to be gone
 	sink.expect(t)
 }
 
 func TestC48_WhatComesWhileAWriteFailsIsOffered(t *testing.T) {
 	informer, sink, watch := started(t, eventsource.InformerOptions{Map: byLabel})
 	must(t, watch.Add(configMap("11", "a")))
-	must(t, watch.Update(configMap("12", "a"))) // while a write is under way, of which nothing is acknowledged
+	// While a write is under way, before any acknowledgement.
+	must(t, watch.Update(configMap("12", "a")))
 	must(t, watch.Update(configMap("13", "a")))
 	sink.expect(t, "ns/a", "ns/a", "ns/a")
 	if now := informer.Store().Get(trc.Key{Namespace: "ns", Name: "shared"}); now.GetResourceVersion() != "13" || informer.Store().Ahead() != 0 {

@@ -10,20 +10,21 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Mapper tells which primaries a secondary belongs to. It must be pure: it is asked for the old and
-// the new state of each change, so that a dropped reference triggers too, and to keep the index for
-// reads. It must not read the store.
+// Mapper returns the primaries of a secondary. It must be pure and must not read the store. It is
+// called for the old and the new state of each change, so that a removed reference makes its
+// primary due, too. It is also called to maintain the index for reads.
 type Mapper func(secondary trc.Object) []trc.Key
 
-// Relation makes the mapper for a kind of primaries, of any version: [Owners], [Marks], [Names], [AnyOf] them, or a
-// [Mapper] as it is.
+// Relation returns the mapper for a kind of primaries, of any version. Relations are [Owners],
+// [Marks], [Names], [AnyOf] several of them, and [Mapper] itself.
 type Relation interface {
-	// MapperFor returns the mapper, or what is wrong with the relation. clusterScoped says that primaries of the kind are.
+	// MapperFor returns the mapper, or an error if the relation is invalid. clusterScoped says whether
+	// primaries of the kind are cluster-scoped.
 	MapperFor(primary schema.GroupKind, clusterScoped bool) (Mapper, error)
 }
 
-// MapperFor returns the mapper, so that it may stand among other relations. What it names without a namespace is in
-// that of the secondary; if primaries are cluster-scoped, a namespace is left out.
+// MapperFor returns the mapper, so that it can be used as a relation. A key without a namespace
+// gets the namespace of the secondary. If primaries are cluster-scoped, the namespace is removed.
 func (m Mapper) MapperFor(_ schema.GroupKind, clusterScoped bool) (Mapper, error) {
 	if m == nil {
 		return nil, errors.New("eventsource: the Mapper is nil")
@@ -41,7 +42,7 @@ func (m Mapper) MapperFor(_ schema.GroupKind, clusterScoped bool) (Mapper, error
 			return key.Namespace != "" || namespace == ""
 		}
 		if !slices.ContainsFunc(keys, func(key trc.Key) bool { return !fits(key) }) {
-			return keys // mostly
+			return keys // the usual case
 		}
 		var fitting []trc.Key
 		for _, key := range keys {
@@ -60,21 +61,21 @@ func (m Mapper) MapperFor(_ schema.GroupKind, clusterScoped bool) (Mapper, error
 func Self(o trc.Object) []trc.Key { return []trc.Key{trc.KeyOf(o)} }
 
 // OwnedBy maps a secondary to those of its owners that are of the given group and kind, whatever
-// their version: the primaries are in the secondary's namespace, or cluster-scoped if primaries of
-// that kind are, which clusterScoped says.
+// their version. The primaries are in the secondary's namespace, or cluster-scoped if clusterScoped
+// is set.
 func OwnedBy(primary schema.GroupKind, clusterScoped bool) Mapper {
 	return ownedBy(primary, clusterScoped, false)
 }
 
-// ControlledBy is [OwnedBy] for the one owner that is the secondary's controller. Others that own it, so that it lives on
-// as long as they do, are not told of it.
+// ControlledBy is [OwnedBy] for only the owner that is the secondary's controller. Other owners,
+// which also keep the secondary alive, are not due.
 func ControlledBy(primary schema.GroupKind, clusterScoped bool) Mapper {
 	return ownedBy(primary, clusterScoped, true)
 }
 
 // Owners relates secondaries to their owners, as [OwnedBy] does.
 type Owners struct {
-	// ControllerOnly is [ControlledBy] instead.
+	// ControllerOnly uses [ControlledBy] instead.
 	ControllerOnly bool
 }
 
@@ -105,13 +106,14 @@ func isOf(owner metav1.OwnerReference, kind schema.GroupKind) bool {
 	return err == nil && gv.Group == kind.Group && owner.Kind == kind.Kind
 }
 
-// Names relates a secondary to the primary that it is named after: its name is Prefix, the primary's and Suffix, its
-// namespace the primary's, unless primaries are cluster-scoped. The zero value is for secondaries of the very name.
+// Names relates a secondary to the primary that it is named after. The secondary's name is Prefix,
+// the primary's name and Suffix. Its namespace is the primary's, unless primaries are
+// cluster-scoped. The zero value is for secondaries that have the same name as their primary.
 type Names struct {
 	Prefix, Suffix string
 }
 
-// Of is the name of a primary's secondary.
+// Of returns the name of a primary's secondary.
 func (n Names) Of(primary string) string { return n.Prefix + primary + n.Suffix }
 
 // MapperFor returns the mapper for a kind of primaries. It does not fail.
@@ -126,7 +128,7 @@ func (n Names) MapperFor(_ schema.GroupKind, clusterScoped bool) (Mapper, error)
 	}, nil
 }
 
-// keyIn is the key of a primary; none if it had to be in a namespace and there is none.
+// keyIn returns the key of a primary, or none if it needs a namespace and there is none.
 func keyIn(namespace, name string, clusterScoped bool) []trc.Key {
 	switch {
 	case clusterScoped:
@@ -137,10 +139,11 @@ func keyIn(namespace, name string, clusterScoped bool) []trc.Key {
 	return []trc.Key{{Namespace: namespace, Name: name}}
 }
 
-// AnyOf relates a secondary to the primaries that any of some relations names; one that several name is named once.
+// AnyOf relates a secondary to all primaries that any of its relations returns, each once.
 type AnyOf []Relation
 
-// MapperFor returns the mapper for a kind of primaries, or what is wrong with the relations.
+// MapperFor returns the mapper for a kind of primaries, or an error that names the invalid
+// relations.
 func (a AnyOf) MapperFor(primary schema.GroupKind, clusterScoped bool) (Mapper, error) {
 	mappers, errs := make([]Mapper, len(a)), make([]error, len(a))
 	for i, relation := range a {

@@ -185,7 +185,8 @@ func TestMappers_MarksThatCannotBeAreRefusedAllAtOnce(t *testing.T) {
 	}
 }
 
-// ExampleMarks lets a page have a ConfigMap in a namespace of its own, where Kubernetes lets it own nothing.
+// ExampleMarks lets a page have a ConfigMap in a namespace of its own, where Kubernetes lets it own
+// nothing.
 func ExampleMarks() {
 	page := schema.GroupKind{Group: "samples.evenkeel.dev", Kind: "WebPage"}
 	marks := eventsource.Marks{Labels: true}

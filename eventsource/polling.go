@@ -14,24 +14,25 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// PollingOptions configure a [Polling].
+// PollingOptions configures a [Polling].
 type PollingOptions[V any] struct {
-	// Name of the source, required, unique within the controller.
+	// Name is the name of the source. Required; unique within the controller.
 	Name string
-	// Period between the end of a poll and the begin of the next, required. It varies by a tenth, so that instances
-	// do not poll in step. After failures it is doubled, up to ten periods. More than 70 years count as 70.
+	// Period is the time between the end of a poll and the start of the next. Required. It varies by a
+	// tenth, so that instances do not poll in step. It doubles with each failure, up to ten periods.
+	// More than 70 years count as 70.
 	Period time.Duration
-	// Timeout of a poll. Default 30 s.
+	// Timeout is the timeout of a poll. Default: 30 s.
 	Timeout time.Duration
-	// Fetch asks for the values of all primaries, required. Primaries that are not in the answer have none. It must return
-	// when its context ends.
+	// Fetch returns the values of all primaries. Required. Primaries that are not in the result have
+	// no values. It must return when its context ends.
 	Fetch func(ctx context.Context) (map[trc.Key][]V, error)
-	// Values say how values are told apart.
+	// Values configures how values are identified and compared.
 	Values ValuesOptions[V]
 }
 
-// Polling asks an external system about all primaries at once, one poll after the other. A poll that fails, or
-// panics, changes nothing; [Polling.Err] says so until one succeeds.
+// Polling fetches the values of all primaries from an external system at once, one poll after the
+// other. A poll that fails or panics changes nothing; [Polling.Err] reports it until one succeeds.
 type Polling[V any] struct {
 	*Values[V]
 	options  PollingOptions[V]
@@ -43,7 +44,7 @@ type Polling[V any] struct {
 
 var _ Source = (*Polling[int])(nil)
 
-// NewPolling returns a source, or what is wrong with the options.
+// NewPolling returns a source, or an error that names every invalid option.
 func NewPolling[V any](options PollingOptions[V]) (*Polling[V], error) {
 	if options.Timeout == 0 {
 		options.Timeout = defaultTimeout
@@ -56,7 +57,7 @@ func NewPolling[V any](options PollingOptions[V]) (*Polling[V], error) {
 
 const defaultTimeout = 30 * time.Second
 
-// checkPoll names what is wrong with the options of a poll.
+// checkPoll returns an error that names every invalid option of a poll.
 func checkPoll(name string, period, timeout time.Duration, nothing bool) error {
 	var missing error
 	if nothing {
@@ -89,10 +90,10 @@ func checkTimeout(name string, timeout time.Duration) error {
 // Name returns the name of the source.
 func (p *Polling[V]) Name() string { return p.options.Name }
 
-// Synced is closed once a poll has succeeded.
+// Synced returns a channel that is closed once a poll has succeeded.
 func (p *Polling[V]) Synced() <-chan struct{} { return p.synced }
 
-// Err returns why the last poll failed, nil if it did not.
+// Err returns the failure of the last poll, or nil.
 func (p *Polling[V]) Err() error {
 	if failure := p.failure.Load(); failure != nil {
 		return *failure
@@ -100,7 +101,7 @@ func (p *Polling[V]) Err() error {
 	return errors.Join(overdueErr(p.options.Name, p.attempts.health(p.options.Timeout)), p.calls.err(p.options.Name))
 }
 
-// Start begins with a poll.
+// Start starts polling, beginning with a poll.
 func (p *Polling[V]) Start(sink Sink) (stop func(), err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var all sync.WaitGroup
@@ -124,7 +125,7 @@ func (p *Polling[V]) poll(ctx context.Context, sink Sink) {
 		case <-timer.C:
 		}
 		fetch, ended := p.beginAll(), p.attempts.begin()
-		all, err := guarded(ctx, p.options.Timeout, p.fetch)
+		all, err := callGuarded(ctx, p.options.Timeout, p.fetch)
 		if ctx.Err() != nil {
 			err = ctx.Err()
 		}
@@ -153,10 +154,10 @@ func (p *Polling[V]) fetch(ctx context.Context) (map[trc.Key]map[string]V, error
 	return byID, err
 }
 
-// longest is the longest period: with jitter it is still a Duration.
+// longest is the longest period. With jitter it is still a valid Duration.
 const longest = math.MaxInt64 / 4 * time.Nanosecond
 
-// periodAfter is a period with jitter, doubled with each failure up to ten of them.
+// periodAfter returns a period with jitter, doubled with each failure, up to ten periods.
 func periodAfter(period time.Duration, failures int) time.Duration {
 	most := longest
 	if period <= longest/10 {
@@ -179,20 +180,20 @@ func jittered(d time.Duration) time.Duration {
 	return d - d/20 + rand.N(d/10+1)
 }
 
-// guarded calls a function of the author, with a timeout, and turns a panic, or the end of its goroutine, into an
-// error.
-func guarded[R any](ctx context.Context, timeout time.Duration, ask func(context.Context) (R, error)) (answer R, err error) {
+// guarded calls an author's function with a timeout. It turns a panic, or the end of its goroutine,
+// into an error.
+func callGuarded[R any](ctx context.Context, timeout time.Duration, call func(context.Context) (R, error)) (answer R, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	if failure := author.Apart(math.MaxInt64, func() { answer, err = ask(ctx) }); failure != nil {
+	if failure := author.Apart(math.MaxInt64, func() { answer, err = call(ctx) }); failure != nil {
 		var none R
-		return none, failed(failure)
+		return none, failureError(failure)
 	}
 	return answer, author.Sound(err)
 }
 
-// failed is the error of a function of the author that did not return.
-func failed(failure *author.Failure) error {
+// failed returns the error for an author's function that did not return.
+func failureError(failure *author.Failure) error {
 	if failure.Stack == nil {
 		return failure
 	}

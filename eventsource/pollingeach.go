@@ -11,48 +11,49 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// PollingEachOptions configure a [PollingEach].
+// PollingEachOptions configures a [PollingEach].
 type PollingEachOptions[P trc.Object, V any] struct {
-	// Name of the source, required, unique within the controller.
+	// Name is the name of the source. Required; unique within the controller.
 	Name string
-	// Period between the end of a primary's poll and the begin of its next, required; a poll may say otherwise. It varies by a
-	// tenth. After failures it is doubled, up to ten periods. More than 70 years count as 70.
+	// Period is the time between the end of a primary's poll and the start of its next. Required;
+	// [Fetched].Next overrides it. It varies by a tenth. It doubles with each failure, up to ten
+	// periods. More than 70 years count as 70.
 	Period time.Duration
-	// Timeout of a poll. Default 30 s.
+	// Timeout is the timeout of a poll. Default: 30 s.
 	Timeout time.Duration
-	// Workers is how many polls are under way at most. Default 8.
+	// Workers is the number of polls at a time. Default: 8.
 	Workers int
-	// Fetch asks for the values of one primary, required. The primary is shared and must not be changed. It must return
-	// when its context ends.
+	// Fetch returns the values of one primary. Required. The primary is shared and must not be
+	// changed. It must return when its context ends.
 	Fetch func(ctx context.Context, primary P) (Fetched[V], error)
-	// Select tells which primaries are polled. Default: all that are not being deleted.
+	// Select reports whether a primary is polled. Default: all that are not being deleted.
 	Select func(primary P) bool
-	// Values say how values are told apart.
+	// Values configures how values are identified and compared.
 	Values ValuesOptions[V]
 }
 
-// Fetched is what a poll of one primary brought.
+// Fetched is the result of a poll of one primary.
 type Fetched[V any] struct {
 	Values []V
-	// Next replaces the period until the next poll, if it is not zero.
+	// Next, if not zero, replaces the period until the next poll.
 	Next time.Duration
 }
 
-// PollingEach asks an external system about each primary by itself, some at a time. The first polls are spread over a
-// period. A poll that fails, or panics, changes nothing and is reported by [PollingEach.Err] until that
-// primary's next one succeeds; the others are not affected.
+// PollingEach fetches the values of each primary from an external system, several at a time. The
+// first polls are spread over a period. A poll that fails or panics changes nothing, and does not
+// affect other primaries. [PollingEach.Err] reports it until that primary's next poll succeeds.
 type PollingEach[P trc.Object, V any] struct {
 	*Values[V]
-	rounds[P]
+	turns[P]
 	options  PollingEachOptions[P, V]
 	attempts attempts
 
-	failed sync.Mutex // guards below; a leaf
-	// failures counts those in a row of the primaries whose last poll failed.
+	failed sync.Mutex // guards the fields below; a leaf
+	// failures counts the failures in a row of the primaries whose last poll failed.
 	failures  map[trc.Key]int
 	last      error
 	sink      Sink
-	unclaimed unclaimed // what was written for primaries that are not polled
+	unclaimed unclaimed // values that were written for primaries that are not polled
 }
 
 var (
@@ -60,7 +61,7 @@ var (
 	_ PrimaryWatcher = (*PollingEach[trc.Object, int])(nil)
 )
 
-// NewPollingEach returns a source, or what is wrong with the options.
+// NewPollingEach returns a source, or an error that names every invalid option.
 func NewPollingEach[P trc.Object, V any](options PollingEachOptions[P, V]) (*PollingEach[P, V], error) {
 	if options.Timeout == 0 {
 		options.Timeout = defaultTimeout
@@ -79,8 +80,8 @@ func NewPollingEach[P trc.Object, V any](options PollingEachOptions[P, V]) (*Pol
 		return nil, err
 	}
 	p := &PollingEach[P, V]{Values: newValues(options.Values), options: options, failures: map[trc.Key]int{}, unclaimed: newUnclaimed(DefaultUnclaimed)}
-	p.rounds = rounds[P]{
-		workers: options.Workers, takes: options.Select, turn: p.poll, left: p.forgetAll,
+	p.turns = turns[P]{
+		workers: options.Workers, selects: options.Select, turn: p.poll, onLeft: p.forgetAll,
 		first: func(P) (time.Duration, bool) { return rand.N(options.Period), true },
 	}
 	return p, nil
@@ -89,10 +90,12 @@ func NewPollingEach[P trc.Object, V any](options PollingEachOptions[P, V]) (*Pol
 // Name returns the name of the source.
 func (p *PollingEach[P, V]) Name() string { return p.options.Name }
 
-// Synced is closed from the beginning: what has not been polled is fetched by [PollingEach.Fetch].
+// Synced returns a closed channel: [PollingEach.Fetch] polls primaries that have not been polled
+// yet.
 func (p *PollingEach[P, V]) Synced() <-chan struct{} { return closed }
 
-// Err returns how many primaries could not be polled the last time, and the newest of their errors.
+// Err returns an error with the number of primaries whose last poll failed, and the newest of their
+// errors; nil if there are none.
 func (p *PollingEach[P, V]) Err() error {
 	p.failed.Lock()
 	defer p.failed.Unlock()
@@ -102,7 +105,7 @@ func (p *PollingEach[P, V]) Err() error {
 	return fmt.Errorf("eventsource: poll %q: %d primaries fail, the last of them %w", p.options.Name, len(p.failures), p.last)
 }
 
-// Start begins to poll.
+// Start starts polling.
 func (p *PollingEach[P, V]) Start(sink Sink) (stop func(), err error) {
 	p.failed.Lock()
 	p.sink = sink
@@ -110,30 +113,30 @@ func (p *PollingEach[P, V]) Start(sink Sink) (stop func(), err error) {
 	return p.run(), nil
 }
 
-// Fetch returns the values of a primary, and polls it at once if that has not been done yet. Those of a primary that is gone, or
-// that Select does not take, are not kept: each Fetch polls it.
+// Fetch returns the values of a primary, and polls it first if that has not been done yet. Values
+// of a primary that is gone, or that Select excludes, are not stored: each Fetch polls it.
 func (p *PollingEach[P, V]) Fetch(ctx context.Context, primary P) ([]V, error) {
 	key := trc.KeyOf(primary)
 	if p.mayKeep(primary) && p.known(key) {
 		return p.Of(key), nil
 	}
-	asked, err := p.ask(ctx, primary)
-	if err == nil && !asked.kept {
-		return sortedByID(asked.values), nil
+	result, err := p.fetch(ctx, primary)
+	if err == nil && !result.kept {
+		return sortedByID(result.values), nil
 	}
 	return p.Of(key), err
 }
 
 func (p *PollingEach[P, V]) poll(ctx context.Context, primary P) (next time.Duration, again bool) {
 	key := trc.KeyOf(primary)
-	asked, err := p.ask(ctx, primary)
+	result, err := p.fetch(ctx, primary)
 	if ctx.Err() != nil {
 		return 0, false
 	}
 	p.failed.Lock()
 	sink := p.sink
 	failures := p.failures[key] + 1
-	if !p.mayKeep(primary) { // it has left meanwhile, and may not come back
+	if !p.mayKeep(primary) { // it has left meanwhile, and may not return
 		p.failed.Unlock()
 		return periodAfter(p.options.Period, 0), true
 	}
@@ -146,14 +149,14 @@ func (p *PollingEach[P, V]) poll(ctx context.Context, primary P) (next time.Dura
 	if err != nil {
 		return periodAfter(p.options.Period, failures), true
 	}
-	p.offer(sink, p.options.Name, false, asked.changes)
-	if asked.next > 0 {
-		return asked.next, true
+	p.offer(sink, p.options.Name, false, result.changes)
+	if result.next > 0 {
+		return result.next, true
 	}
 	return jittered(p.options.Period), true
 }
 
-// answer is what a poll of one primary brought, and whether that is kept.
+// answer is the result of a poll of one primary.
 type answer[V any] struct {
 	values  map[string]V
 	changes []change[V]
@@ -163,16 +166,16 @@ type answer[V any] struct {
 
 var errNotKept = errors.New("the primary is not polled")
 
-func (p *PollingEach[P, V]) ask(ctx context.Context, primary P) (a answer[V], err error) {
+func (p *PollingEach[P, V]) fetch(ctx context.Context, primary P) (a answer[V], err error) {
 	key := trc.KeyOf(primary)
 	fetch, ended := p.begin(key), p.attempts.begin()
-	a.next, err = guarded(ctx, p.options.Timeout, func(ctx context.Context) (time.Duration, error) {
+	a.next, err = callGuarded(ctx, p.options.Timeout, func(ctx context.Context) (time.Duration, error) {
 		fetched, err := p.options.Fetch(ctx, primary)
 		a.values = p.byID(fetched.Values)
 		return fetched.Next, err
 	})
 	ended(err)
-	// Between begin and end: whoever leaves after that is forgotten after that.
+	// mayKeep is called between begin and end: a primary that leaves later is forgotten after end.
 	if a.kept = p.mayKeep(primary); a.kept || err != nil {
 		a.changes = p.end(fetch, key, a.values, err)
 	} else {
@@ -181,15 +184,15 @@ func (p *PollingEach[P, V]) ask(ctx context.Context, primary P) (a answer[V], er
 	return a, err
 }
 
-// Wrote is [Values.Wrote]. What is written for primaries that are not polled, as a run that ends late does for one that has gone, is held
-// for [DefaultUnclaimed] of them at most.
+// Wrote is [Values.Wrote]. Values that are written for primaries that are not polled, as by a run
+// that ends after its primary has gone, are held for at most [DefaultUnclaimed] of them.
 func (p *PollingEach[P, V]) Wrote(primary trc.Key, value V) {
 	p.Values.Wrote(primary, value)
 	if p.hasTurns(primary) {
 		return
 	}
 	p.failed.Lock()
-	dropped, drops := p.unclaimed.pushed(primary)
+	dropped, drops := p.unclaimed.add(primary)
 	p.failed.Unlock()
 	if drops && !p.hasTurns(dropped) {
 		p.forgetAll(dropped)
@@ -200,6 +203,6 @@ func (p *PollingEach[P, V]) forgetAll(key trc.Key) {
 	p.forget(key)
 	p.failed.Lock()
 	defer p.failed.Unlock()
-	p.unclaimed.goes(key)
+	p.unclaimed.remove(key)
 	delete(p.failures, key)
 }

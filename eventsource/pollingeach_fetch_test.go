@@ -8,7 +8,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// TestG16C104FetchKeepsNothingOfAPrimaryThatIsNotPolled: nobody would tell when to forget it, and it would never be fresh again.
+// TestG16C104FetchKeepsNothingOfAPrimaryThatIsNotPolled: nothing would say when to drop it, and it
+// would never be fresh again.
 func TestG16C104FetchKeepsNothingOfAPrimaryThatIsNotPolled(t *testing.T) {
 	polls := 0
 	source, err := NewPollingEach(PollingEachOptions[trc.Object, int]{

@@ -16,11 +16,11 @@ import (
 func TestPrimaryToSecondaryIndex_ObsoletePrimariesLoseASecondary(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		// steps are what "shared" refers to, one state after the other; "-" is its deletion. Those in brackets are our own writes,
-		// which the watch tells of at the end.
+		// steps are the references of "shared", one state after the other; "-" is its deletion. Those in
+		// brackets are our own writes, which the watch delivers at the end.
 		steps string
-		want  string // who has it in the end
-		// due are who is told of the last step.
+		want  string // the primaries that have it in the end
+		// due are the primaries that the last step makes due.
 		due string
 	}{
 		{"nothing is there", "", "", ""},
@@ -120,7 +120,7 @@ func TestPrimaryToSecondaryIndex_OneOfSeveralSecondariesGoes(t *testing.T) {
 	}
 }
 
-// TestC52_AFilteredDeletionLeavesTheIndex, and what a filter hides is read all the same.
+// TestC52_AFilteredDeletionLeavesTheIndex, and objects that a filter rejects are still read.
 func TestC52_AFilteredDeletionLeavesTheIndex(t *testing.T) {
 	informer, sink, watch := started(t, eventsource.InformerOptions{Map: byLabel, Filter: func(_, _ trc.Object) bool { return false }})
 	of := func() int {
@@ -139,7 +139,8 @@ func TestC52_AFilteredDeletionLeavesTheIndex(t *testing.T) {
 	sink.expect(t)
 }
 
-// TestC51_FurtherIndexesFollowOwnWrites, do not meet those of other sources of the store, and are known by their names only.
+// TestC51_FurtherIndexesFollowOwnWrites, do not meet those of other sources of the store, and are
+// known by their names only.
 func TestC51_FurtherIndexesFollowOwnWrites(t *testing.T) {
 	words := func(o trc.Object) []string { return strings.Split(o.GetLabels()["primaries"], "_") }
 	informer, sink, watch := started(t, eventsource.InformerOptions{

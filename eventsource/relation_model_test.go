@@ -16,8 +16,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// related is a source under a random history. It is compared with what plainly follows from the objects that readers are shown
-// before and after each step.
+// related is a source under a random history. It is compared with what follows from the objects
+// that readers see before and after each step.
 type related struct {
 	store    *trc.Store
 	watch    *trc.Watch
@@ -25,7 +25,7 @@ type related struct {
 	sink     *offers
 	version  int
 	live     map[string]*corev1.ConfigMap // what the server has, by namespace and name
-	// unseen are the steps that the watch has not told yet.
+	// unseen are the steps that the watch has not delivered yet.
 	unseen []step
 }
 
@@ -217,7 +217,7 @@ func versions(t *rapid.T, found []trc.Object, err error) (all []string) {
 	return all
 }
 
-// check compares the indexes with what is shown.
+// check compares the indexes with the visible objects.
 func (r *related) check(t *rapid.T) {
 	shown := r.shown()
 	for _, primary := range primaryKeys() {
@@ -244,8 +244,8 @@ func (r *related) check(t *rapid.T) {
 	}
 }
 
-// TestModel_C51_C53_WhatRelationsAndIndexesTellFollowsFromWhatIsShown, and each step is offered to those primaries, and to no other, that it
-// concerns before or after.
+// TestModel_C51_C53_WhatRelationsAndIndexesTellFollowsFromWhatIsShown, and each step is offered to
+// those primaries, and to no other, that it concerns before or after.
 func TestModel_C51_C53_WhatRelationsAndIndexesTellFollowsFromWhatIsShown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRelated(t)
@@ -267,7 +267,7 @@ func TestModel_C51_C53_WhatRelationsAndIndexesTellFollowsFromWhatIsShown(t *test
 	})
 }
 
-// expect takes a step and compares what was offered with what it changed.
+// expect makes a step and compares the offers with what it changed.
 func (r *related) expect(t *rapid.T, step func()) {
 	before := r.shown()
 	r.sink.primaries, r.sink.causes = nil, nil

@@ -5,53 +5,59 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Sink takes in that a primary is due.
+// Sink receives the primaries that are due.
 type Sink interface {
 	// Offer makes the primary due. It does not block.
 	Offer(primary trc.Key, offer Offer)
 }
 
-// Offer is why a primary is due.
+// Offer is the reason why a primary is due.
 type Offer struct {
 	Cause timeline.Cause
-	// Initial is set for what was there already when the source started.
+	// Initial is set for what existed when the source started.
 	Initial bool
 }
 
-// Source makes primaries due. It is the one interface that custom sources implement.
+// Source makes primaries due. Custom sources implement it.
 type Source interface {
-	// Name is unique within a controller.
+	// Name returns a name that is unique within a controller.
 	Name() string
-	// Start begins to offer to the sink and returns without waiting for the world; stop ends it, and nothing is
-	// offered after stop has returned and the offers under way have. It is called once all that the controller watches has been
-	// read, in the order of the controller's sources; no primary runs before all of them are synced. After an error, or a
-	// panic, it is called again, with back-off, until it succeeds: what has failed must leave nothing behind. stop is called
-	// once, from any goroutine, perhaps before the source is synced, and leaves no goroutine; nil means that there is
-	// nothing to end.
+	// Start starts the source, which offers to the sink from then on. Start must return without
+	// waiting for the outside world.
+	//
+	// It is called once everything that the controller watches has been read, in the order of the
+	// controller's sources. No primary runs before all sources are synced. After an error or a panic,
+	// Start is called again, with back-off, until it succeeds: a failed call must leave nothing
+	// running.
+	//
+	// stop ends the source. After stop has returned, no further Offer call begins; calls under way may
+	// still return later. stop is called once, from any goroutine, possibly before the source is
+	// synced, and must leave no goroutine. A nil stop means that there is nothing to end.
 	Start(sink Sink) (stop func(), err error)
-	// Synced is closed once the source has offered, or holds, everything that was there at its start, also if that is
-	// nothing. It is asked after Start has succeeded.
+	// Synced returns a channel that is closed once the source has offered, or holds, everything that
+	// existed at its start, even if that is nothing. It is called after Start has succeeded.
 	Synced() <-chan struct{}
-	// Err is what is wrong with the source at the moment, nil if nothing is. It may be called at any time, from any
+	// Err returns the present problem of the source, or nil. It may be called at any time, from any
 	// goroutine, and must not block.
 	Err() error
 }
 
-// PrimaryWatcher is implemented by a [Source] that keeps something for each primary, as a poll.
+// PrimaryWatcher is implemented by a [Source] that keeps state for each primary, as a poll does.
 type PrimaryWatcher interface {
-	// PrimaryChanged is called for every change of a primary, also for those that filters keep from making
-	// it due. old is nil for an addition, new for a deletion, or the end of the watch of its namespace; both are shared
-	// and must not be changed. It must not block. The primaries that there are at the start are told of before
-	// [Source.Start] is called.
+	// PrimaryChanged is called for every change of a primary, including changes that filters keep from
+	// making it due. old is nil for an addition. new is nil for a deletion, and when the watch of its
+	// namespace ends. Both are shared and must not be changed. It must not block. It is called for the
+	// existing primaries before [Source.Start] is called.
 	PrimaryChanged(old, new trc.Object)
 }
 
-// hasLeft tells whether a change of a primary ends it: it is gone, or another has taken its name.
+// hasLeft reports whether a change of a primary ends it: it is gone, or another object has taken
+// its name.
 func hasLeft(old, new trc.Object) bool {
 	return new == nil || old != nil && old.GetUID() != new.GetUID()
 }
 
-// closed is what sources return that are synced from the beginning.
+// closed is the Synced channel of sources that are synced from the beginning.
 var closed = func() <-chan struct{} {
 	channel := make(chan struct{})
 	close(channel)

@@ -12,17 +12,17 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Ticks makes each primary due at times of its own, as by a calendar.
+// Ticks makes each primary due at its own times, as by a calendar.
 type Ticks[P trc.Object] struct {
-	rounds[P]
-	name   string
-	next   func(primary P, after time.Time) time.Time
-	asking *author.Callback // next
+	turns[P]
+	name     string
+	next     func(primary P, after time.Time) time.Time
+	callNext *author.Callback // calls next
 
-	state  sync.Mutex // guards below; a leaf
+	state  sync.Mutex // guards the fields below; a leaf
 	due    map[trc.Key]time.Time
 	failed map[trc.Key]error
-	behind map[trc.Key]bool // that next could not be asked about, as it hangs
+	behind map[trc.Key]bool // primaries for which next could not be called because it hangs
 	sink   Sink
 }
 
@@ -31,8 +31,9 @@ var (
 	_ PrimaryWatcher = (*Ticks[trc.Object])(nil)
 )
 
-// NewTicks returns a source that makes a primary due at the time that next returns, which must be pure: the first after the
-// given one, or the zero time for never. It is asked again after each, and when the primary has changed.
+// NewTicks returns a source that makes a primary due at the time that next returns: the first time
+// after the given one, or the zero time for never. next must be pure. It is called again after each
+// tick, and when the primary has changed.
 func NewTicks[P trc.Object](name string, next func(primary P, after time.Time) time.Time) (*Ticks[P], error) {
 	var wrong []error
 	if name == "" {
@@ -44,18 +45,19 @@ func NewTicks[P trc.Object](name string, next func(primary P, after time.Time) t
 	if len(wrong) > 0 {
 		return nil, errors.Join(wrong...)
 	}
-	t := &Ticks[P]{name: name, next: next, asking: newCalls().New("next"), due: map[trc.Key]time.Time{}, failed: map[trc.Key]error{}, behind: map[trc.Key]bool{}}
-	t.rounds = rounds[P]{workers: 1, takes: func(P) bool { return true }, first: t.until, turn: t.tick, renews: true, left: t.drop}
+	t := &Ticks[P]{name: name, next: next, callNext: newCalls().New("next"), due: map[trc.Key]time.Time{}, failed: map[trc.Key]error{}, behind: map[trc.Key]bool{}}
+	t.turns = turns[P]{workers: 1, selects: func(P) bool { return true }, first: t.until, turn: t.tick, renews: true, onLeft: t.drop}
 	return t, nil
 }
 
 // Name returns the name of the source.
 func (t *Ticks[P]) Name() string { return t.name }
 
-// Synced is closed from the beginning.
+// Synced returns a closed channel.
 func (t *Ticks[P]) Synced() <-chan struct{} { return closed }
 
-// Err names a primary about which the author's function panicked, or named no later time: it has no ticks until it changes.
+// Err returns an error that names a primary for which next panicked, hung or returned no later
+// time. Such a primary has no ticks until it changes.
 func (t *Ticks[P]) Err() error {
 	t.state.Lock()
 	defer t.state.Unlock()
@@ -69,17 +71,18 @@ func (t *Ticks[P]) Err() error {
 func (t *Ticks[P]) Start(sink Sink) (stop func(), err error) {
 	t.state.Lock()
 	t.sink = sink
-	clear(t.due) // what was due when it ran before is long past
+	clear(t.due) // ticks of an earlier run are long past
 	t.state.Unlock()
 	return t.run(), nil
 }
 
-// until asks when a primary is due, and returns how long that is from now. One that is due already, and has not had its turn yet, stays so.
+// until computes when a primary is due, and returns the time until then. A primary that is due
+// already, and has not had its turn yet, stays due.
 func (t *Ticks[P]) until(primary P) (time.Duration, bool) {
 	now, key := time.Now(), trc.KeyOf(primary)
 	due, err := t.after(primary, now)
 	if hangs, is := author.As[*author.Failure](err); is && hangs.Kind == author.Hangs {
-		t.askWhenBack(key)
+		t.retryWhenBack(key)
 	}
 	t.state.Lock()
 	defer t.state.Unlock()
@@ -99,32 +102,33 @@ func (t *Ticks[P]) until(primary P) (time.Duration, bool) {
 	return due.Sub(now), known
 }
 
-// askWhenBack has next asked about a primary once it hangs no more.
-func (t *Ticks[P]) askWhenBack(key trc.Key) {
+// retryWhenBack calls next for a primary again once it no longer hangs.
+func (t *Ticks[P]) retryWhenBack(key trc.Key) {
 	t.state.Lock()
 	first := len(t.behind) == 0
 	t.behind[key] = true
 	t.state.Unlock()
-	if first && !t.asking.WhenBack(t.askBehind) {
-		t.askBehind()
+	if first && !t.callNext.WhenBack(t.retryBehind) {
+		t.retryBehind()
 	}
 }
 
-func (t *Ticks[P]) askBehind() {
+func (t *Ticks[P]) retryBehind() {
 	t.state.Lock()
 	behind := t.behind
 	t.behind = map[trc.Key]bool{}
 	t.state.Unlock()
 	for key := range behind {
-		t.again(key)
+		t.restart(key)
 	}
 }
 
-// after asks for the next time, which must be later: anything else would tick without a pause.
+// after calls next and checks that its result is later than now: otherwise the ticks would have no
+// pause.
 func (t *Ticks[P]) after(primary P, now time.Time) (time.Time, error) {
-	due, failure := called(t.asking, func() string { return trc.KeyOf(primary).String() }, func() time.Time { return t.next(primary, now) })
+	due, failure := callValue(t.callNext, func() string { return trc.KeyOf(primary).String() }, func() time.Time { return t.next(primary, now) })
 	if failure != nil {
-		return due, failed(failure)
+		return due, failureError(failure)
 	}
 	if !due.IsZero() && !due.After(now) {
 		return due, fmt.Errorf("the next time is %v, which is not after %v", due, now)
@@ -132,7 +136,7 @@ func (t *Ticks[P]) after(primary P, now time.Time) (time.Time, error) {
 	return due, nil
 }
 
-// tick offers the primary if it is due; a change may have put that off.
+// tick offers the primary if it is due; a change may have postponed that.
 func (t *Ticks[P]) tick(_ context.Context, primary P) (time.Duration, bool) {
 	key := trc.KeyOf(primary)
 	t.state.Lock()

@@ -21,7 +21,8 @@ func (s slowFor) Offer(primary trc.Key, offer Offer) {
 	s.notes.Offer(primary, offer)
 }
 
-// TestG07C97AChangeDoesNotTakeBackATickThatIsDue: filters may keep the change itself from making the primary due.
+// TestG07C97AChangeDoesNotTakeBackATickThatIsDue: filters may keep the change itself from making
+// the primary due.
 func TestG07C97AChangeDoesNotTakeBackATickThatIsDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const day = 24 * time.Hour

@@ -6,24 +6,25 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// DefaultUnclaimed is how many primaries that do not exist an [Inbound] holds values for.
+// DefaultUnclaimed is for how many primaries that do not exist an [Inbound] holds values.
 const DefaultUnclaimed = 10_000
 
-// unclaimed are the primaries that something was pushed for though there is no such primary, or not yet. They are
-// bounded: who pushes may be wrong, or somebody else.
+// unclaimed is a bounded set of the primaries that do not exist, or not yet, and for which values
+// are held. It is bounded because the sender may be wrong or hostile.
 type unclaimed struct {
 	limit  int
-	exist  map[trc.Key]bool          // primaries that there are
-	places map[trc.Key]*list.Element // in order, whose values are the keys
-	order  list.List                 // the oldest first
+	exist  map[trc.Key]bool          // the primaries that exist
+	places map[trc.Key]*list.Element // their places in order, whose values are the keys
+	order  list.List                 // oldest first
 }
 
 func newUnclaimed(limit int) unclaimed {
 	return unclaimed{limit: limit, exist: map[trc.Key]bool{}, places: map[trc.Key]*list.Element{}}
 }
 
-// pushed notes that something was pushed for a primary, and returns one for which nothing can be held any more.
-func (u *unclaimed) pushed(primary trc.Key) (dropped trc.Key, drops bool) {
+// add records that a value is held for a primary. If there are too many, it returns the primary
+// whose values must be dropped.
+func (u *unclaimed) add(primary trc.Key) (dropped trc.Key, drops bool) {
 	if u.exist[primary] || u.places[primary] != nil {
 		return trc.Key{}, false
 	}
@@ -32,23 +33,23 @@ func (u *unclaimed) pushed(primary trc.Key) (dropped trc.Key, drops bool) {
 		return trc.Key{}, false
 	}
 	dropped = u.order.Front().Value.(trc.Key)
-	u.leaves(dropped)
+	u.removePlace(dropped)
 	return dropped, true
 }
 
-// comes notes that there is a primary, whose values are claimed.
-func (u *unclaimed) comes(primary trc.Key) {
-	u.leaves(primary)
+// claim records that a primary exists.
+func (u *unclaimed) claim(primary trc.Key) {
+	u.removePlace(primary)
 	u.exist[primary] = true
 }
 
-// goes notes that a primary has gone.
-func (u *unclaimed) goes(primary trc.Key) {
-	u.leaves(primary)
+// remove records that a primary is gone.
+func (u *unclaimed) remove(primary trc.Key) {
+	u.removePlace(primary)
 	delete(u.exist, primary)
 }
 
-func (u *unclaimed) leaves(primary trc.Key) {
+func (u *unclaimed) removePlace(primary trc.Key) {
 	if place := u.places[primary]; place != nil {
 		u.order.Remove(place)
 		delete(u.places, primary)

@@ -11,20 +11,26 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// ValuesOptions say how the values of an external system are told apart. Of a function that panics, ends its goroutine
-// or does not return for 10 s, [Source.Err] tells; Equal says no then, Older no, and Filter yes.
+// ValuesOptions configures how the values of an external system are identified and compared. If one
+// of the functions panics, ends its goroutine or does not return for 10 s, [Source.Err] reports it.
+// Equal and Older then count as false, and Filter as true.
 type ValuesOptions[V any] struct {
-	// ID tells the values of one primary apart. Default: a primary has one value, and its ID is "".
+	// ID returns the identifier of a value among those of its primary. Default: a primary has one
+	// value, and its ID is "".
 	ID func(V) string
-	// Equal tells that two values are alike: then nothing has changed. Default: [reflect.DeepEqual].
+	// Equal reports whether two values are the same: then nothing has changed. Default:
+	// [reflect.DeepEqual].
 	Equal func(a, b V) bool
-	// Older tells that one value is older than another of the same ID, as by a version that both have. An older one then never
-	// takes the place of a newer, in whatever order pushes, answers and fetches arrive. Default: what comes last counts, but for a
-	// fetch that began before a write. It must be pure, and not call the source. Set it where values are pushed: a push may overtake the answer to a write, and
-	// nothing would bring it back. As what is not there has no version, push a value that says so rather than [Inbound.Pull] it.
+	// Older reports whether a value is older than another of the same ID, as by a version that both
+	// have. Default: the last one counts, except for a fetch that began before a write.
+	//
+	// With it, an older value never replaces a newer one, in whatever order pushes, answers and
+	// fetches arrive. It must be pure and must not call the source. Set it if values are pushed: a
+	// push may overtake the answer to a write, and nothing would bring it back. An absent value has no
+	// version, so push a value that says so instead of calling [Inbound.Pull].
 	Older func(value, than V) bool
-	// Filter tells whether a change may make the primary due. old is nil for a value that was not there, new for one that
-	// is gone. Default: every change.
+	// Filter reports whether a change makes the primary due. Default: all changes do. old is nil for a
+	// value that was not there, new for one that is gone.
 	Filter func(old, new *V) bool
 }
 
@@ -35,45 +41,46 @@ func (o *ValuesOptions[V]) id(value V) string {
 	return o.ID(value)
 }
 
-// Values are what an external system holds for each primary, as last seen or written. Its sources embed them.
+// Values holds the values of each primary in an external system, as last seen or written. Sources
+// embed it.
 //
-// What is read is a snapshot; the values themselves are shared and must not be changed. All methods may be called
-// from any goroutine.
+// Reads return a snapshot. The values themselves are shared and must not be changed. All methods
+// may be called from any goroutine.
 //
-// A value that is written by [Values.Wrote] or [Values.Removed] is read at once, and is not taken back by a fetch that had begun
-// before: only one that begins later can know better.
+// A value that is written with [Values.Wrote] or [Values.Removed] is read at once. A fetch that
+// began before the write does not undo it; only a later fetch has newer information.
 type Values[V any] struct {
 	options ValuesOptions[V]
 	calls   *calls
-	// These are nil where the default is used.
+	// These are nil if the default is used.
 	equal, older, filter *author.Callback
 
-	mu        sync.Mutex // guards below; a leaf
-	clock     uint64     // counts beginnings of fetches, and their ends
+	mu        sync.Mutex // guards the fields below; a leaf
+	clock     uint64     // counts starts and ends of fetches
 	primaries map[trc.Key]*held[V]
-	ofAll     int    // fetches of all primaries that are under way
+	ofAll     int    // number of fetches of all primaries under way
 	applied   uint64 // when the last of them was applied
 }
 
-// held is what is known of one primary.
+// held is the state of one primary.
 //
-// Invariant: newer holds the IDs of what was written or pushed while a fetch was under way that still is; none if
-// none is.
+// Invariant: newer holds the IDs of values that were written or pushed during a fetch that is still
+// under way. It is empty if no fetch is.
 type held[V any] struct {
 	values  map[string]V
 	newer   map[string]bool
-	fetches int               // of this primary that are under way
-	seqs    map[string]uint64 // how often the value of an ID changed, where Older is asked
+	fetches int               // number of fetches of this primary under way
+	seqs    map[string]uint64 // how often the value of an ID changed; only with Older
 	applied uint64            // when the last fetch was applied; 0 if none was
 }
 
-// fetch is one that is under way, of a primary or of all.
+// fetch is a fetch under way, of a primary or of all.
 type fetch[V any] struct {
-	of    *held[V] // nil: all
+	of    *held[V] // nil for all
 	began uint64
 }
 
-// change is what a fetch or a push changed; nil is what is not there.
+// change is one change by a fetch or a push; nil means absent.
 type change[V any] struct {
 	primary  trc.Key
 	id       string
@@ -94,7 +101,7 @@ func newValues[V any](options ValuesOptions[V]) *Values[V] {
 	return v
 }
 
-// Of returns the values of a primary, sorted by their IDs, or none if nothing is known of it.
+// Of returns the values of a primary, sorted by their IDs, or none. The slice is the caller's.
 func (v *Values[V]) Of(primary trc.Key) []V {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -113,10 +120,10 @@ func sortedByID[V any](values map[string]V) []V {
 	return all
 }
 
-// ID returns what tells a value apart from the others of its primary.
+// ID returns the identifier of a value among those of its primary.
 func (v *Values[V]) ID(value V) string { return v.options.id(value) }
 
-// Get returns the value of a primary with an ID, and whether there is one.
+// Get returns the value of a primary with an ID, and reports whether there is one.
 func (v *Values[V]) Get(primary trc.Key, id string) (value V, found bool) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -126,25 +133,26 @@ func (v *Values[V]) Get(primary trc.Key, id string) (value V, found bool) {
 	return value, found
 }
 
-// Wrote says that the caller has created or updated a value in the external system, whose answer it is. The
-// primary is not due for it.
+// Wrote stores a value that the caller has created or updated in the external system; pass the
+// system's answer. It does not make the primary due.
 func (v *Values[V]) Wrote(primary trc.Key, value V) { v.put(primary, v.options.id(value), &value) }
 
-// Removed says that the caller has removed a value in the external system. The primary is not due for it.
+// Removed removes a value that the caller has removed in the external system. It does not make the
+// primary due.
 func (v *Values[V]) Removed(primary trc.Key, id string) { v.put(primary, id, nil) }
 
-// put holds a value, or with nil its absence, against fetches that are under way.
+// put stores a value, or its absence if it is nil, and protects it from fetches that are under way.
 func (v *Values[V]) put(primary trc.Key, id string, value *V) change[V] {
 	for {
 		c, of, seq := v.proposed(primary, id, value)
-		older := v.isOlder(c) // the author's code: not under the lock
+		isOlder := v.isOlder(c) // calls the author's code, so without the lock
 		v.mu.Lock()
 		if now := v.primaries[primary]; now != of || now.seq(id) != seq {
-			v.mu.Unlock() // another came first: it may be older than that
+			v.mu.Unlock() // another change came first: compare again
 			continue
 		}
 		defer v.mu.Unlock()
-		if older {
+		if isOlder {
 			c.new = c.old
 			return c
 		}
@@ -152,7 +160,7 @@ func (v *Values[V]) put(primary trc.Key, id string, value *V) change[V] {
 	}
 }
 
-// proposed is what a value would change.
+// proposed returns the change that a value would make.
 func (v *Values[V]) proposed(primary trc.Key, id string, value *V) (c change[V], of *held[V], seq uint64) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -170,7 +178,7 @@ func (h *held[V]) seq(id string) uint64 {
 	return h.seqs[id]
 }
 
-// changesLocked notes that the value of an ID changes.
+// changesLocked records that the value of an ID changes.
 func (v *Values[V]) changesLocked(h *held[V], id string) {
 	if v.older == nil {
 		return
@@ -206,14 +214,14 @@ func (v *Values[V]) of(primary trc.Key) *held[V] {
 	return h
 }
 
-// tidy forgets a primary of which nothing is known.
+// tidy removes a primary that has no state.
 func (v *Values[V]) tidy(primary trc.Key, h *held[V]) {
 	if len(h.values)+len(h.newer)+h.fetches == 0 && h.applied == 0 {
 		delete(v.primaries, primary)
 	}
 }
 
-// known tells whether a fetch of the primary has been applied.
+// known reports whether a fetch of the primary has been applied.
 func (v *Values[V]) known(primary trc.Key) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -221,7 +229,7 @@ func (v *Values[V]) known(primary trc.Key) bool {
 	return h != nil && h.applied > 0
 }
 
-// begin is to be called before the external system is asked about a primary, and end after.
+// begin must be called before a primary is fetched, and end after that.
 func (v *Values[V]) begin(primary trc.Key) fetch[V] {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -231,7 +239,8 @@ func (v *Values[V]) begin(primary trc.Key) fetch[V] {
 	return fetch[V]{of: h, began: v.clock}
 }
 
-// end applies what a fetch brought, unless it failed or the primary has gone since, and returns what changed.
+// end applies the result of a fetch, unless it failed or the primary has gone since, and returns
+// the changes.
 func (v *Values[V]) end(f fetch[V], primary trc.Key, fresh map[string]V, err error) (changes []change[V]) {
 	older := v.allOlder(map[trc.Key]map[string]V{primary: fresh}, err)
 	v.mu.Lock()
@@ -249,7 +258,7 @@ func (v *Values[V]) end(f fetch[V], primary trc.Key, fresh map[string]V, err err
 	return changes
 }
 
-// beginAll is to be called before the external system is asked about all primaries, and endAll after.
+// beginAll must be called before all primaries are fetched, and endAll after that.
 func (v *Values[V]) beginAll() fetch[V] {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -258,8 +267,8 @@ func (v *Values[V]) beginAll() fetch[V] {
 	return fetch[V]{began: v.clock}
 }
 
-// endAll applies what a fetch of all primaries brought, unless it failed: those that are not in it have nothing any
-// more.
+// endAll applies the result of a fetch of all primaries, unless it failed, and returns the changes.
+// Primaries that are not in it have no values left.
 func (v *Values[V]) endAll(f fetch[V], fresh map[trc.Key]map[string]V, err error) (changes []change[V]) {
 	older := v.allOlder(fresh, err)
 	v.mu.Lock()
@@ -288,14 +297,14 @@ func (v *Values[V]) endAll(f fetch[V], fresh map[trc.Key]map[string]V, err error
 	return changes
 }
 
-// valueKey names a value.
+// valueKey identifies a value.
 type valueKey struct {
 	primary trc.Key
 	id      string
 }
 
-// allOlder tells which of the values that a fetch brought are older than what is known. What changes after it has been
-// asked about is newer than the fetch, which still is under way.
+// allOlder returns the fetched values that are older than the stored ones. A value that changes
+// after this check is newer than the fetch, which is still under way.
 func (v *Values[V]) allOlder(fresh map[trc.Key]map[string]V, err error) map[valueKey]bool {
 	if v.older == nil || err != nil {
 		return nil
@@ -319,8 +328,8 @@ func (v *Values[V]) byID(values []V) map[string]V {
 	return all
 }
 
-// apply replaces what is held by what a fetch brought, but for what is newer. Of two fetches that overlap nobody knows which
-// of them asked later: only the first is applied.
+// apply replaces the stored values by the fetched ones, except those that are newer. If two fetches
+// overlap, their order is unknown: only the first to end is applied.
 func (v *Values[V]) apply(f fetch[V], primary trc.Key, h *held[V], fresh map[string]V, older map[valueKey]bool) (changes []change[V]) {
 	if f.began < h.applied {
 		return nil
@@ -351,12 +360,13 @@ func (v *Values[V]) apply(f fetch[V], primary trc.Key, h *held[V], fresh map[str
 	return changes
 }
 
-// isOlder tells that a change would bring back what was before. A function that does not return knows nothing of that.
+// isOlder reports whether a change would restore an older value. It returns false if Older does not
+// return.
 func (v *Values[V]) isOlder(c change[V]) bool {
 	if v.older == nil || c.old == nil || c.new == nil {
 		return false
 	}
-	older, failure := called(v.older, c.about, func() bool { return v.options.Older(*c.new, *c.old) })
+	older, failure := callValue(v.older, c.about, func() bool { return v.options.Older(*c.new, *c.old) })
 	return failure == nil && older
 }
 
@@ -368,7 +378,7 @@ func at[V any](values map[string]V, id string) *V {
 	return &value
 }
 
-// forget drops a primary that is gone; a fetch of it that is under way will be too late.
+// forget drops a primary that is gone. A fetch of it that is under way will have no effect.
 func (v *Values[V]) forget(primary trc.Key) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -384,7 +394,8 @@ func (v *Values[V]) offer(sink Sink, source string, initial bool, changes []chan
 	}
 }
 
-// matters takes a function that does not return to say that a change matters: a run too many beats one too few.
+// matters reports whether a change makes the primary due. It returns true if the author's function
+// does not return: a needless run is better than a missing one.
 func (v *Values[V]) matters(c change[V]) bool {
 	if c.old == nil && c.new == nil || c.old != nil && c.new != nil && v.alike(c) {
 		return false
@@ -392,7 +403,7 @@ func (v *Values[V]) matters(c change[V]) bool {
 	if v.filter == nil {
 		return true
 	}
-	matters, failure := called(v.filter, c.about, func() bool { return v.options.Filter(c.old, c.new) })
+	matters, failure := callValue(v.filter, c.about, func() bool { return v.options.Filter(c.old, c.new) })
 	return failure != nil || matters
 }
 
@@ -400,7 +411,7 @@ func (v *Values[V]) alike(c change[V]) bool {
 	if v.equal == nil {
 		return reflect.DeepEqual(*c.old, *c.new)
 	}
-	alike, failure := called(v.equal, c.about, func() bool { return v.options.Equal(*c.old, *c.new) })
+	alike, failure := callValue(v.equal, c.about, func() bool { return v.options.Equal(*c.old, *c.new) })
 	return failure == nil && alike
 }
 

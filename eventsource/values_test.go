@@ -17,13 +17,13 @@ type thing struct {
 	Version int
 }
 
-// outside is an external system with a source's cache of it, and what a run knows.
+// outside is an external system, with a source's cache of it and the state of a run.
 type outside struct {
 	*Values[thing]
 	version int
 	things  map[trc.Key]map[string]thing
-	// wrote is the version of the last own write that was answered; seen is what the last run that was due, or the
-	// own write since, has seen.
+	// wrote is the version of the last own write that was answered; seen is what the last run that was
+	// due, or the own write since, has seen.
 	wrote, seen map[trc.Key]map[string]int
 	newest      map[string]int // that was read
 	fetches     []*aFetch
@@ -112,8 +112,9 @@ func (f *aFetch) finish(o *outside, err error) {
 	}
 }
 
-// Whatever comes in whatever order: what was written is read until something newer is, nothing older is read after it, every other change of what is read makes
-// the primary due, and once a fetch has come that nothing overtook, all is as it is outside.
+// In any order of events: a written value is read until there is a newer one, nothing older is read
+// after it, every other change of what is read makes the primary due, and after a fetch without
+// overlapping writes the cache equals the system.
 func TestValuesModel_C104(t *testing.T) {
 	for range 20 {
 		rapid.Check(t, valuesHistory)

@@ -1,6 +1,7 @@
 // Package frameworktest helps authors to test what they write for the framework.
 //
-// [CheckSource] holds an event source of one's own against the contract of [eventsource.Source], in one call:
+// [CheckSource] checks a custom event source against the contract of [eventsource.Source], in one
+// call:
 //
 //	func TestMySourceKeepsTheContract(t *testing.T) {
 //		frameworktest.CheckSource(t, frameworktest.SourceCheck{
@@ -11,16 +12,17 @@
 //		})
 //	}
 //
-// A source that needs no network can be checked within [testing/synctest]: then waiting costs nothing, and Quiet may be
-// hours. What fails is reported with the rule that it breaks; -race makes the checks worth more.
+// A source that needs no network can be checked within [testing/synctest]: then waiting costs
+// nothing, and Quiet may be hours. Each failure is reported with the rule that was broken. With
+// -race the checks find more.
 //
 // # Concurrency
 //
-// A check runs in the caller's goroutine and returns when it is done. It calls the functions of a [SourceCheck] from
-// several goroutines at once. Checks do not disturb each other.
+// A check runs in the caller's goroutine and returns when it is done. It calls the functions of a
+// [SourceCheck] from several goroutines at once. Checks do not affect each other.
 //
 // # What it does not do
 //
-// It does not know what a source is about: whether all that changes outside arrives, and with which causes, is for the
-// author's own tests.
+// It does not check the content: whether every outside change arrives, and with which causes, must
+// be tested by the author.
 package frameworktest

@@ -50,7 +50,7 @@ func getsSynced(s *subject) {
 	}
 }
 
-// due provokes that a primary is offered, and waits for it.
+// due makes the source offer a primary, and waits for it.
 func (s *subject) due(primary trc.Key) bool {
 	s.t.Helper()
 	before := len(s.sink.of(primary))
@@ -77,7 +77,7 @@ func offers(s *subject) {
 		return
 	}
 	defer s.end()
-	s.tell(nil, s.Primary(keyOf(2), "2")) // one that comes after the start
+	s.tell(nil, s.Primary(keyOf(2), "2")) // one that appears after the start
 	for range 2 {
 		for i := range 3 {
 			if !s.due(keyOf(i)) {
@@ -99,8 +99,9 @@ func offers(s *subject) {
 	}
 }
 
-// offersWithoutLocks asks the source while it offers. Where it holds a lock meanwhile, nobody gets on, and the time of a
-// synctest bubble stands still: so this waits by the clock outside, and then lets the offer end.
+// offersWithoutLocks calls the source during an offer. If the source holds a lock then, all
+// goroutines block, and the time of a synctest bubble stands still. So it waits by the real clock,
+// and then lets the offer end.
 func offersWithoutLocks(s *subject) {
 	var once sync.Once
 	asked := make(chan struct{})
@@ -131,7 +132,8 @@ func offersWithoutLocks(s *subject) {
 	s.await(asked, "nothing is offered")
 }
 
-// comesInRealTime reports whether a channel is closed within two seconds, which no bubble can stop.
+// comesInRealTime reports whether a channel is closed within two seconds of real time, which a
+// bubble cannot stop.
 func comesInRealTime(done <-chan struct{}) bool {
 	var begun, now syscall.Timeval
 	if err := syscall.Gettimeofday(&begun); err != nil {
@@ -164,12 +166,13 @@ func worksFromManyGoroutines(s *subject) {
 	}
 }
 
-// crowd uses the source from a goroutine for each primary, so many times, and waits for them.
+// crowd uses the source from one goroutine for each primary, the given number of times, and waits
+// for them.
 func (s *subject) crowd(primaries, times int) {
 	watcher, _ := s.source.(eventsource.PrimaryWatcher)
 	s.inTime("what many goroutines do", func() {
 		var all sync.WaitGroup
-		var telling sync.Mutex // the framework tells of one change at a time
+		var telling sync.Mutex // the framework reports one change at a time
 		for i := range primaries {
 			all.Go(func() {
 				o := s.Primary(keyOf(i), types.UID(strconv.Itoa(i)))
@@ -225,7 +228,7 @@ func endsWhileTheWorldFails(s *subject) {
 	if _, returned := s.tryStart(); !returned {
 		return
 	}
-	s.end() // if the start has failed, nothing is left either
+	s.end() // after a failed start nothing may be left either
 }
 
 func showsFailures(s *subject) {
@@ -266,7 +269,7 @@ func startsAfterAFailure(s *subject) {
 	}
 }
 
-// forgets has many primaries come and go, and looks whether the objects are still held.
+// forgets adds and removes many primaries, and checks whether their objects are still referenced.
 func forgets(s *subject) {
 	if _, ok := s.source.(eventsource.PrimaryWatcher); !ok {
 		return
@@ -291,7 +294,7 @@ func forgets(s *subject) {
 	}
 }
 
-// comeAndGo tells of primaries that come, are replaced by others of their name, and go.
+// comeAndGo reports primaries that appear, are replaced by others of their name, and disappear.
 func (s *subject) comeAndGo(from, to int, freed *atomic.Int32) {
 	for i := from; i < to; i++ {
 		one, other := s.Primary(keyOf(i), types.UID("one")), s.Primary(keyOf(i), types.UID("other"))

@@ -10,21 +10,21 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// sink takes down what is offered to it.
+// sink records what is offered to it.
 type sink struct {
-	during func() // what an offer does; may be nil
+	during func() // called during each offer; may be nil
 
-	mu     sync.Mutex // guards below
+	mu     sync.Mutex // guards the fields below
 	offers map[trc.Key][]eventsource.Offer
 	total  int
-	came   chan struct{} // closed with the next offer
+	came   chan struct{} // closed by the next offer
 }
 
 func newSink() *sink {
 	return &sink{offers: map[trc.Key][]eventsource.Offer{}, came: make(chan struct{})}
 }
 
-// Offer takes an offer down.
+// Offer records an offer.
 func (s *sink) Offer(primary trc.Key, offer eventsource.Offer) {
 	if s.during != nil {
 		s.during()
@@ -37,7 +37,7 @@ func (s *sink) Offer(primary trc.Key, offer eventsource.Offer) {
 	s.came = make(chan struct{})
 }
 
-// count is how many offers there were, and next is closed when there is another.
+// count returns the number of offers, and a channel that is closed by the next one.
 func (s *sink) count() (total int, next <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,7 +50,7 @@ func (s *sink) of(primary trc.Key) []eventsource.Offer {
 	return s.offers[primary]
 }
 
-// goroutines returns the stacks of the goroutines with a mark, alike ones once.
+// goroutines returns the stacks of the goroutines with a mark, each distinct stack once.
 func goroutines(mark string) string {
 	var profile bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&profile, 1); err != nil {

@@ -12,46 +12,52 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// TB is what checks use of a [testing.TB].
+// TB is the part of [testing.TB] that checks use.
 type TB interface {
 	Helper()
 	Errorf(format string, args ...any)
 }
 
-// SourceCheck says how a source is made and what moves it.
+// SourceCheck configures [CheckSource]: how a source is created, and what affects it.
 type SourceCheck struct {
-	// New makes a source, required. Every check takes one, and all have the same name. The world outside of it may be the same.
+	// New creates a source. Required. Every check creates one. All must have the same name, and may
+	// share the outside world.
 	New func() (eventsource.Source, error)
-	// Provoke changes the world outside so that the source makes the primary due, each time it is called. It must not wait
-	// for that. Without it, no check is made of what is offered.
+	// Provoke changes the outside world so that the source makes the primary due, each time it is
+	// called. It must not wait for that. Default: offers are not checked.
 	Provoke func(source eventsource.Source, primary trc.Key)
-	// Fail lets the world outside fail so that Err says so, and Mend takes that back. Without both, no check is made of
-	// failures.
+	// Fail makes the outside world fail so that Err reports it, and Mend ends that. Set both or
+	// neither. Default: failures are not checked.
 	Fail, Mend func(source eventsource.Source)
-	// Primary makes a primary that the source may be told of, a new object each time. Default: a ConfigMap.
+	// Primary creates a primary that the source can be notified of, a new object each time. Default: a
+	// ConfigMap.
 	Primary func(name types.NamespacedName, uid types.UID) trc.Object
-	// Held, if set, returns how many primaries the source keeps something for.
+	// Held, if set, returns the number of primaries for which the source keeps state.
 	Held func(source eventsource.Source) int
-	// Patience is how long anything may take to happen. Default 10 s. Higher costs nothing unless it fails.
+	// Patience is how long anything may take. Default: 10 s. A higher value costs time only if a check
+	// fails.
 	Patience time.Duration
-	// Quiet is how long is waited where nothing must happen. Default 100 ms; within synctest, give hours.
+	// Quiet is how long a check waits when nothing must happen. Default: 100 ms; within synctest, use
+	// hours.
 	Quiet time.Duration
 }
 
-// CheckSource checks that a source keeps the contract of [eventsource.Source], and of [eventsource.PrimaryWatcher] if it
-// is one:
+// CheckSource checks that a source fulfils the contract of [eventsource.Source], and of
+// [eventsource.PrimaryWatcher] if it implements that:
 //
-//   - its name is not empty and stays the same;
-//   - Start returns without waiting for the world, even one that fails, and after an error may be called again;
-//   - Synced returns one channel, which is closed in the end, also if there is nothing;
-//   - what is provoked is offered, from any goroutine, in the name of the source;
-//   - it calls out without locks: the sink may ask it, and it may be told of primaries, during an offer;
-//   - stop returns, also at once after Start and while the world fails, leaves no goroutine but idle connections of
-//     net/http, and nothing is offered after it;
-//   - Err shows a failure, and no longer once it is over;
-//   - of primaries that are gone, or whose name another has taken, nothing is kept.
+//   - Its name is not empty and does not change.
+//   - Start returns without waiting for the outside world, even if that fails, and may be called
+//     again after an error.
+//   - Synced returns one channel, which is closed in the end, even if there is nothing.
+//   - Provoked primaries are offered, from any goroutine, with the name of the source.
+//   - The source holds no lock while it offers: the sink may call it, and it may be notified of
+//     primaries, during an offer.
+//   - stop returns, even right after Start and while the outside world fails. It leaves no
+//     goroutine except idle connections of net/http, and nothing is offered after it.
+//   - Err reports a failure until it is over.
+//   - The source keeps nothing of primaries that are gone, or whose name another primary has taken.
 //
-// Panics of the source are not caught: they would show in the test.
+// Panics of the source are not recovered, so the test shows them.
 func CheckSource(t TB, check SourceCheck) {
 	t.Helper()
 	if check.New == nil || (check.Fail == nil) != (check.Mend == nil) {
@@ -81,12 +87,12 @@ func CheckSource(t TB, check SourceCheck) {
 // sourceRule is one rule of the contract.
 type sourceRule struct {
 	name string
-	// provokes and fails say what the check needs.
+	// provokes and fails say which functions of the SourceCheck the check needs.
 	provokes, fails bool
 	check           func(s *subject)
 }
 
-// sourceRules are all of them.
+// sourceRules are all rules.
 var sourceRules = []sourceRule{
 	{name: "the name stays the same", check: keepsItsName},
 	{name: "it gets synced", check: getsSynced},
@@ -107,5 +113,5 @@ func configMap(name types.NamespacedName, uid types.UID) trc.Object {
 	}}
 }
 
-// keyOf is the i-th primary of a check.
+// keyOf returns the key of the i-th primary of a check.
 func keyOf(i int) trc.Key { return trc.Key{Namespace: "default", Name: fmt.Sprint("primary-", i)} }

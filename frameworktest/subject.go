@@ -19,17 +19,17 @@ type subject struct {
 	t      TB
 	rule   string
 	source eventsource.Source
-	mark   string // of the goroutines that the source starts
+	mark   string // the label value of the goroutines that the source starts
 	sink   *sink
 	stop   func()
 }
 
-// label is what marks goroutines; those that they start inherit it.
+// label is the key of the pprof label of these goroutines; goroutines that they start inherit it.
 const label = "frameworktest"
 
-var subjects atomic.Int64 // that were made, as each needs a mark of its own
+var subjects atomic.Int64 // the number of subjects so far, for different marks
 
-// make makes the source.
+// make creates the source.
 func (s *subject) make() bool {
 	s.t.Helper()
 	s.mark = strconv.FormatInt(subjects.Add(1), 10)
@@ -48,7 +48,8 @@ func (s *subject) fails(format string, args ...any) {
 	s.t.Errorf("frameworktest: source: "+s.rule+": "+format, args...)
 }
 
-// within calls something of the source's, in a goroutine with its mark, and reports whether it returned in time.
+// within calls a function of the source in a goroutine with the source's mark, and reports whether
+// it returned in time.
 func (s *subject) within(what string, call func()) bool {
 	s.t.Helper()
 	return s.inTime(what, func() {
@@ -56,7 +57,7 @@ func (s *subject) within(what string, call func()) bool {
 	})
 }
 
-// inTime calls something else in a goroutine, and reports whether it returned in time.
+// inTime calls a function in a goroutine, and reports whether it returned in time.
 func (s *subject) inTime(what string, call func()) bool {
 	s.t.Helper()
 	done := make(chan struct{})
@@ -67,7 +68,7 @@ func (s *subject) inTime(what string, call func()) bool {
 	return s.await(done, what+" does not return")
 }
 
-// await reports whether a channel was closed in time, and fails if it was not.
+// await reports whether a channel was closed in time, and fails the check if not.
 func (s *subject) await(done <-chan struct{}, otherwise string) bool {
 	s.t.Helper()
 	timer := time.NewTimer(s.Patience)
@@ -81,7 +82,8 @@ func (s *subject) await(done <-chan struct{}, otherwise string) bool {
 	}
 }
 
-// eventually asks, again and again, until it is told yes: nothing says when a failure shows, or a goroutine has gone.
+// eventually polls a condition until it is true, and reports whether that happened in time. It
+// polls because nothing signals that a failure has become visible, or that a goroutine has ended.
 func (s *subject) eventually(is func() bool) bool {
 	end := time.Now().Add(s.Patience)
 	for wait := time.Millisecond; ; wait = min(2*wait, s.Patience/20) {
@@ -95,17 +97,17 @@ func (s *subject) eventually(is func() bool) bool {
 	}
 }
 
-// quiet lets some time pass in which nothing is to happen.
+// quiet waits for the time in which nothing must happen.
 func (s *subject) quiet() { time.Sleep(s.Quiet) }
 
-// tell tells the source of a change of a primary, if it wants to know.
+// tell notifies the source of a change of a primary, if it is a PrimaryWatcher.
 func (s *subject) tell(old, new trc.Object) bool {
 	s.t.Helper()
 	watcher, ok := s.source.(eventsource.PrimaryWatcher)
 	return !ok || s.within("PrimaryChanged", func() { watcher.PrimaryChanged(old, new) })
 }
 
-// tellOf tells it that there are so many primaries.
+// tellOf notifies it of a number of primaries.
 func (s *subject) tellOf(primaries int) {
 	s.t.Helper()
 	for i := range primaries {
@@ -113,13 +115,13 @@ func (s *subject) tellOf(primaries int) {
 	}
 }
 
-// provoke has the source make a primary due.
+// provoke makes the source offer a primary.
 func (s *subject) provoke(primary trc.Key) {
 	s.t.Helper()
 	s.inTime("Provoke", func() { s.Provoke(s.source, primary) })
 }
 
-// start starts the source; it is stopped by end.
+// start starts the source; end stops it.
 func (s *subject) start() bool {
 	s.t.Helper()
 	err, returned := s.tryStart()
@@ -129,7 +131,7 @@ func (s *subject) start() bool {
 	return returned && err == nil
 }
 
-// tryStart starts the source, which has a part of all patience for it.
+// tryStart starts the source, which must return within a fifth of Patience.
 func (s *subject) tryStart() (err error, returned bool) {
 	s.t.Helper()
 	hasty := *s
@@ -142,7 +144,7 @@ func (s *subject) tryStart() (err error, returned bool) {
 	return err, true
 }
 
-// end stops the source, and looks whether it has left goroutines.
+// end stops the source, and checks that it has left no goroutines.
 func (s *subject) end() {
 	s.t.Helper()
 	if s.stop != nil && !s.within("stop", s.stop) {

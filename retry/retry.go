@@ -17,60 +17,64 @@ const (
 	DefaultJitter  = 0.1
 )
 
-// NoJitter, given as [Policy.Jitter], makes delays exact.
+// NoJitter, as [Policy.Jitter], makes delays exact.
 const NoJitter = -1.0
 
-// Policy says how failures of one key are spaced. The zero value waits 500 ms, then doubles up to
-// 5 minutes, with 10 % jitter, without a limit of attempts.
+// Policy spaces the retries of one key. The zero value waits 500 ms, then doubles up to 5 minutes,
+// with 10 % jitter and no limit of attempts.
 type Policy struct {
-	// Initial is the delay after the first failure. Default 500 ms. Too low hammers whatever is
-	// failing; too high makes every hiccup visible. More than 70 years count as 70.
+	// Initial is the delay after the first failure. Default: 500 ms. If it is too low, retries
+	// overload what is failing. If it is too high, every short failure becomes visible. More than 70
+	// years count as 70.
 	Initial time.Duration
-	// Factor multiplies the delay after each further failure; at least 1. Default 2.
+	// Factor multiplies the delay after each further failure. Default: 2. At least 1.
 	Factor float64
-	// Max caps the delay before jitter. Default 5 minutes; it must not be below Initial. More than 70 years count
-	// as 70. It is also how long events wait for a run once no retry is left (see [Policy.Window]).
+	// Max is the longest delay before jitter. Default: 5 minutes, or Initial if that is longer. It
+	// must not be below Initial. More than 70 years count as 70. It is also how long events wait for a
+	// run once no retry is left (see [Policy.Window]).
 	Max time.Duration
-	// Jitter spreads each delay evenly over delay×(1±Jitter), so that keys that failed together do
-	// not come back together. Between 0 and 1; 0 means the default of 0.1, [NoJitter] none.
+	// Jitter spreads each delay evenly over delay×(1±Jitter), so that keys that failed together do not
+	// retry together. Default: 0.1; [NoJitter] for none. Between 0 and 1.
 	Jitter float64
-	// MaxAttempts bounds the number of retries. 0 means no bound, [NoRetry] none at all.
+	// MaxAttempts is the number of retries. Default: no limit; [NoRetry] for none at all.
 	MaxAttempts int
-	// MaxElapsed bounds the time from the first failure to the start of the last retry. 0 means no
-	// bound.
+	// MaxElapsed is the longest time from the first failure to the start of the last retry. Default:
+	// no limit.
 	MaxElapsed time.Duration
-	// Steady is how many delays are Initial before the first is multiplied by Factor. Default 1.
+	// Steady is how many delays are Initial before the first is multiplied by Factor. Default: 1.
 	Steady int
-	// Classify, if set, tells failures that deserve something else than a retry by this policy; see
-	// [Policy.Judge] for what it is asked about. Default: all are retried by the policy. It must be pure.
+	// Classify, if set, returns the verdict for failures that need something other than a retry by
+	// this policy; see [Policy.Judge] for the errors it is called with. Default: all are retried by
+	// the policy. It must be pure.
 	Classify func(error) Verdict
 }
 
-// longest is the longest delay before jitter: twice of it, and some, is still a Duration.
+// longest is the longest delay before jitter. A little more than twice that is still a valid
+// Duration.
 const longest = math.MaxInt64 / 4 * time.Nanosecond
 
-// NoRetry, given as [Policy.MaxAttempts], turns retries off.
+// NoRetry, as [Policy.MaxAttempts], turns retries off.
 const NoRetry = -1
 
-// Never is the policy of things that are not retried.
+// Never returns the policy of things that are not retried.
 func Never() Policy { return Policy{MaxAttempts: NoRetry} }
 
-// JOSDK is the default of the Java Operator SDK 5.5 (its GenericRetry): five retries, after 2 s, 2 s, 3 s,
-// 4.5 s and 6.75 s, without jitter.
+// JOSDK returns the default policy of the Java Operator SDK 5.5 (its GenericRetry): five retries,
+// after 2 s, 2 s, 3 s, 4.5 s and 6.75 s, without jitter.
 func JOSDK() Policy {
 	return Policy{
 		Initial: 2 * time.Second, Factor: 1.5, Max: 15187 * time.Millisecond, Jitter: NoJitter, MaxAttempts: 5, Steady: 2,
 	}
 }
 
-// ControllerRuntime is what controller-runtime's controllers do with a key that fails (client-go's
-// ItemExponentialFailureRateLimiter): the first retry after 5 ms, doubling up to 1000 s, without jitter or end.
-// The limit of 10 retries a second over all keys, which it has beside that, is not part of it.
+// ControllerRuntime returns the policy of controller-runtime's controllers (client-go's
+// ItemExponentialFailureRateLimiter): the first retry after 5 ms, doubling up to 1000 s, without
+// jitter or end. Their limit of 10 retries a second over all keys is not part of it.
 func ControllerRuntime() Policy {
 	return Policy{Initial: 5 * time.Millisecond, Factor: 2, Max: 1000 * time.Second, Jitter: NoJitter}
 }
 
-// Validate reports every field that makes no sense, joined into one error, or nil.
+// Validate returns one joined error that names every invalid field, or nil.
 func (p Policy) Validate() error {
 	d := p.withDefaults()
 	var errs []error
@@ -108,22 +112,22 @@ func (p Policy) withDefaults() Policy {
 	return p
 }
 
-// State is what one key remembers between its failures. The zero value has not failed.
+// State is the retry state of one key. The zero value has not failed.
 type State struct {
 	attempts int
-	// delays exists only while the key is failing, so that an idle key costs two words.
+	// delays is set only while the key is failing, so that an idle key costs two words.
 	delays *backoff.ExponentialBackOff
 }
 
-// Attempt is the number of retries granted since the last success: 0 for a key that is not being
-// retried, 1 for its first retry.
+// Attempt returns the number of retries granted since the last success: 0 for a key that is not
+// being retried, 1 for its first retry.
 func (s *State) Attempt() int { return s.attempts }
 
-// Reset forgets all failures.
+// Reset clears all failures.
 func (s *State) Reset() { *s = State{} }
 
-// Next records a failure and returns the wait before the next attempt, or false if the policy is
-// exhausted. Once exhausted it stays so until [State.Reset].
+// Next records a failure and returns the wait before the next attempt, or false if no retry is
+// left. That stays so until [State.Reset].
 func (p Policy) Next(s *State) (time.Duration, bool) {
 	if p.MaxAttempts == NoRetry || (p.MaxAttempts > 0 && s.attempts >= p.MaxAttempts) {
 		return 0, false
@@ -142,17 +146,18 @@ func (p Policy) Next(s *State) (time.Duration, bool) {
 	return delay, true
 }
 
-// LastAttempt reports whether the run that follows s is the last one the policy grants, so that an
-// author can say so in the status.
+// LastAttempt reports whether the run that follows s is the last one that the policy grants, so
+// that an author can report it in the status.
 func (p Policy) LastAttempt(s *State) bool {
 	return p.MaxAttempts == NoRetry || (p.MaxAttempts > 0 && s.attempts >= p.MaxAttempts)
 }
 
-// shortestWindow is the least that [Policy.Window] returns where delays do not grow.
+// shortestWindow is the least result of [Policy.Window] if delays do not grow.
 const shortestWindow = 10 * time.Second
 
-// Window returns how long events wait for a run once no retry is left: Max, or its default. The delays of a policy
-// with the Factor 1 never come near Max: its window is Initial, but at least 10 s, and at most Max.
+// Window returns how long events wait for a run once no retry is left: Max, or its default. With
+// the Factor 1, delays never come near Max: then the window is Initial, but at least 10 s and at
+// most Max.
 func (p Policy) Window() time.Duration {
 	d := p.withDefaults()
 	if d.Factor == 1 {
@@ -161,8 +166,8 @@ func (p Policy) Window() time.Duration {
 	return d.Max
 }
 
-// generator wraps the backoff library as what it is good at, computing delays; its Retry loop,
-// which sleeps, is never used.
+// generator uses the backoff library only to compute delays. The library's Retry loop, which
+// sleeps, is never used.
 func (p Policy) generator() *backoff.ExponentialBackOff {
 	d := p.withDefaults()
 	d.Initial, d.Max = min(d.Initial, longest), min(d.Max, longest)

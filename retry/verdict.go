@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// Class is what a failure deserves.
+// Class is the kind of reaction to a failure.
 type Class int
 
 const (
-	// ByPolicy is a further attempt after the policy's delay. The default.
+	// ByPolicy is another attempt after the policy's delay. The default.
 	ByPolicy Class = iota
-	// Soon is a further run that is no attempt: whoever refused did not judge what was asked, but asked to
-	// come again (the resource has changed meanwhile, or there is too much to do). So it consumes no attempt
-	// and neither begins nor ends a back-off. In a row the scheduler spaces them by itself.
+	// Soon is another run that is no attempt. The request was not judged but refused for now: the
+	// resource has changed meanwhile, or the server is too busy. It consumes no attempt and neither
+	// begins nor ends a back-off. The scheduler spaces several in a row.
 	Soon
-	// NotAgain is no further attempt: repeating the same cannot succeed.
+	// NotAgain is no further attempt, because repeating the same cannot succeed.
 	NotAgain
 )
 
@@ -33,35 +33,37 @@ func (c Class) String() string {
 	return fmt.Sprintf("Class(%d)", int(c))
 }
 
-// Verdict is what is to follow a failure. The zero value is a retry by the policy.
+// Verdict is the reaction to a failure. The zero value is a retry by the policy.
 type Verdict struct {
 	Class Class
-	// NotBefore is the least time until the next attempt, whatever else asks for one but a renewal (a new
-	// generation, a deletion), which passes once. 0 or less is none. It means nothing for NotAgain.
+	// NotBefore is the least time until the next attempt. 0 or less means none. It holds back
+	// everything except a renewal (a new generation, a deletion), which passes once. It has no effect
+	// with NotAgain.
 	NotBefore time.Duration
 }
 
-// judged is an error that says itself what is to follow.
+// judged is an error that carries its verdict.
 type judged struct {
 	error
 	verdict Verdict
-	asked   bool // NotBefore is another's, and counts up to Policy.Patience
+	asked   bool // a server asked for NotBefore; it is limited to Policy.Patience
 }
 
 func (j *judged) Unwrap() error { return j.error }
 
-// After returns err as a refusal for now, after which a run follows [Soon], but not before d has passed: not for
-// an event. A new generation and a deletion of the resource pass once, as they may have nothing to do with
-// what was refused. It is for "too many requests, come back in 30 s"; to look again at something that takes
-// its time, reschedule instead. The text and what it wraps are those of err; of a nil err it returns nil.
+// After returns err as a refusal for now: a run follows [Soon], but not before d has passed. Events
+// do not shorten that. A new generation and a deletion of the resource pass once, because they may
+// have nothing to do with what was refused. Use it for "too many requests, come back in 30 s". To
+// look again at something that takes time, reschedule instead. The text and the wrapped errors are
+// those of err. If err is nil, it returns nil.
 //
-// d is taken at its word. Where it is what a server asked for, use [Refused].
+// d is not limited. For a time that a server asked for, use [Refused].
 func After(err error, d time.Duration) error {
 	return withVerdict(err, Verdict{Class: Soon, NotBefore: max(0, d)})
 }
 
-// Refused is [After] for a time that a server asked for, in a Retry-After perhaps: it counts up to
-// [Policy.Patience], as a server may ask for days.
+// Refused is [After] for a time that a server asked for, as in Retry-After. It is limited to
+// [Policy.Patience], because a server may ask for days. If err is nil, it returns nil.
 func Refused(err error, d time.Duration) error {
 	if err == nil {
 		return nil
@@ -69,15 +71,16 @@ func Refused(err error, d time.Duration) error {
 	return &judged{err, Verdict{Class: Soon, NotBefore: max(0, d)}, true}
 }
 
-// leastPatience is the least that [Policy.Patience] returns.
+// leastPatience is the least result of [Policy.Patience].
 const leastPatience = 10 * time.Second
 
-// Patience returns the longest time until the next attempt that a server may ask for: Max, or its default, but at
-// least 10 s, as a server that is asked earlier than it wants does not recover.
+// Patience returns the longest time until the next attempt that a server may ask for: Max, or its
+// default, but at least 10 s, because a server that is called earlier than it asked for does not
+// recover.
 func (p Policy) Patience() time.Duration { return max(p.withDefaults().Max, leastPatience) }
 
-// Final returns err as a failure that no retry mends. The text and what it wraps are those of err; of a nil
-// err it returns nil.
+// Final returns err as a failure that no retry can repair. The text and the wrapped errors are
+// those of err. If err is nil, it returns nil.
 func Final(err error) error { return withVerdict(err, Verdict{Class: NotAgain}) }
 
 func withVerdict(err error, v Verdict) error {
@@ -87,13 +90,14 @@ func withVerdict(err error, v Verdict) error {
 	return &judged{err, v, false}
 }
 
-// Judge says what is to follow a failure. What the error says of itself ([After], [Final]) counts most, the
-// outermost first, through any wrapping; then what [Policy.Classify] says, whose times count up to [Policy.Patience].
+// Judge returns the verdict about a failure. The verdict in the error itself ([After], [Refused],
+// [Final]) comes first, the outermost one, through any wrapping. Otherwise it is that of
+// [Policy.Classify], whose times are limited to [Policy.Patience].
 //
-// An error that wraps several ([errors.Join]) stands for several failures, which are judged one by one. What
-// helps one of them is done: it is retried by the policy if one of them is, soon if one of them is and the
-// others never, and in either case not before the longest of their times. To say of an error made of several
-// that it is one failure, wrap it in Final or After.
+// An error that wraps several ([errors.Join]) stands for several failures, which are judged one by
+// one. It is retried by the policy if one of them is. Otherwise it is repeated soon if one of them
+// is. In both cases it is not repeated before the longest of their times. To treat such an error as
+// one failure, wrap it in Final or After.
 func (p Policy) Judge(err error) Verdict {
 	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
 		switch e := inner.(type) {
@@ -114,7 +118,7 @@ func (p Policy) Judge(err error) Verdict {
 	return p.bounded(p.Classify(err))
 }
 
-// bounded is a verdict with a time that can be waited for.
+// bounded returns the verdict with a limited time.
 func (p Policy) bounded(v Verdict) Verdict {
 	v.NotBefore = min(max(0, v.NotBefore), p.Patience())
 	return v

@@ -16,7 +16,7 @@ var (
 	errBusy    = errors.New("busy")
 )
 
-// classified knows some of the errors above.
+// classified classifies some of the errors above.
 var classified = retry.Policy{Classify: func(err error) retry.Verdict {
 	switch {
 	case errors.Is(err, errMoved):

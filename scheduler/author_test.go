@@ -15,8 +15,8 @@ import (
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
-// spiteful is an error whose methods panic with a value that panics when it is printed, as an error by value does
-// that is a typed nil.
+// spiteful is an error whose methods panic with a value that panics when it is printed, as an error
+// by value does that is a typed nil.
 type spiteful struct{ in string }
 
 func (s *spiteful) is(method string) bool { return s.in == method }
@@ -54,7 +54,7 @@ func (s *spiteful) Unwrap() error {
 	return nil
 }
 
-// byValue is an error of which a nil pointer is one, too.
+// byValue is an error type whose nil pointer is an error, too.
 type byValue struct{ text string }
 
 func (b byValue) Error() string { return b.text }
@@ -147,7 +147,7 @@ func TestG15AFunctionOfTheOptionsThatDoesNotReturnLeavesNoKeyBehind(t *testing.T
 	}
 }
 
-// A classifier that hangs ends nothing but what it was asked.
+// A classifier that hangs affects only the failure that it was called for.
 func TestG15AClassifierThatHangsIsAFailureByPolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		goOn := make(chan struct{})

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// compare takes in what has begun and returned, and compares.
+// compare applies what has begun and returned, and compares.
 func (w *world) compare(t *rapid.T) {
 	synctest.Wait()
 	w.mu.Lock()
@@ -52,7 +52,7 @@ func (w *world) begun(t *rapid.T, s started) {
 	for _, c := range s.run.Causes {
 		got = append(got, c.String())
 	}
-	if len(causes) <= 64 { // the order of what comes at one moment is nobody's business
+	if len(causes) <= 64 { // the order of simultaneous events is not defined
 		slices.Sort(causes)
 		slices.Sort(got)
 	}
@@ -75,7 +75,7 @@ func (w *world) fair(t *rapid.T, key string) {
 	}
 }
 
-// over checks whether a call of Pause has returned what it must, when it must.
+// over checks whether a call of Pause has returned the right result, at the right time.
 func (w *world) over(t *rapid.T, p *modelPause) bool {
 	p.runs = slices.DeleteFunc(p.runs, func(key string) bool {
 		k := w.oracle.keys[key]

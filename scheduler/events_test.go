@@ -29,8 +29,8 @@ func TestC64AnEventRunsAtOnceIfNothingElseDoes(t *testing.T) {
 	})
 }
 
-// TestC69AFailedRunThatAnEventCameDuringRunsAgainAtOnce. Unlike the originals we pause between such runs, a little
-// longer each time: events do not defeat the back-off. They cost no attempt.
+// TestC69AFailedRunThatAnEventCameDuringRunsAgainAtOnce. Unlike the originals we pause between such
+// runs, a little longer each time: events do not defeat the back-off. They cost no attempt.
 func TestC69AFailedRunThatAnEventCameDuringRunsAgainAtOnce(t *testing.T) {
 	bubble(t, "and the retry comes at its time", func(t *testing.T) {
 		var h *harness

@@ -22,7 +22,7 @@ func renewal() scheduler.Event {
 	return scheduler.Event{Cause: timeline.Manual{By: "spec"}, Renews: true}
 }
 
-// harness runs a scheduler in a synctest bubble and notes what it ran, when and why.
+// harness runs a scheduler in a synctest bubble and records what it ran, when and why.
 type harness struct {
 	*scheduler.Scheduler[string]
 	start time.Time

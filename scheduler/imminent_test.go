@@ -11,7 +11,8 @@ import (
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
-// TestARunIsImminentOnlyIfItWillCome: whoever leaves a write to the next run must not wait for it in vain.
+// TestARunIsImminentOnlyIfItWillCome: a caller that leaves a write to the next run must not wait
+// for it in vain.
 func TestARunIsImminentOnlyIfItWillCome(t *testing.T) {
 	bubble(t, "not before anything has happened, then at once, and not for another key", func(t *testing.T) {
 		var h *harness

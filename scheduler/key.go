@@ -10,19 +10,19 @@ import (
 )
 
 const (
-	// maxCauses bounds the causes that a run is given one by one; further ones are counted.
+	// maxCauses is how many causes of a run are kept one by one; further ones are counted.
 	maxCauses = 64
-	// maxUndecided bounds the causes that are kept one by one while the key runs, as the run may
-	// explain them when it ends: those of some thousand writes whose echoes come before their
-	// answers. Further ones are counted, and bring a run.
+	// maxUndecided is how many causes are kept one by one while the key runs, because the run may
+	// explain them when it ends. It is enough for some thousand writes whose watch events arrive
+	// before their answers. Further causes are counted, and make the key due.
 	maxUndecided = 1 << 14
 )
 
-// instant is a moment: nanoseconds of the monotonic clock since shortly before the scheduler was made. Zero
-// is none. A third of a time.Time, of which a key has many.
+// instant is a time in nanoseconds of the monotonic clock since shortly before the scheduler was
+// made. Zero means none. It takes a third of a time.Time, and each key has many.
 type instant int64
 
-// after is the moment d later, at most the last there is.
+// after returns the time d later, or the last representable one.
 func (i instant) after(d time.Duration) instant {
 	if later := i + instant(d); later >= i || d < 0 {
 		return later
@@ -38,61 +38,64 @@ const (
 	idle phase = iota
 	queued
 	running
-	ending // the run has ended and what follows is decided, but it is still being told
+	ending // the run has ended and what follows is decided, but Record may still be running
 )
 
-// slot is a time that a key waits for. Each has its own, so that none overwrites another.
+// slot is a time that a key waits for. Each purpose has its own slot, so that none overwrites
+// another.
 type slot uint8
 
 const (
-	// These bring a run when they come.
-	retrySlot      slot = iota // the back-off ends; set exactly while the key backs off
-	calmSlot                   // the repeat of a run that came to nothing
-	turnSlot                   // the run at once that was asked for, slowed
-	rescheduleSlot             // what a run asked for
+	// These slots start a run when they come.
+	retrySlot      slot = iota // the retry; set exactly while the key backs off
+	repeatSlot                 // the repeat of a run that was superseded or refused
+	againSlot                  // the run at once that a run asked for, slowed down
+	rescheduleSlot             // the time that a run asked for
 	intervalSlot               // the max interval
 	runSlots
 
-	// These end what held runs back.
-	holdSlot  = runSlots     // what refused a run said when to come again
-	limitSlot = runSlots + 1 // the period of the rate limit
-	pauseSlot = runSlots + 2 // events may bring the next run: see rests
-	slotCount = runSlots + 3
+	// These slots end a hold when they come.
+	refusalSlot = runSlots     // NotBefore of a refusal
+	limitSlot   = runSlots + 1 // the period of the rate limit
+	eventsSlot  = runSlots + 2 // events may start a run again; see eventsGate
+	slotCount   = runSlots + 3
 )
 
-// keyState is what the machine remembers of a key. Invariants:
-//   - it is idle, queued, running or ending; a queued key stands in exactly one lane once;
-//   - it has causes while queued, and those that arrived since its start while running and ending; an idle key
-//     that has some waits for a slot;
-//   - at is the earliest of the slots, and the key is in the timer heap iff it is not zero.
+// keyState is the machine's state of a key. Invariants:
+//
+//   - It is idle, queued, running or ending. A queued key is in exactly one lane, once.
+//   - It has causes while queued. While running and ending it has those that arrived since the
+//     start of the run. An idle key with causes waits for a slot.
+//   - at is the earliest of the slots. The key is in the timer heap if and only if at is not zero.
 type keyState[K comparable] struct {
 	key            K
 	previous, next *keyState[K] // in the lane, while queued
 
-	pending *batch // what waits; nil if nothing does, so that an idle key is small
+	pending *batch // the waiting causes; nil if there are none, to keep idle keys small
 
 	retry           retry.State
 	slots           [slotCount]instant
-	settled         instant       // when calmSlot and intervalSlot were set
-	rescheduleAfter time.Duration // what rescheduleSlot was set to
+	settled         instant       // when repeatSlot and intervalSlot were set
+	rescheduleAfter time.Duration // the delay for which rescheduleSlot was set
 
 	at    instant // heap key
 	index int32   // heap position, -1 outside
 
-	used   uint32 // runs in this period of the rate limit
-	forgot uint16 // how often the resource went away during the run
-	pauses uint16 // of the machine when it was queued
-	vain   uint8  // runs in a row that came to nothing
-	early  uint8  // failed runs that events had brought before their retry, since it last succeeded or was renewed
-	passed uint8  // runs in a row that a renewal brought before the time of a refusal
-	passes bool   // so will the next one be
-	turns  uint8  // runs in a row that asked for another one at once, with nothing else between
-	phase  phase
-	lane   Lane
-	gate   timeline.Gate
-	// rests says whom pauseSlot holds back: with Open only a key that waits for a retry, from its next
-	// early run; otherwise every run but those of a renewal or a time that was asked for, for that reason.
-	rests timeline.Gate
+	used      uint32 // runs in this period of the rate limit
+	forgotten uint16 // how often the resource was forgotten during the run
+	pauses    uint16 // the machine's pauses when it was queued
+	repeats   uint8  // runs in a row that were superseded or refused
+	earlyRuns uint8  // failed runs before the retry, since the last success or renewal
+	bypasses  uint8  // runs in a row that a renewal started before the end of a refusal
+	bypassing bool   // the next run is one of these
+	immediate uint8  // runs in a row that asked for another one at once, with no other cause
+	phase     phase
+	lane      Lane
+	gate      timeline.Gate
+	// eventsGate says which runs eventsSlot holds back. With Open it is only the next early run of a
+	// key that waits for a retry. Otherwise it is every run except renewals and requested times, and
+	// eventsGate is the reason to record.
+	eventsGate timeline.Gate
 }
 
 func (s *keyState[K]) isSet(at slot) bool { return s.slots[at] != 0 }
@@ -103,24 +106,24 @@ func (s *keyState[K]) clear(slots ...slot) {
 	}
 }
 
-// endRest lets a run begin that was asked for in time.
-func (s *keyState[K]) endRest() {
-	if s.rests != timeline.Open {
-		s.slots[pauseSlot] = 0
+// openEvents lets a requested run begin.
+func (s *keyState[K]) openEvents() {
+	if s.eventsGate != timeline.Open {
+		s.slots[eventsSlot] = 0
 	}
 }
 
-// empty reports whether nothing is left to remember.
+// empty reports whether there is no state to keep.
 func (s *keyState[K]) empty() bool {
 	return s.phase == idle && s.at == 0 && s.pending == nil
 }
 
-// renewed reports whether one of the causes that wait renews the key.
+// renewed reports whether one of the waiting causes renews the key.
 func (s *keyState[K]) renewed() bool {
 	return s.pending != nil && (s.pending.renews.any() || s.pending.moreRenew)
 }
 
-// earliest is the earliest of some slots that are set, or zero.
+// earliest returns the earliest slot that is set, or zero.
 func earliest(slots []instant) instant {
 	var first instant
 	for _, at := range slots {
@@ -131,21 +134,21 @@ func earliest(slots []instant) instant {
 	return first
 }
 
-// batch is causes that wait, in the order of their arrival. The zero value is none.
+// batch holds waiting causes in the order of their arrival. The zero value is empty.
 type batch struct {
 	causes []timeline.Cause
 	since  instant // when the first of them arrived
-	renews bits    // bit i says that causes[i] renews
-	more   int32   // how many there are beyond those
-	// moreRenew says that one of those renews.
+	renews bits    // bit i is set if causes[i] renews
+	more   int32   // how many more causes there are, which are only counted
+	// moreRenew is set if one of those renews.
 	moreRenew bool
-	// review is the number of causes at which they are asked about again; 0: maxCauses.
+	// review is the number of causes at which Decide is called for them again; 0 means maxCauses.
 	review int32
 }
 
 func (b *batch) empty() bool { return len(b.causes) == 0 && b.more == 0 }
 
-// isAsked reports whether all of them are runs that were asked for in time.
+// isAsked reports whether all causes are times that a run asked for.
 func (b *batch) isAsked() bool {
 	if b.more > 0 {
 		return false
@@ -158,7 +161,7 @@ func (b *batch) isAsked() bool {
 	return true
 }
 
-// add adds a cause, or counts it if there are as many as limit.
+// add adds a cause, or only counts it if there are limit causes already.
 func (b *batch) add(c timeline.Cause, renews bool, limit int) {
 	if many, ok := c.(timeline.Overflow); ok {
 		b.more += int32(many.Count)
@@ -176,7 +179,7 @@ func (b *batch) add(c timeline.Cause, renews bool, limit int) {
 	b.causes = append(b.causes, c)
 }
 
-// join adds other causes behind these. It must not be called with causes that are undecided.
+// join appends other causes. None of the causes may be undecided.
 func (b *batch) join(other batch) {
 	if b.empty() {
 		b.since = other.since
@@ -188,7 +191,8 @@ func (b *batch) join(other batch) {
 	b.moreRenew = b.moreRenew || other.moreRenew
 }
 
-// keep drops the causes that are not needed. Those that were only counted stay: they cannot be asked about.
+// keep drops the causes that are not needed. Causes that are only counted stay, because nobody can
+// decide about them.
 func (b *batch) keep(needed func(timeline.Cause) bool) {
 	all, renews := b.causes, b.renews
 	b.causes, b.renews = nil, bits{}
@@ -199,29 +203,29 @@ func (b *batch) keep(needed func(timeline.Cause) bool) {
 	}
 }
 
-// told is the causes as a run is told of them.
-func (b *batch) told() []timeline.Cause {
+// all returns the causes for a run, with an Overflow for those that are only counted.
+func (b *batch) all() []timeline.Cause {
 	if b.more > 0 {
 		return append(b.causes, timeline.Overflow{Count: int(b.more)})
 	}
 	return b.causes
 }
 
-// reviews reports whether the causes of a running key are to be asked about again before there are
-// more of them, and sets when the next time is: each is asked about a few times at most.
+// reviews reports whether to decide again about the causes of a running key before there are more,
+// and sets the next time. Each cause is reviewed a few times at most.
 func (b *batch) reviews() bool {
 	n := int32(len(b.causes))
 	if n < max(b.review, maxCauses) {
 		return false
 	}
-	b.review = maxUndecided + 1 // none after the last
+	b.review = maxUndecided + 1 // no further review
 	if n < maxUndecided {
 		b.review = min(2*n, maxUndecided)
 	}
 	return true
 }
 
-// reviewed drops the causes that were found to be needless, unless others wait now.
+// reviewed drops the causes that turned out to be needless, unless the batch has been replaced.
 func (b *batch) reviewed(asked []timeline.Cause, needless bits) {
 	if len(b.causes) < len(asked) || !slices.Equal(b.causes[:len(asked)], asked) {
 		return
@@ -233,7 +237,7 @@ func (b *batch) reviewed(asked []timeline.Cause, needless bits) {
 
 // bits is a set of small numbers. The zero value is empty.
 type bits struct {
-	first uint64 // most sets have no others
+	first uint64 // most sets need only this
 	rest  []uint64
 }
 

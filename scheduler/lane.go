@@ -1,7 +1,7 @@
 package scheduler
 
-// queue is a lane: keys in the order of their arrival, any of which can be taken out in constant time.
-// The links stand in the keys themselves, so that queueing allocates nothing.
+// queue is a lane: keys in the order of their arrival. Any key can be removed in constant time. The
+// links are in the keys themselves, so queueing does not allocate.
 type queue[K comparable] struct{ first, last *keyState[K] }
 
 func (q *queue[K]) push(s *keyState[K]) {

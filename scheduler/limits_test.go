@@ -93,7 +93,8 @@ func TestCausesThatDecideKeepsAreCountedOnce(t *testing.T) {
 func TestG06G16ForgetWhileCausesAreDecidedLeavesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s *harness
-		var decisions atomic.Int32 // of the first cause, of the second on arrival, and at the end of the run
+		// Decisions about the first cause, about the second on arrival, and at the end of the run.
+		var decisions atomic.Int32
 		s = start(t, scheduler.Options[string]{
 			Decide: func(key string, _ timeline.Cause) bool {
 				if decisions.Add(1) == 3 {
@@ -131,7 +132,8 @@ func TestRunsThatAreSupersededAgainAndAgainSlowDown(t *testing.T) {
 	})
 }
 
-// TestTheEventsOfAStormDoNotHastenIt: what supersedes the runs also is an event, during them and between them.
+// TestTheEventsOfAStormDoNotHastenIt: what supersedes the runs also is an event, during them and
+// between them.
 func TestTheEventsOfAStormDoNotHastenIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		runs := 0

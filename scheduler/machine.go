@@ -8,28 +8,28 @@ import (
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
-// bulkTurn is how many live keys may be taken before one of the bulk lane gets its turn, so that a
-// busy live lane cannot starve the initial list.
+// bulkTurn is how many live keys may be taken in a row while bulk keys wait. So a busy live lane
+// cannot starve the initial list.
 const bulkTurn = 8
 
-// machine is the pure core: every method takes the time and returns or records what follows from it.
+// machine is the pure core. Every method takes the time and returns or records what follows.
 type machine[K comparable] struct {
 	policy      retry.Policy
 	maxInterval time.Duration
 	limit       RateLimit
 	workers     int
-	undecided   int                               // most causes that are kept while a key runs
-	jitter      func(time.Duration) time.Duration // of the max interval
+	undecided   int                               // how many causes a running key keeps
+	jitter      func(time.Duration) time.Duration // applied to the max interval
 
 	keys      map[K]*keyState[K]
 	lanes     [laneCount]queue[K]
 	liveTaken int
 	timers    timerHeap[K]
 	spare     []*batch
-	due       int    // the queued keys
-	busy      int    // the runs in flight
-	paused    bool   // nothing is taken; all else goes on
-	pauses    uint16 // how many there were
+	due       int    // the number of queued keys
+	busy      int    // the number of runs in flight
+	paused    bool   // no run starts; all else continues
+	pauses    uint16 // the number of pauses so far
 }
 
 func newMachine[K comparable](o Options[K]) *machine[K] {
@@ -53,12 +53,13 @@ func (m *machine[K]) state(key K) *keyState[K] {
 }
 
 const (
-	// shortestPause and longestPause bound the pauses between runs that events bring before the retry.
+	// shortestPause and longestPause limit the pauses between runs that events start before the retry.
 	shortestPause = 100 * time.Millisecond
 	longestPause  = 10 * time.Second
 )
 
-// pauseAfter is the pause after so many runs that should not have been: it doubles from one to the next.
+// pauseAfter returns the pause after so many needless runs in a row. It doubles from one to the
+// next.
 func pauseAfter(runs uint8) time.Duration {
 	if runs == 0 {
 		return 0
@@ -66,10 +67,10 @@ func pauseAfter(runs uint8) time.Duration {
 	return min(longestPause, shortestPause<<min(runs-1, 7))
 }
 
-// maxSpare bounds the batches kept for the next key that becomes due.
+// maxSpare is how many empty batches are kept for reuse.
 const maxSpare = 1024
 
-// arrive takes in a cause.
+// arrive adds a cause to the waiting ones.
 func (m *machine[K]) arrive(now instant, s *keyState[K], c timeline.Cause, renews bool) {
 	if s.pending == nil {
 		m.load(s, batch{since: now})
@@ -81,7 +82,7 @@ func (m *machine[K]) arrive(now instant, s *keyState[K], c timeline.Cause, renew
 	s.pending.add(c, renews, limit)
 }
 
-// load lets a batch wait.
+// load makes b the waiting causes of a key.
 func (m *machine[K]) load(s *keyState[K], b batch) {
 	if last := len(m.spare) - 1; last >= 0 {
 		s.pending, m.spare = m.spare[last], m.spare[:last]
@@ -91,7 +92,7 @@ func (m *machine[K]) load(s *keyState[K], b batch) {
 	*s.pending = b
 }
 
-// unload hands over what waits.
+// unload removes and returns the waiting causes.
 func (m *machine[K]) unload(s *keyState[K]) batch {
 	if s.pending == nil {
 		return batch{}
@@ -105,8 +106,8 @@ func (m *machine[K]) unload(s *keyState[K]) batch {
 	return b
 }
 
-// offer takes in an event. While the key runs it is only collected; then it returns the key if what was
-// collected is to be asked about again.
+// offer applies an event. If the key runs, the cause is only collected. It then returns the key if
+// the collected causes should be reviewed.
 func (m *machine[K]) offer(now instant, key K, e Event) (review *keyState[K]) {
 	s := m.state(key)
 	m.arrive(now, s, e.Cause, e.Renews)
@@ -126,9 +127,9 @@ func (m *machine[K]) offer(now instant, key K, e Event) (review *keyState[K]) {
 	return nil
 }
 
-// reviewed takes in which of the causes of a key that was running were found to be needless.
+// reviewed removes the causes of a running key that were found to be needless.
 func (m *machine[K]) reviewed(s *keyState[K], asked []timeline.Cause, needless bits) {
-	if s.phase != running || s.pending == nil { // what the end of its run called needed stays so
+	if s.phase != running || s.pending == nil { // the decision at the end of its run is final
 		return
 	}
 	if s.pending.reviewed(asked, needless); s.pending.empty() {
@@ -136,52 +137,53 @@ func (m *machine[K]) reviewed(s *keyState[K], asked []timeline.Cause, needless b
 	}
 }
 
-// renew ends the back-off: what is wanted is not what failed. It passes the time of a refusal, too, which may have
-// been about anything; further ones in a row are spaced.
+// renew ends the back-off, because the desired state is another than the one that failed. It also
+// bypasses a refusal, which may have been about anything; several bypasses in a row are spaced by
+// pauses.
 func (m *machine[K]) renew(now instant, s *keyState[K]) {
-	if until := s.slots[holdSlot]; until != 0 {
-		s.passes = true
-		if until = min(until, s.settled.after(pauseAfter(s.passed))); until <= now {
+	if until := s.slots[refusalSlot]; until != 0 {
+		s.bypassing = true
+		if until = min(until, s.settled.after(pauseAfter(s.bypasses))); until <= now {
 			until = 0
 		}
-		s.slots[holdSlot] = until
+		s.slots[refusalSlot] = until
 	}
 	s.retry.Reset()
-	s.early = 0
-	s.clear(retrySlot, calmSlot, pauseSlot)
+	s.earlyRuns = 0
+	s.clear(retrySlot, repeatSlot, eventsSlot)
 	m.retime(s)
 }
 
-// wake decides whether an idle key with fresh causes is queued now or waits for a slot.
+// wake decides whether an idle key with new causes is queued now or waits for a slot.
 func (m *machine[K]) wake(now instant, s *keyState[K], lane Lane) {
 	if s.renewed() {
 		m.renew(now, s)
 	}
-	if gate := m.closed(s); gate != timeline.Open {
+	if gate := m.gateOf(s); gate != timeline.Open {
 		s.gate = gate
 		return
 	}
 	m.enqueue(s, lane)
 }
 
-// closed is the gate that holds a key back, Open if none does.
-func (m *machine[K]) closed(s *keyState[K]) timeline.Gate {
+// gateOf returns the gate that holds a key back, or Open.
+func (m *machine[K]) gateOf(s *keyState[K]) timeline.Gate {
 	switch {
-	case s.isSet(holdSlot):
+	case s.isSet(refusalSlot):
 		return timeline.Refusal
 	case m.limited(s):
 		return timeline.RateLimit
-	case s.isSet(calmSlot):
+	case s.isSet(repeatSlot):
 		return timeline.Storm
-	case s.isSet(pauseSlot) && s.rests != timeline.Open:
-		return s.rests
-	case s.isSet(pauseSlot) && s.isSet(retrySlot):
+	case s.isSet(eventsSlot) && s.eventsGate != timeline.Open:
+		return s.eventsGate
+	case s.isSet(eventsSlot) && s.isSet(retrySlot):
 		return timeline.BackOff
 	}
 	return timeline.Open
 }
 
-// limited reports whether the key has used up the runs of its period.
+// limited reports whether the key has used all runs of its rate limit period.
 func (m *machine[K]) limited(s *keyState[K]) bool {
 	return s.isSet(limitSlot) && int(s.used) >= m.limit.Runs
 }
@@ -198,7 +200,7 @@ func (m *machine[K]) enqueue(s *keyState[K], lane Lane) {
 	m.due++
 }
 
-// promote moves a queued key from the bulk lane to the live one when a live event arrives.
+// promote moves a queued key from the bulk lane to the live lane when a live event arrives.
 func (m *machine[K]) promote(s *keyState[K], lane Lane) {
 	if s.lane == BulkLane && lane == LiveLane {
 		m.lanes[BulkLane].remove(s)
@@ -207,13 +209,13 @@ func (m *machine[K]) promote(s *keyState[K], lane Lane) {
 	}
 }
 
-// pause begins a pause: nothing is taken until it ends.
+// pause begins a pause: no run starts until it ends.
 func (m *machine[K]) pause() {
 	m.paused = true
 	m.pauses++
 }
 
-// take starts the next due key, if there is one.
+// take starts the run of the next due key, if there is one.
 func (m *machine[K]) take(now instant) (*keyState[K], Run, bool) {
 	if m.paused {
 		return nil, Run{}, false
@@ -238,11 +240,11 @@ func (m *machine[K]) take(now instant) (*keyState[K], Run, bool) {
 func (m *machine[K]) begin(now instant, s *keyState[K]) Run {
 	m.due--
 	m.busy++
-	s.phase, s.forgot = running, 0
-	if s.passed = min(s.passed+1, 100); !s.passes {
-		s.passed = 0
+	s.phase, s.forgotten = running, 0
+	if s.bypasses = min(s.bypasses+1, 100); !s.bypassing {
+		s.bypasses = 0
 	}
-	s.passes = false
+	s.bypassing = false
 	if m.limit.Runs > 0 {
 		if !s.isSet(limitSlot) {
 			s.slots[limitSlot], s.used = now.after(m.limit.Period), 0
@@ -251,14 +253,14 @@ func (m *machine[K]) begin(now instant, s *keyState[K]) Run {
 		s.used++
 	}
 	b := m.unload(s)
-	if s.isSet(turnSlot) {
-		s.clear(turnSlot)
+	if s.isSet(againSlot) {
+		s.clear(againSlot)
 		m.retime(s)
 	}
 	if !b.isAsked() {
-		s.turns = 0
+		s.immediate = 0
 	}
-	run := Run{Causes: b.told(), Waited: now.since(b.since), Gate: s.gate, Attempt: s.retry.Attempt()}
+	run := Run{Causes: b.all(), Waited: now.since(b.since), Gate: s.gate, Attempt: s.retry.Attempt()}
 	run.LastAttempt = !s.isSet(retrySlot) && m.policy.LastAttempt(&s.retry)
 	if s.isSet(retrySlot) {
 		run.BackOffLeft = max(0, s.slots[retrySlot].since(now))
@@ -270,23 +272,23 @@ func (m *machine[K]) begin(now instant, s *keyState[K]) Run {
 	return run
 }
 
-// end is what the machine is told of the end of a run.
+// end describes the end of a run.
 type end struct {
 	Result
 	verdict retry.Verdict
-	kept    batch // of the causes that arrived meanwhile, those that were found to need a run
+	kept    batch // the causes that arrived during the run and need another one
 	run     Run
 	began   instant
 	cutOff  bool // by a pause
 }
 
-// finish decides what follows the run of s, and returns the time until the next run that is certain, 0 if none is
-// or it is now. Until its release the key counts as running still.
+// finish decides what follows the run of s. It returns the time until the next run that is certain,
+// or 0 if there is none or it is now. Until its release the key still counts as running.
 func (m *machine[K]) finish(now instant, s *keyState[K], e end) time.Duration {
 	s.phase = ending
 	m.putBefore(s, e.kept)
 	switch {
-	case e.Gone || s.forgot > 0:
+	case e.Gone || s.forgotten > 0:
 		m.drain(s)
 	case e.cutOff:
 		m.restore(now, s, e)
@@ -299,7 +301,7 @@ func (m *machine[K]) finish(now instant, s *keyState[K], e end) time.Duration {
 	return m.next(now, s)
 }
 
-// release lets a key go whose run was finished.
+// release makes a key idle whose run was finished.
 func (m *machine[K]) release(now instant, s *keyState[K]) {
 	m.busy--
 	s.phase = idle
@@ -309,7 +311,7 @@ func (m *machine[K]) release(now instant, s *keyState[K]) {
 	m.tidy(s)
 }
 
-// putBefore lets causes wait before those that wait already.
+// putBefore inserts causes before the waiting ones.
 func (m *machine[K]) putBefore(s *keyState[K], earlier batch) {
 	if !earlier.empty() {
 		earlier.join(m.unload(s))
@@ -317,20 +319,20 @@ func (m *machine[K]) putBefore(s *keyState[K], earlier batch) {
 	}
 }
 
-// tidy forgets a key of which there is nothing to remember.
+// tidy removes a key that has no state.
 func (m *machine[K]) tidy(s *keyState[K]) {
 	if s.empty() {
 		delete(m.keys, s.key)
 	}
 }
 
-// restore makes it as if a run that a pause cut off had never begun: its causes stand before those that
-// arrived since, attempts, back-off and rate limit are as they were, and an early run is still to be had. Only
-// what the run asked for in time is kept.
+// restore undoes the start of a run that a pause cut off. Its causes come before those that arrived
+// since. Attempts, back-off and rate limit are as before, and an early run is still available. Only
+// the time that the run asked for is kept.
 func (m *machine[K]) restore(now instant, s *keyState[K], e end) {
 	again := batch{since: e.began.after(-e.run.Waited)}
 	for _, c := range e.run.Causes {
-		again.add(c, false, maxCauses) // if it renewed, that was done
+		again.add(c, false, maxCauses) // renewals were applied before
 	}
 	m.putBefore(s, again)
 	s.gate = timeline.Pause
@@ -341,10 +343,10 @@ func (m *machine[K]) restore(now instant, s *keyState[K], e end) {
 	m.retime(s)
 }
 
-// settle applies the result of a run of a resource that is still there.
+// settle applies the result of a run of a resource that still exists.
 func (m *machine[K]) settle(now instant, s *keyState[K], e end) {
 	s.settled = now
-	turn := m.turn(s, e)
+	pause := m.immediatePause(s, e)
 	if m.maxInterval > 0 {
 		s.slots[intervalSlot] = now.after(m.jitter(m.maxInterval))
 	}
@@ -355,35 +357,36 @@ func (m *machine[K]) settle(now instant, s *keyState[K], e end) {
 		m.repeat(now, s, 0)
 	default:
 		s.retry.Reset()
-		s.clear(retrySlot, pauseSlot)
-		s.early, s.vain = 0, 0
+		s.clear(retrySlot, eventsSlot)
+		s.earlyRuns, s.repeats = 0, 0
 		if e.Rest > 0 {
-			s.slots[pauseSlot], s.rests = now.after(e.Rest), timeline.Loop
+			s.slots[eventsSlot], s.eventsGate = now.after(e.Rest), timeline.Loop
 		}
 	}
 	if after := e.RescheduleAfter; after >= AtOnce {
 		m.reschedule(now, s, after)
 	} else if after > 0 {
-		m.reschedule(now, s, max(after, turn))
+		m.reschedule(now, s, max(after, pause))
 	}
 	switch {
 	case !e.RescheduleNow:
-	case turn == 0:
+	case pause == 0:
 		m.arrive(now, s, timeline.Timer{}, false)
 	default:
-		s.slots[turnSlot] = now.after(turn)
+		s.slots[againSlot] = now.after(pause)
 	}
 	m.retime(s)
 }
 
-// turn counts the runs in a row that ask for a further one at once, and returns the pause before that.
-func (m *machine[K]) turn(s *keyState[K], e end) time.Duration {
+// immediatePause counts the runs in a row that ask for another one at once, and returns the pause
+// before that.
+func (m *machine[K]) immediatePause(s *keyState[K], e end) time.Duration {
 	if !e.RescheduleNow && (e.RescheduleAfter <= 0 || e.RescheduleAfter >= AtOnce) {
-		s.turns = 0
+		s.immediate = 0
 		return 0
 	}
-	pause := Slowed(int(s.turns))
-	s.turns = min(s.turns+1, 100)
+	pause := Slowed(int(s.immediate))
+	s.immediate = min(s.immediate+1, 100)
 	return pause
 }
 
@@ -394,41 +397,43 @@ func (m *machine[K]) fail(now instant, s *keyState[K], v retry.Verdict) {
 		m.repeat(now, s, v.NotBefore)
 	case retry.NotAgain:
 		s.clear(retrySlot)
-		s.vain = 0
+		s.repeats = 0
 		m.exhaust(now, s)
 		return
 	default:
-		s.vain = 0
+		s.repeats = 0
 		m.backOff(now, s, v.NotBefore)
 	}
 	if v.NotBefore > 0 {
-		s.slots[holdSlot] = now.after(v.NotBefore)
+		s.slots[refusalSlot] = now.after(v.NotBefore)
 	}
 }
 
-// repeat brings a key back whose run came to nothing: at once the first time, as the world has changed; then
-// after 10 ms, doubling up to 1 s, as something may be changing it all the time. That the change is an event,
-// too, does not shorten the pause: or each of our requests would follow on one of theirs.
+// repeat schedules another run after one that was superseded or refused: at once the first time,
+// because the world has changed. Later it waits 10 ms, doubling up to 1 s, because something may be
+// changing the resource all the time. The events of these changes do not shorten the pause:
+// otherwise each of our requests would follow one of theirs.
 func (m *machine[K]) repeat(now instant, s *keyState[K], notBefore time.Duration) {
 	pause := notBefore
-	if s.vain > 0 {
-		pause = max(notBefore, min(time.Second, 10*time.Millisecond<<min(s.vain-1, 7)))
+	if s.repeats > 0 {
+		pause = max(notBefore, min(time.Second, 10*time.Millisecond<<min(s.repeats-1, 7)))
 	}
-	s.vain = min(s.vain+1, 100)
+	s.repeats = min(s.repeats+1, 100)
 	if pause == 0 {
 		m.arrive(now, s, timeline.Timer{}, false)
 		return
 	}
-	s.slots[calmSlot] = now.after(pause)
+	s.slots[repeatSlot] = now.after(pause)
 }
 
-// backOff schedules the retry of a failed run. A window that is still open means that the run was
-// an early one: it consumed no attempt and leaves the window as it is. The next early one comes after a pause
-// that is short whatever the back-off: what fails for one reason may have been healed of another.
+// backOff schedules the retry of a failed run. If a retry is already waiting, the run was an early
+// one: it consumed no attempt and leaves the retry as it is. The next early run comes after a pause
+// that is short whatever the back-off, because what failed for one reason may have been repaired
+// for another.
 func (m *machine[K]) backOff(now instant, s *keyState[K], notBefore time.Duration) {
 	if s.isSet(retrySlot) {
-		s.early = min(s.early+1, 100)
-		s.slots[pauseSlot], s.rests = now.after(pauseAfter(s.early)), timeline.Open
+		s.earlyRuns = min(s.earlyRuns+1, 100)
+		s.slots[eventsSlot], s.eventsGate = now.after(pauseAfter(s.earlyRuns)), timeline.Open
 		return
 	}
 	delay, again := m.policy.Next(&s.retry)
@@ -439,11 +444,11 @@ func (m *machine[K]) backOff(now instant, s *keyState[K], notBefore time.Duratio
 	s.slots[retrySlot] = now.after(max(delay, notBefore))
 }
 
-// exhaust follows a failure after which there is no retry. Whatever comes up within the policy's window brings
-// one run, at its end.
+// exhaust follows a failure without a retry. Events within the policy's window start one run, at
+// its end.
 func (m *machine[K]) exhaust(now instant, s *keyState[K]) {
-	s.early = 0
-	s.slots[pauseSlot], s.rests = now.after(m.policy.Window()), timeline.BackOff
+	s.earlyRuns = 0
+	s.slots[eventsSlot], s.eventsGate = now.after(m.policy.Window()), timeline.BackOff
 }
 
 func (m *machine[K]) reschedule(now instant, s *keyState[K], after time.Duration) {
@@ -453,8 +458,8 @@ func (m *machine[K]) reschedule(now instant, s *keyState[K], after time.Duration
 	}
 }
 
-// forget drops a key whose resource is gone: what waits is dropped, what runs is drained when it
-// ends. Events offered afterwards belong to a new incarnation.
+// forget removes a key whose resource is gone. Waiting causes are dropped, and a run in flight is
+// drained when it ends. Events offered afterwards belong to a new incarnation.
 func (m *machine[K]) forget(key K) {
 	s := m.keys[key]
 	if s == nil {
@@ -462,7 +467,7 @@ func (m *machine[K]) forget(key K) {
 	}
 	m.unload(s)
 	if s.phase == running {
-		s.forgot++
+		s.forgotten++
 		return
 	}
 	if s.phase == queued {
@@ -474,17 +479,17 @@ func (m *machine[K]) forget(key K) {
 	m.tidy(s)
 }
 
-// drain clears everything a past incarnation left: attempts and timers.
+// drain clears what a past incarnation left: attempts and timers.
 func (m *machine[K]) drain(s *keyState[K]) {
 	s.retry.Reset()
-	s.forgot, s.vain, s.early, s.turns, s.gate = 0, 0, 0, 0, timeline.Open
-	s.passed, s.passes = 0, false
+	s.forgotten, s.repeats, s.earlyRuns, s.immediate, s.gate = 0, 0, 0, 0, timeline.Open
+	s.bypasses, s.bypassing = 0, false
 	s.slots = [slotCount]instant{}
 	m.retime(s)
 }
 
-// jittered shortens d by up to 10 %, so that keys created together do not all come back together
-// and none comes later than promised.
+// jittered shortens d by up to 10 %, so that keys created together do not all become due together,
+// and none becomes due later than promised.
 func jittered(d time.Duration) time.Duration {
 	return d - time.Duration(rand.Int64N(int64(d)/10+1))
 }

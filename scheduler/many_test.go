@@ -45,8 +45,8 @@ func (e *explanations) questions() int {
 
 func written(i int) string { return fmt.Sprint("write ", i) }
 
-// TestG05ManyCausesThatARunExplainsAfterTheyArriveBringNoFurtherRun: each write is told of before its answer
-// explains it.
+// TestG05ManyCausesThatARunExplainsAfterTheyArriveBringNoFurtherRun: each write's event arrives
+// before its answer explains it.
 func TestG05ManyCausesThatARunExplainsAfterTheyArriveBringNoFurtherRun(t *testing.T) {
 	for name, writes := range map[string]struct {
 		n  int
@@ -106,7 +106,8 @@ func backwards(_ *harness, e *explanations, _ string, i, n int) {
 	}
 }
 
-// TestG04MoreCausesThanAreKeptBringARun: what was only counted cannot be asked about, so it counts as needed, though all others are not.
+// TestG04MoreCausesThanAreKeptBringARun: counted causes cannot be decided again, so they count as
+// needed, even if all others are not.
 func TestG04MoreCausesThanAreKeptBringARun(t *testing.T) {
 	const kept = 1 << 14
 	for n, want := range map[int]int{kept: 1, kept + 1: 2, 2 * kept: 2} {

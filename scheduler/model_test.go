@@ -32,9 +32,9 @@ func rounds(t *testing.T) int {
 	return 100
 }
 
-// TestModel_G06_G07_G08_G16 plays random histories in virtual time and compares the scheduler after every step
-// with a naive oracle: every run begins exactly when it is due, told what it is to be told, no other does, and
-// state is kept for no other key.
+// TestModel_G06_G07_G08_G16 plays random histories in virtual time and compares the scheduler after
+// every step with a naive oracle: every run begins exactly when it is due, with the right causes,
+// no other run begins, and no other key has state.
 func TestModel_G06_G07_G08_G16(t *testing.T) {
 	steps, runs := 0, 0
 	for range rounds(t) {
@@ -156,7 +156,7 @@ func newWorld(t *rapid.T) *world {
 	return w
 }
 
-// run is what the scheduler runs: it lasts until it is told to end, or cancelled.
+// run is the scheduler's function: it lasts until the test ends it, or it is cancelled.
 func (w *world) run(ctx context.Context, key string, r scheduler.Run) scheduler.Result {
 	end := make(chan scheduler.Result, 1)
 	w.mu.Lock()
@@ -318,7 +318,7 @@ func (w *world) sleep(t *rapid.T, d time.Duration) {
 	}
 }
 
-// close stops the scheduler at whatever moment it is, and sees that nothing begins any more.
+// close stops the scheduler at any moment, and checks that no further run begins.
 func (w *world) close(t *rapid.T) {
 	w.stop()
 	w.oracle.stopped = true

@@ -11,8 +11,8 @@ import (
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
-// oracle is what the doc comments promise, in the plainest form: it knows all keys, looks through all of them
-// at every moment, and has neither queue, heap nor goroutine. A zero time is none.
+// oracle implements the doc comments in the plainest form: it has all keys, goes through all of
+// them at every moment, and has no queue, heap or goroutine. A zero time means none.
 type oracle struct {
 	now         time.Time
 	policy      retry.Policy // without jitter
@@ -53,7 +53,7 @@ type modelKey struct {
 	passed               int  // such runs in a row
 	runs                 int  // of the period
 
-	// Of the run in flight.
+	// About the run in flight.
 	cutOff, forgotten bool
 	old               []string
 	oldSince          time.Time
@@ -106,8 +106,8 @@ func (o *oracle) renew(k *modelKey) {
 	}
 }
 
-// pass: one that renews passes the time of a refusal. The n-th in a row has to wait 100 ms, doubled n-2 times up to
-// 10 s, since the last run.
+// pass: one that renews passes the time of a refusal. The n-th in a row has to wait 100 ms, doubled
+// n-2 times up to 10 s, since the last run.
 func (o *oracle) pass(k *modelKey) {
 	if k.notBefore.IsZero() {
 		return
@@ -148,7 +148,7 @@ func (o *oracle) consider(k *modelKey, lane scheduler.Lane) {
 	k.queued, k.lane, k.queuedAt = true, lane, o.now
 }
 
-// begin is what a run that begins now is told.
+// begin returns what a run that begins now receives.
 func (o *oracle) begin(k *modelKey) (causes []string, run scheduler.Run) {
 	k.queued, k.running, k.cutOff, k.forgotten = false, true, false, false
 	if k.passed++; !k.passes {
@@ -177,7 +177,7 @@ func (o *oracle) begin(k *modelKey) (causes []string, run scheduler.Run) {
 	return told(k.old), scheduler.Run{Waited: o.now.Sub(k.oldSince), Attempt: k.attempts, LastAttempt: last, BackOffLeft: left}
 }
 
-// told is 64 causes and the number of the others.
+// told returns 64 causes and the number of the others.
 func told(causes []string) []string {
 	if len(causes) > 64 {
 		return append(slices.Clone(causes[:64]), timeline.Overflow{Count: len(causes) - 64}.String())
@@ -185,7 +185,7 @@ func told(causes []string) []string {
 	return causes
 }
 
-// end ends the run of a key. Of a panic it is told as of an error.
+// end ends the run of a key. It treats a panic like an error.
 func (o *oracle) end(k *modelKey, r scheduler.Result) {
 	k.running = false
 	switch {
@@ -237,7 +237,8 @@ func (o *oracle) settle(k *modelKey, r scheduler.Result) {
 	o.ask(k, r)
 }
 
-// ask: the first four of several runs at once in a row are, then there are pauses of 10 ms, doubling up to 1 s.
+// ask: the first four of several runs at once in a row are, then there are pauses of 10 ms,
+// doubling up to 1 s.
 func (o *oracle) ask(k *modelKey, r scheduler.Result) {
 	soon := r.RescheduleAfter > 0 && r.RescheduleAfter < 10*time.Millisecond
 	if !soon {
@@ -266,8 +267,8 @@ func (o *oracle) ask(k *modelKey, r scheduler.Result) {
 	}
 }
 
-// failed grants a retry: Initial, doubled for each attempt up to Max, unless the run was an early one. After the
-// n-th of these the next one has to wait 100 ms, doubled n-1 times up to 10 s.
+// failed grants a retry: Initial, doubled for each attempt up to Max, unless the run was an early
+// one. After the n-th of these the next one has to wait 100 ms, doubled n-1 times up to 10 s.
 func (o *oracle) failed(k *modelKey, notBefore time.Duration) {
 	if !k.retryAt.IsZero() {
 		k.pauseUntil, k.exhausted = o.now.Add(doubled(k.early)), false
@@ -336,7 +337,7 @@ func (o *oracle) next() (first time.Time, ok bool) {
 	return first, !first.IsZero()
 }
 
-// advance takes in what is due at a moment that is no later than the next.
+// advance applies everything that is due at a moment, no later than the next.
 func (o *oracle) advance(to time.Time) {
 	o.now = to
 	if o.stopped {
@@ -375,7 +376,7 @@ func (o *oracle) advance(to time.Time) {
 	}
 }
 
-// timely: what was asked for in time comes though no retry is left.
+// timely: a requested time comes even if no retry is left.
 func (k *modelKey) timely() {
 	if k.exhausted {
 		k.pauseUntil = time.Time{}

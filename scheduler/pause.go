@@ -9,40 +9,43 @@ import (
 // ErrPaused is the cause (see [context.Cause]) with which [Scheduler.Pause] cancels runs.
 var ErrPaused = errors.New("scheduler: paused")
 
-// term is a time without a pause: the runs that begin in it share a context.
-type term struct {
+// runScope is the time between two pauses. The runs that begin in it share a context.
+type runScope struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	over   bool // guarded by the scheduler's mutex
 }
 
-func newTerm(runs context.Context) *term {
+func newRunScope(runs context.Context) *runScope {
 	ctx, cancel := context.WithCancelCause(runs)
-	return &term{ctx: ctx, cancel: cancel}
+	return &runScope{ctx: ctx, cancel: cancel}
 }
 
-// pause is a call of Pause that waits for the runs up to a certain one.
+// pause is a call of Pause that waits for the runs that began before it.
 type pause struct {
-	last  uint64 // of the runs begun
+	last  uint64 // the number of the last run it waits for
 	left  int
 	ended chan struct{}
 }
 
-// Pause holds all keys back until [Scheduler.Resume]: no run begins any more, and the contexts of those in
-// flight are cancelled at once, with [ErrPaused] as their cause. It waits for them to return, and returns nil,
-// or after 10 s an error naming the keys whose runs ignored their cancellation; the scheduler is paused then,
-// too, and such a key still has no second run before that one has returned.
+// Pause holds all keys back until [Scheduler.Resume]. No further run begins. The contexts of the
+// runs in flight are cancelled at once, with [ErrPaused] as their cause. Pause waits for these runs
+// and returns nil. After 10 s it returns an error that names the keys whose runs ignored their
+// cancellation. The scheduler is paused in that case too, and such a key has no second run before
+// the first has returned.
 //
-// A run that was cut off counts as if it had never begun, whatever it returned or did: after the resumption it
-// comes again, with the same causes and those that arrived since, and with the same attempt; no back-off begins
-// or ends. Only a reschedule it asked for is kept, and what it said of its resource being gone.
+// A run that was cut off counts as if it had never begun, whatever it returned or did. After the
+// pause it starts again, with the same causes and those that arrived since, and with the same
+// attempt number. No back-off begins or ends. Only a reschedule that it asked for is kept, and
+// [Result.Gone].
 //
-// Events are taken in and timers come due during a pause as at other times: their keys run after it.
+// During a pause, events are accepted and timers come due as usual. Their keys run after it.
 //
-// Pause may be called at any time. Before Run it makes Run begin paused. In a pause it only waits for what is
-// still in flight. Once the context of Run has ended it cuts the grace period short: Run returns when the runs
-// that it cancelled have returned. After the end of Run it has nothing to do. A Resume does not shorten its wait for
-// the runs that were in flight when it was called. It must not be called by a run, which would wait for itself.
+// Pause may be called at any time. Before Run, it makes Run begin paused. During a pause, it only
+// waits for what is still in flight. After the context of Run has ended, it cuts the grace period
+// short: Run returns when the cancelled runs have returned. After Run has returned, it does
+// nothing. Resume does not shorten its wait for the runs that were in flight when it was called. A
+// run must not call Pause, because it would wait for itself.
 func (s *Scheduler[K]) Pause() error {
 	waiting := s.pause()
 	if within(waiting.ended, cancelGrace) {
@@ -67,10 +70,10 @@ func (s *Scheduler[K]) pause() *pause {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.core.pause()
-	if s.term != nil {
-		s.term.over = true
-		s.term.cancel(ErrPaused)
-		s.term = nil
+	if s.scope != nil {
+		s.scope.over = true
+		s.scope.cancel(ErrPaused)
+		s.scope = nil
 	}
 	waiting := &pause{last: s.begun, left: len(s.active), ended: make(chan struct{})}
 	if waiting.left == 0 {
@@ -81,8 +84,8 @@ func (s *Scheduler[K]) pause() *pause {
 	return waiting
 }
 
-// Resume ends a pause: everything that is due runs. Without a pause, and after the end of Run, it has nothing
-// to do.
+// Resume ends a pause: everything that is due runs. Without a pause, or after Run has returned, it
+// does nothing.
 func (s *Scheduler[K]) Resume() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,12 +94,12 @@ func (s *Scheduler[K]) Resume() {
 	}
 	s.core.paused = false
 	if s.started {
-		s.term = newTerm(s.runs)
+		s.scope = newRunScope(s.runs)
 	}
 	s.callLocked()
 }
 
-// endedLocked notes that the run of a key has ended.
+// endedLocked records that the run of a key has ended.
 func (s *Scheduler[K]) endedLocked(state *keyState[K]) {
 	run := s.active[state]
 	delete(s.active, state)

@@ -14,7 +14,8 @@ import (
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
-// TestG07NothingIsLostWhileARunIsRecorded: a slow recorder delays its key, and what comes meanwhile waits.
+// TestG07NothingIsLostWhileARunIsRecorded: a slow recorder delays its key, and what comes meanwhile
+// waits.
 func TestG07NothingIsLostWhileARunIsRecorded(t *testing.T) {
 	slow := scheduler.Options[string]{
 		Concurrency: 4, MaxInterval: scheduler.NoMaxInterval,
@@ -73,7 +74,7 @@ func TestTheRecordsOfAKeyComeInTheOrderOfItsRuns(t *testing.T) {
 		})
 		h.Offer("a", event())
 		time.Sleep(29 * time.Second)
-		if err := h.stop(); err != nil { // waits for what is still to be recorded
+		if err := h.stop(); err != nil { // waits for the remaining records
 			t.Fatal(err)
 		}
 		if want := []string{"1 0s", "2 0s", "3 0s", "4 0s"}; !slices.Equal(told, want) {
@@ -82,7 +83,7 @@ func TestTheRecordsOfAKeyComeInTheOrderOfItsRuns(t *testing.T) {
 	})
 }
 
-// What a run left counts though its failure could not be judged.
+// The result of a run counts even if its failure could not be judged.
 func TestG15AClassifierThatPanicsIsAFailureByPolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		decided := 0

@@ -7,7 +7,8 @@ import (
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
-// TestG07AReviewThatComesAfterTheEndOfItsRunTakesNoCauses of the key, which is queued by then: it would run without any.
+// TestG07AReviewThatComesAfterTheEndOfItsRunTakesNoCauses of the key, which is queued by then: it
+// would run without any.
 func TestG07AReviewThatComesAfterTheEndOfItsRunTakesNoCauses(t *testing.T) {
 	m := newMachine(Options[string]{Concurrency: 1, Decide: func(string, timeline.Cause) bool { return true }})
 	m.offer(1, "k", Event{Cause: timeline.Manual{}})

@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// Run works until ctx ends, then stops: no run starts any more, runs in flight may finish within
-// the grace period, are cancelled then, and Run returns when they have returned. It returns nil, or
-// an error naming the keys whose runs ignored their cancellation for 10 s. A scheduler runs once.
+// Run runs due keys until ctx ends. Then no further run starts. Runs in flight may finish within
+// the grace period, then their contexts are cancelled, and Run returns when they have returned. It
+// returns nil, or an error that names the keys whose runs ignored their cancellation for 10 s. It
+// must be called only once.
 func (s *Scheduler[K]) Run(ctx context.Context) error {
-	// Runs outlive ctx by the grace period, so they only inherit its values.
+	// Runs outlive ctx by the grace period, so they inherit only its values.
 	runs, cancelRuns := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancelRuns()
 	if err := s.start(runs); err != nil {
@@ -45,7 +46,7 @@ func (s *Scheduler[K]) start(runs context.Context) error {
 	}
 	s.started, s.runs = true, runs
 	if !s.core.paused {
-		s.term = newTerm(runs)
+		s.scope = newRunScope(runs)
 	}
 	s.armLocked()
 	return nil
@@ -89,8 +90,9 @@ func within(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// armLocked sees to it that the one timer comes no later than the machine's earliest. It may come earlier: a key
-// moves its slots with every run, and resetting the timer each time would cost more than a tick in vain.
+// armLocked sets the timer so that it fires no later than the machine's earliest slot. It may fire
+// earlier: slots move with every run, and resetting the timer each time would cost more than a
+// needless tick.
 func (s *Scheduler[K]) armLocked() {
 	at := s.core.wakeAt()
 	if at == 0 || !s.started || s.stopped || (s.armed != 0 && s.armed <= at) {
@@ -117,7 +119,8 @@ func (s *Scheduler[K]) tick() {
 	s.callLocked()
 }
 
-// callLocked wakes a worker if one rests and there is work for it. One at a time: it calls the next.
+// callLocked wakes a worker if one is waiting and there is work. It wakes one at a time; that
+// worker wakes the next.
 func (s *Scheduler[K]) callLocked() {
 	if s.resting > 0 && !s.waking && s.core.due > 0 && !s.core.paused {
 		s.waking = true

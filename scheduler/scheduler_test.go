@@ -368,7 +368,8 @@ func TestCausesBeyondTheBoundAreCounted(t *testing.T) {
 	expectOverflowCounted(t, scheduler.Options[string]{})
 }
 
-// expectOverflowCounted offers 1001 causes to a running key and looks at what its second run is told.
+// expectOverflowCounted offers 1001 causes to a running key and checks the causes of its second
+// run.
 func expectOverflowCounted(t *testing.T, options scheduler.Options[string]) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -124,7 +124,8 @@ func TestG07TimesThatWereAskedForComeThoughTheRetriesAreExhausted(t *testing.T) 
 	})
 }
 
-// TestG08EarlyRunsAreSpacedByAShortPauseWhateverTheBackOff: who fails for one reason may have been healed of another.
+// TestG08EarlyRunsAreSpacedByAShortPauseWhateverTheBackOff: who fails for one reason may have been
+// healed of another.
 func TestG08EarlyRunsAreSpacedByAShortPauseWhateverTheBackOff(t *testing.T) {
 	long := retry.Policy{Initial: 5 * time.Minute, Jitter: retry.NoJitter}
 	bubble(t, "it grows to 10 s, and events do not defeat it", func(t *testing.T) {
@@ -223,8 +224,8 @@ func (h *harness) expectStarts(t *testing.T, want ...time.Duration) {
 	}
 }
 
-// TestG08ARenewalPassesTheTimeOfARefusal, as what was refused may have nothing to do with it; several of them in a row
-// are spaced, as the server asked for time.
+// TestG08ARenewalPassesTheTimeOfARefusal, because what was refused may have nothing to do with it.
+// Several in a row are spaced, because the server asked for time.
 func TestG08ARenewalPassesTheTimeOfARefusal(t *testing.T) {
 	refused := func(context.Context, string, scheduler.Run) scheduler.Result {
 		return scheduler.Result{Err: retry.After(errBroken, 24*time.Hour)}
@@ -410,7 +411,8 @@ func TestARunThatMakesItsKeyDueItselfMayRest(t *testing.T) {
 	})
 }
 
-// TestG16AKeyThatIsGoneLeavesNoRowOfRunsAtOnce, though a time that it asked for comes while its last run goes on.
+// TestG16AKeyThatIsGoneLeavesNoRowOfRunsAtOnce, though a time that it asked for comes while its
+// last run goes on.
 func TestG16AKeyThatIsGoneLeavesNoRowOfRunsAtOnce(t *testing.T) {
 	bubble(t, "the next of its name begins anew", func(t *testing.T) {
 		var h *harness

@@ -7,14 +7,14 @@ import (
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
-// fire takes in every slot that has come, and queues the keys whose turn it is.
+// fire processes every slot that has come, and queues the keys that are due.
 func (m *machine[K]) fire(now instant) {
 	for len(m.timers) > 0 && m.timers[0].at <= now {
 		s := m.timers[0]
 		for at := range s.slots {
 			if due := s.slots[at]; due != 0 && due <= now {
 				s.slots[at] = 0
-				m.come(now, s, slot(at), due.since(s.settled))
+				m.slotDue(now, s, slot(at), due.since(s.settled))
 			}
 		}
 		m.retime(s)
@@ -25,29 +25,29 @@ func (m *machine[K]) fire(now instant) {
 	}
 }
 
-// come is what follows when a slot has come, set so long after the last run was settled.
-func (m *machine[K]) come(now instant, s *keyState[K], at slot, after time.Duration) {
+// slotDue applies a slot that has come. after is the time since the last run was settled.
+func (m *machine[K]) slotDue(now instant, s *keyState[K], at slot, after time.Duration) {
 	switch at {
 	case retrySlot:
 		// A run in flight when its window ends is the retry: it started no earlier than it had to.
 		if s.phase != running {
 			m.arrive(now, s, timeline.Retry{Attempt: s.retry.Attempt()}, false)
 		}
-	case turnSlot:
+	case againSlot:
 		s.gate = timeline.Loop
 		m.arrive(now, s, timeline.Timer{After: after}, false)
-	case calmSlot:
+	case repeatSlot:
 		m.arrive(now, s, timeline.Timer{After: after}, false)
 	case rescheduleSlot:
-		s.endRest()
+		s.openEvents()
 		m.arrive(now, s, timeline.Timer{After: s.rescheduleAfter}, false)
 	case intervalSlot:
-		s.endRest()
+		s.openEvents()
 		m.arrive(now, s, timeline.MaxInterval{Interval: after}, false)
 	}
 }
 
-// wakeAt is the time of the earliest slot of all keys, or zero.
+// wakeAt returns the time of the earliest slot of all keys, or zero.
 func (m *machine[K]) wakeAt() instant {
 	if len(m.timers) == 0 {
 		return 0
@@ -55,12 +55,13 @@ func (m *machine[K]) wakeAt() instant {
 	return m.timers[0].at
 }
 
-// next is the time until the next run of a key that is certain, 0 if none is or it is now.
+// next returns the time until the next run of a key that is certain, or 0 if there is none or it is
+// now.
 func (m *machine[K]) next(now instant, s *keyState[K]) time.Duration {
-	if s.pending != nil && m.closed(s) == timeline.Open {
+	if s.pending != nil && m.gateOf(s) == timeline.Open {
 		return 0
 	}
-	at, held := earliest(s.slots[:runSlots]), s.slots[holdSlot]
+	at, held := earliest(s.slots[:runSlots]), s.slots[refusalSlot]
 	if m.limited(s) {
 		held = max(held, s.slots[limitSlot])
 	}
@@ -68,8 +69,8 @@ func (m *machine[K]) next(now instant, s *keyState[K]) time.Duration {
 	case s.pending == nil:
 	case held != 0:
 		at = held
-	case s.isSet(pauseSlot):
-		at = earliest([]instant{at, s.slots[pauseSlot]})
+	case s.isSet(eventsSlot):
+		at = earliest([]instant{at, s.slots[eventsSlot]})
 	}
 	if at == 0 {
 		return 0
@@ -77,7 +78,7 @@ func (m *machine[K]) next(now instant, s *keyState[K]) time.Duration {
 	return max(0, max(at, held).since(now))
 }
 
-// retime brings the heap in line with the slots of s.
+// retime updates the heap after the slots of s have changed.
 func (m *machine[K]) retime(s *keyState[K]) {
 	at := earliest(s.slots[:])
 	if at == s.at {
@@ -104,14 +105,14 @@ func (h timerHeap[K]) Swap(i, j int) {
 	h[i].index, h[j].index = int32(i), int32(j)
 }
 
-// Push is called by the heap package alone.
+// Push implements heap.Interface.
 func (h *timerHeap[K]) Push(x any) {
 	s := x.(*keyState[K])
 	s.index = int32(len(*h))
 	*h = append(*h, s)
 }
 
-// Pop is called by the heap package alone.
+// Pop implements heap.Interface.
 func (h *timerHeap[K]) Pop() any {
 	last := len(*h) - 1
 	s := (*h)[last]

@@ -13,8 +13,8 @@ import (
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
-// worker runs due keys until the scheduler stops. A run that ends its goroutine (runtime.Goexit, as
-// testing's FailNow does) takes the worker with it: another one takes its place.
+// worker runs due keys until the scheduler stops. If a run ends its goroutine (runtime.Goexit, as
+// testing's FailNow does), the worker ends with it, and another one takes its place.
 func (s *Scheduler[K]) worker(life context.Context, workers *sync.WaitGroup) {
 	stopped := false
 	defer func() {
@@ -23,18 +23,18 @@ func (s *Scheduler[K]) worker(life context.Context, workers *sync.WaitGroup) {
 		}
 	}()
 	for {
-		state, run, term, began := s.take(life)
-		if term == nil {
+		state, run, scope, began := s.take(life)
+		if scope == nil {
 			stopped = true
 			return
 		}
-		s.execute(term, state, end{run: run, began: began})
+		s.execute(scope, state, end{run: run, began: began})
 	}
 }
 
-// take waits for a due key; it returns no term once the scheduler stops, or is about to because the
-// context of its Run has ended.
-func (s *Scheduler[K]) take(life context.Context) (*keyState[K], Run, *term, instant) {
+// take waits for a due key. It returns no scope once the scheduler stops, or is about to because
+// the context of its Run has ended.
+func (s *Scheduler[K]) take(life context.Context) (*keyState[K], Run, *runScope, instant) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for !s.stopped && life.Err() == nil {
@@ -44,7 +44,7 @@ func (s *Scheduler[K]) take(life context.Context) (*keyState[K], Run, *term, ins
 			s.active[state] = s.begun
 			s.armLocked()
 			s.callLocked()
-			return state, run, s.term, now
+			return state, run, s.scope, now
 		}
 		s.resting++
 		s.work.Wait()
@@ -56,16 +56,16 @@ func (s *Scheduler[K]) take(life context.Context) (*keyState[K], Run, *term, ins
 
 // PanicError is the failure of a run that panicked.
 type PanicError struct {
-	// Value is what was passed to panic, Stack the stack at that moment.
+	// Value is the value passed to panic.
 	Value any
 	Stack []byte
 }
 
-// Error names the value; the stack is in [PanicError.Stack].
+// Error returns the value as text, without the stack.
 func (e *PanicError) Error() string { return "panic: " + author.Sprint(e.Value) }
 
-// NewPanicError is for those who recover a panic themselves; it takes the stack of the caller, who
-// should be a deferred function.
+// NewPanicError is for callers that recover a panic themselves. It captures the stack of the
+// caller, which should be a deferred function.
 func NewPanicError(value any) *PanicError {
 	return &PanicError{Value: value, Stack: debug.Stack()}
 }
@@ -73,42 +73,43 @@ func NewPanicError(value any) *PanicError {
 // errExited is the failure of a run that neither returned nor panicked.
 var errExited = errors.New("scheduler: the run ended its goroutine (runtime.Goexit)")
 
-// execute runs a key and ends its run, however that ended.
-func (s *Scheduler[K]) execute(term *term, state *keyState[K], e end) {
+// execute runs a key and then finishes the run, however it ended.
+func (s *Scheduler[K]) execute(scope *runScope, state *keyState[K], e end) {
 	e.Result = Result{Err: errExited}
 	defer func() {
 		if value := recover(); value != nil {
 			e.Err, e.verdict = NewPanicError(value), retry.Verdict{}
 		}
-		s.finish(term, state, e)
+		s.finish(scope, state, e)
 	}()
-	e.Result = s.run(term.ctx, state.key, e.run)
-	if e.Err != nil { // should the classifier panic, all else that the run left counts
+	e.Result = s.run(scope.ctx, state.key, e.run)
+	if e.Err != nil { // if the classifier panics, the rest of the result counts
 		e.Err = author.Sound(e.Err)
 		e.verdict, e.Err = s.judge(e.Err)
 	}
 }
 
-// judge asks what is to follow a failure, and returns it. If the classifier does not return, a retry by the policy
-// follows, and the failure says so.
+// judge returns the verdict about a failure, and the failure. If the classifier does not return, a
+// retry by the policy follows, and the failure says so.
 func (s *Scheduler[K]) judge(failure error) (retry.Verdict, error) {
 	var verdict retry.Verdict
 	why := author.Apart(author.Patience, func() { verdict = s.options.Retry.Judge(failure) })
 	if why == nil {
 		return verdict, failure
 	}
-	s.flawed("Retry.Classify", why)
+	s.recordFlaw("Retry.Classify", why)
 	if why.Kind == author.Panicked {
 		return retry.Verdict{}, &PanicError{Value: why.Value, Stack: why.Stack}
 	}
 	return retry.Verdict{}, fmt.Errorf("%w (Retry.Classify: %w)", failure, why)
 }
 
-// finish decides the causes that arrived during the run, outside the lock, until none is undecided,
-// and then ends the run. It ends whatever the functions do that it calls.
-func (s *Scheduler[K]) finish(term *term, state *keyState[K], e end) {
+// finish decides, without the lock, about the causes that arrived during the run until none is
+// undecided. Then it ends the run. It ends the run even if the functions that it calls panic or end
+// the goroutine.
+func (s *Scheduler[K]) finish(scope *runScope, state *keyState[K], e end) {
 	var undecided batch
-	var now instant // the clock is dearer than all else here
+	var now instant // reading the clock is the most expensive step here
 	settled, released := false, false
 	defer func() {
 		if released {
@@ -116,11 +117,11 @@ func (s *Scheduler[K]) finish(term *term, state *keyState[K], e end) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if !settled { // Decide ended the goroutine: what it was asked about counts
+		if !settled { // Decide ended the goroutine: its causes count as needed
 			e.kept.join(undecided)
 			now = s.now()
-			s.settleLocked(now, term, state, e)
-			s.flawedLocked("Decide", errExited)
+			s.settleLocked(now, scope, state, e)
+			s.recordFlawLocked("Decide", errExited)
 		}
 		s.releaseLocked(now, state)
 	}()
@@ -128,7 +129,7 @@ func (s *Scheduler[K]) finish(term *term, state *keyState[K], e end) {
 	now = s.now()
 	ended := now
 	for s.options.Decide != nil && state.pending != nil {
-		forgot := state.forgot
+		forgotten := state.forgotten
 		undecided = s.core.unload(state)
 		s.mu.Unlock()
 		needed := undecided
@@ -136,11 +137,11 @@ func (s *Scheduler[K]) finish(term *term, state *keyState[K], e end) {
 		e.kept.join(needed)
 		undecided = batch{}
 		s.mu.Lock()
-		if now = s.now(); state.forgot > forgot {
-			e.kept = batch{} // they were about a resource that is gone
+		if now = s.now(); state.forgotten > forgotten {
+			e.kept = batch{} // they concern a resource that is gone
 		}
 	}
-	next := s.settleLocked(now, term, state, e)
+	next := s.settleLocked(now, scope, state, e)
 	settled = true
 	if e.Decided == nil && !s.records(e) {
 		s.releaseLocked(now, state)
@@ -149,17 +150,17 @@ func (s *Scheduler[K]) finish(term *term, state *keyState[K], e end) {
 		return
 	}
 	s.mu.Unlock()
-	s.tell(state.key, e, ended.since(e.began), next)
+	s.report(state.key, e, ended.since(e.began), next)
 }
 
 // settleLocked decides what follows a run, and returns the time until the next one.
-func (s *Scheduler[K]) settleLocked(now instant, term *term, state *keyState[K], e end) time.Duration {
-	e.cutOff = term.over
+func (s *Scheduler[K]) settleLocked(now instant, scope *runScope, state *keyState[K], e end) time.Duration {
+	e.cutOff = scope.over
 	s.ended++
 	return s.core.finish(now, state, e)
 }
 
-// releaseLocked lets go of the key of a run that has ended.
+// releaseLocked makes the key of an ended run idle.
 func (s *Scheduler[K]) releaseLocked(now instant, state *keyState[K]) {
 	s.core.release(now, state)
 	s.endedLocked(state)
@@ -167,30 +168,31 @@ func (s *Scheduler[K]) releaseLocked(now instant, state *keyState[K]) {
 	s.callLocked()
 }
 
-// needs asks whether a cause needs a run. One that cannot be told about needs one.
+// needs reports whether a cause needs a run. If Decide panics, it does.
 func (s *Scheduler[K]) needs(key K, c timeline.Cause) (needed bool) {
 	defer func() {
 		if value := recover(); value != nil {
-			s.flawed("Decide", NewPanicError(value))
+			s.recordFlaw("Decide", NewPanicError(value))
 			needed = true
 		}
 	}()
 	return s.options.Decide(key, c)
 }
 
-// records reports whether somebody is to be told of a run.
+// records reports whether Record is called for a run.
 func (s *Scheduler[K]) records(e end) bool {
 	return s.options.Record != nil && (e.Err != nil || !s.options.RecordFailures)
 }
 
-// tell tells of a run, before the key can have another: the records of a key come in the order of its runs.
-func (s *Scheduler[K]) tell(key K, e end, duration, next time.Duration) {
+// report calls Decided and Record, before the key can have another run: the records of a key are in
+// the order of its runs.
+func (s *Scheduler[K]) report(key K, e end, duration, next time.Duration) {
 	returned := false
 	defer func() {
 		if value := recover(); value != nil {
-			s.flawed("Record", NewPanicError(value))
+			s.recordFlaw("Record", NewPanicError(value))
 		} else if !returned {
-			s.flawed("Record", errExited)
+			s.recordFlaw("Record", errExited)
 		}
 	}()
 	if e.Decided != nil {
@@ -204,21 +206,21 @@ func (s *Scheduler[K]) tell(key K, e end, duration, next time.Duration) {
 	returned = true
 }
 
-// flawed notes that one of the functions of the options did not return.
-func (s *Scheduler[K]) flawed(function string, why error) {
+// recordFlaw records that one of the functions of the options panicked or ended its goroutine.
+func (s *Scheduler[K]) recordFlaw(function string, why error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.flawedLocked(function, why)
+	s.recordFlawLocked(function, why)
 }
 
-func (s *Scheduler[K]) flawedLocked(function string, why error) {
+func (s *Scheduler[K]) recordFlawLocked(function string, why error) {
 	if s.flaw == nil {
 		s.flaw = fmt.Errorf("scheduler: %s: %w", function, why)
 	}
 }
 
-// Flaw returns the first failure of a function of the options ([Options.Decide], [Options.Record] or
-// [retry.Policy.Classify]), nil if there was none. The scheduler goes on without what that function would have done.
+// Flaw returns the first failure of a function of the options ([Options.Decide], [Options.Record]
+// or [retry.Policy.Classify]), or nil. The scheduler continues without the function's result.
 func (s *Scheduler[K]) Flaw() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

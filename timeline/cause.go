@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Cause is why a key became due. The set is closed: [Resource], [Timer], [Retry], [MaxInterval],
-// [External], [Manual] and [Overflow] are all there are.
+// Cause is the reason why a key became due. The set is closed: [Resource], [Timer], [Retry],
+// [MaxInterval], [External], [Manual] and [Overflow].
 type Cause interface {
 	fmt.Stringer
 	cause()
@@ -35,36 +35,38 @@ func (a Action) String() string {
 	return fmt.Sprintf("Action(%d)", int(a))
 }
 
-// Resource is a change of an API object, as readers of the store saw it. The primary itself and its
-// secondaries are told apart by Source.
+// Resource is a change of an API object, as readers of the store saw it. Source separates changes
+// of the primary from changes of its secondaries.
 type Resource struct {
-	// Source is the name of the event source that saw the change.
+	// Source is the name of the event source that observed the change.
 	Source string
 	Action Action
-	// Kind, Namespace and Name are the object's coordinates; Namespace is empty for cluster-scoped ones.
+	// Kind, Namespace and Name are the object's coordinates; Namespace is empty for cluster-scoped
+	// ones.
 	Kind, Namespace, Name string
-	// Cluster is where it is, empty for the operator's own.
+	// Cluster is the cluster of the object, empty for the operator's own.
 	Cluster string
-	// UID is the object's; a replaced object is a deletion followed by an addition.
+	// UID is the UID of the object. A replaced object is a deletion followed by an addition.
 	UID string
-	// OldVersion and NewVersion are resourceVersions; the first is empty for an addition, the second
+	// OldVersion and NewVersion are resourceVersions. OldVersion is empty for an addition, NewVersion
 	// for a deletion.
 	OldVersion, NewVersion string
-	// Manager is the field manager that wrote the object last, as far as the cache knows; empty for a
+	// Manager is the field manager that wrote the object last, if the cache has it; empty for a
 	// deletion.
 	Manager string
-	// Entered is set for an update that made the object one of this key's: the key was not told of what
-	// happened to it before.
+	// Entered is set for an update that made the object a secondary of this key: earlier changes of it
+	// were not causes of this key.
 	Entered bool
 }
 
-// Timer is a further run that the last one asked for: a reschedule, or because it came to nothing.
+// Timer is another run that the last one asked for, or that follows because the last one was
+// superseded or refused.
 type Timer struct {
-	// After is what it asked for, or got.
+	// After is the requested or imposed delay.
 	After time.Duration
 }
 
-// Retry is a further attempt after a failure.
+// Retry is another attempt after a failure.
 type Retry struct {
 	// Attempt counts from 1.
 	Attempt int
@@ -72,25 +74,25 @@ type Retry struct {
 
 // MaxInterval is the fail-safe run of a key for which nothing else has happened.
 type MaxInterval struct {
-	// Interval is the time that passed, jitter included.
+	// Interval is the time that has passed, jitter included.
 	Interval time.Duration
 }
 
 // External is an event from outside the API server.
 type External struct {
-	// Source is the name of the event source, ID what it says of the event.
+	// Source is the name of the event source. ID is the source's description of the event.
 	Source, ID string
 }
 
 // Manual is a run that a person or a program asked for by name.
 type Manual struct {
-	// By says who, for the reader of the record.
+	// By names who asked, for the reader of the record.
 	By string
 }
 
 // Overflow stands for causes that were too many to keep one by one.
 type Overflow struct {
-	// Count is how many.
+	// Count is the number of these causes.
 	Count int
 }
 
@@ -102,7 +104,7 @@ func (External) cause()    {}
 func (Manual) cause()      {}
 func (Overflow) cause()    {}
 
-// String is one line, as in "ConfigMap default/hello updated 41→57".
+// String returns one line, as in "ConfigMap default/hello updated 41→57".
 func (c Resource) String() string {
 	name := c.Name
 	if c.Namespace != "" {
@@ -125,16 +127,16 @@ func (c Resource) String() string {
 	}
 }
 
-// String is one line.
+// String returns one line.
 func (c Timer) String() string { return fmt.Sprintf("rescheduled after %v", c.After) }
 
-// String is one line.
+// String returns one line.
 func (c Retry) String() string { return fmt.Sprintf("retry %d", c.Attempt) }
 
-// String is one line.
+// String returns one line.
 func (c MaxInterval) String() string { return fmt.Sprintf("max interval %v", c.Interval) }
 
-// String is one line, as in "external builds 17".
+// String returns one line, as in "external builds 17".
 func (c External) String() string {
 	if c.ID == "" {
 		return "external " + c.Source
@@ -142,8 +144,8 @@ func (c External) String() string {
 	return fmt.Sprintf("external %s %s", c.Source, c.ID)
 }
 
-// String is one line.
+// String returns one line.
 func (c Manual) String() string { return "manual by " + c.By }
 
-// String is one line.
+// String returns one line.
 func (c Overflow) String() string { return fmt.Sprintf("%d more", c.Count) }

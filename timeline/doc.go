@@ -1,5 +1,4 @@
-// Package timeline is the why/when record: why a key became due ([Cause]), and what came of each
-// run ([Record]).
+// Package timeline records why a key became due ([Cause]) and what each run did ([Record]).
 //
 //	recorder := timeline.NewRecorder(100)
 //	recorder.Add(timeline.Record{Key: "default/hello", Causes: causes, Outcome: timeline.Succeeded})
@@ -7,11 +6,11 @@
 //
 // # Concurrency
 //
-// Causes and Records are values that nobody changes once they are handed over. A [Recorder] may be
-// used from many goroutines; its lock is a leaf.
+// Causes and Records are values that must not be changed once they are handed over. A [Recorder]
+// and [Histories] may be used from many goroutines; their locks are leaves in the lock order.
 //
 // # What it does not do
 //
-// It decides nothing and never holds objects, only their coordinates: a Secret's data cannot leak
-// through it.
+// It decides nothing. It never holds objects, only their coordinates, so a Secret's data cannot
+// leak through it.
 package timeline

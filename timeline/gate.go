@@ -2,31 +2,32 @@ package timeline
 
 import "fmt"
 
-// Gate is what held a key back that was due.
+// Gate is what held back a key that was due.
 type Gate uint8
 
 // The gates.
 const (
-	// Open: nothing did.
+	// Open means that nothing did.
 	Open Gate = iota
-	// Workers: all were busy, or others were due before it.
+	// Workers means that all workers were busy, or other keys were due earlier.
 	Workers
-	// BackOff: the key had failed, and its events waited for the retry, for the pause between runs before the retry,
-	// or, if no retry was left, for the policy's longest delay.
+	// BackOff means that the key had failed. Its events waited for the retry, for the pause between
+	// runs before the retry, or, if no retry was left, for the policy's longest delay.
 	BackOff
-	// Storm: runs of the key had come to nothing in a row, as the world kept changing.
+	// Storm means that several runs of the key in a row were superseded or refused, because the world
+	// kept changing.
 	Storm
-	// Refusal: what refused the run before had said when to come again.
+	// Refusal means that a server or the author refused the run before and said when to come again.
 	Refusal
-	// RateLimit: the key had used up its runs of the period.
+	// RateLimit means that the key had used its runs of the period.
 	RateLimit
-	// Pause: the scheduler was paused.
+	// Pause means that the scheduler was paused.
 	Pause
-	// Loop: runs of the key kept making it due themselves.
+	// Loop means that runs of the key kept making it due themselves.
 	Loop
 )
 
-// String is a word or two, empty for Open.
+// String returns one or two words, "" for Open.
 func (g Gate) String() string {
 	switch g {
 	case Open:

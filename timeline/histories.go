@@ -2,17 +2,17 @@ package timeline
 
 import "sync"
 
-// Histories keeps the newest records of every key, until the key is forgotten. A nil Histories keeps
-// nothing at no cost.
+// Histories keeps the newest records of every key, until the key is forgotten. A nil Histories
+// keeps nothing at no cost.
 type Histories struct {
 	size int
 
-	mu    sync.Mutex // guards everything below; a leaf
+	mu    sync.Mutex // guards the fields below; a leaf
 	byKey map[string][]Record
 }
 
-// NewHistories returns one of the newest size records per key; with size ≤ 0 it returns nil, which keeps
-// nothing. A key with fewer records takes no more room than these.
+// NewHistories returns Histories of the newest size records per key. With size ≤ 0 it returns nil,
+// which keeps nothing. A key with fewer records uses no more memory than these need.
 func NewHistories(size int) *Histories {
 	if size <= 0 {
 		return nil
@@ -20,8 +20,8 @@ func NewHistories(size int) *Histories {
 	return &Histories{size: size, byKey: map[string][]Record{}}
 }
 
-// Add keeps a record under its key, and forgets the oldest one of that key if there are too many. The
-// record's slices belong to the histories from then on.
+// Add stores a record under its key, and drops the oldest record of that key if there are too many.
+// The histories own the record's slices from then on.
 func (h *Histories) Add(record Record) {
 	if h == nil {
 		return
@@ -37,8 +37,8 @@ func (h *Histories) Add(record Record) {
 	h.byKey[record.Key] = append(kept, record)
 }
 
-// Of returns the records of a key, oldest first. The slice is the caller's, what it refers to is shared
-// and must not be changed.
+// Of returns the records of a key, oldest first. The slice is the caller's; what it refers to is
+// shared and must not be changed.
 func (h *Histories) Of(key string) []Record {
 	if h == nil {
 		return nil
@@ -58,7 +58,7 @@ func (h *Histories) Forget(key string) {
 	delete(h.byKey, key)
 }
 
-// Len returns the number of keys that there are records of.
+// Len returns the number of keys that have records.
 func (h *Histories) Len() int {
 	if h == nil {
 		return 0

@@ -2,24 +2,25 @@ package timeline
 
 import "time"
 
-// Node is what became of a node of a controller's workflow in a pass.
+// Node is the result of one workflow node in one pass.
 type Node struct {
-	// Pass is the way of the pass, "reconcile" or "cleanup".
+	// Pass is the direction of the pass, "reconcile" or "cleanup".
 	Pass string
 	Name string
-	// State is what the pass left it in, in one word, as "Ready" or "Waiting".
+	// State is the node's state after the pass, in one word, as in "Ready" or "Waiting".
 	State string
-	// Because names the node that it waits for, that it was skipped for, or that is not wanted; empty if it is itself.
+	// Because names the node that this one waits for, was skipped for, or was deleted for. It is empty
+	// if the cause is the node itself.
 	Because string
-	// Reason is a text for people, Err the error's; both may be empty.
+	// Reason is a text for people. Err is the error's text. Both may be empty.
 	Reason, Err string
-	// Started is when its first function was called, zero if none was; Duration until the last one had returned. Nodes that were
-	// worked on at the same time overlap.
+	// Started is when the node's first function was called, zero if none was. Duration is the time
+	// until the last one returned. Nodes that are processed at the same time overlap.
 	Started  time.Time
 	Duration time.Duration
 }
 
-// String is a few words, as in "web NotReady: 1 of 2 replicas are available".
+// String returns a few words, as in "web NotReady: 1 of 2 replicas are available".
 func (n Node) String() string {
 	text := n.Name + " " + n.State
 	if n.Reason != "" {

@@ -15,13 +15,13 @@ type Outcome int
 
 // The outcomes.
 const (
-	// Succeeded: the run returned without an error.
+	// Succeeded means that the run returned without an error.
 	Succeeded Outcome = iota
-	// Failed: it returned an error and will be retried if the policy grants it.
+	// Failed means that it returned an error, and is retried if the policy grants that.
 	Failed
-	// Panicked: the author's code panicked; treated as a failure of this key alone.
+	// Panicked means that the author's code panicked, which counts as a failure of this key alone.
 	Panicked
-	// Gone: the primary no longer exists; the key's state was dropped.
+	// Gone means that the primary no longer exists; the key's state was dropped.
 	Gone
 )
 
@@ -40,43 +40,44 @@ func (o Outcome) String() string {
 	return fmt.Sprintf("Outcome(%d)", int(o))
 }
 
-// Record is one run of one key.
+// Record describes one run of one key.
 type Record struct {
 	// Key is the primary's namespace/name, or its name if it is cluster-scoped.
 	Key string
-	// Causes are why it ran, merged over everything that arrived before it started.
+	// Causes are the reasons for the run: everything that arrived before it started.
 	Causes []Cause
-	// Waited is the time from the first of the causes to the start of the run; it includes gates
-	// such as back-off.
+	// Waited is the time from the first cause to the start of the run. It includes gates such as
+	// back-off.
 	Waited time.Duration
-	// Gate is what held it back last; Workers only if nothing else did.
+	// Gate is what last held the key back. It is Workers only if nothing else did.
 	Gate Gate
-	// Started is the wall-clock time of the start, Duration how long the run took.
+	// Started is the wall-clock time of the start, Duration the length of the run.
 	Started  time.Time
 	Duration time.Duration
-	// Attempt is 0, or the number of the retry that this run was.
+	// Attempt is the number of the retry, or 0 if the run was none.
 	Attempt int
 	// Requests are the write requests that the run sent, in order.
 	Requests []Request
-	// Nodes are those of the controller's workflow, in each pass that the run made through it.
+	// Nodes are the results of the controller's workflow nodes, for each pass that the run made.
 	Nodes []Node
-	// ReadsAhead counts the objects that the run read from the cache as its watch had not brought them yet:
-	// as own writes had been answered.
+	// ReadsAhead is the number of objects that the run read from the overlay: as they were in the
+	// answers to own writes, ahead of their watch.
 	ReadsAhead int
 	Outcome    Outcome
-	// Err is the error's text, empty unless Outcome is Failed or Panicked; Stack is where it Panicked.
+	// Err is the error's text, empty unless Outcome is Failed or Panicked. Stack is the stack of the
+	// panic.
 	Err, Stack string
-	// Excused says that the failure is none of the run's own: it was cut off, as by a stop, or the server asked to
-	// come again later.
+	// Excused is set if the run itself did not cause the failure: it was cut off, as by a stop, or the
+	// server asked to come again later.
 	Excused bool
-	// ID is what the log calls the run's reconcileID; empty if nothing was logged with it.
+	// ID is the run's reconcileID in the log, empty if nothing was logged with it.
 	ID string
-	// Next is the wait until the next run that is already certain (retry, reschedule or max
-	// interval), 0 if none is.
+	// Next is the time until the next run that is already certain (retry, reschedule or max interval),
+	// 0 if there is none.
 	Next time.Duration
 }
 
-// String is one line for a log or a terminal.
+// String returns one line for a log or a terminal.
 func (r Record) String() string {
 	causes := make([]string, len(r.Causes))
 	for i, c := range r.Causes {
@@ -98,13 +99,13 @@ func (r Record) String() string {
 
 // Recorder keeps the newest records in a ring. A nil Recorder keeps nothing at no cost.
 type Recorder struct {
-	mu   sync.Mutex // guards everything below; a leaf
+	mu   sync.Mutex // guards the fields below; a leaf
 	ring []Record
 	next int
 	full bool
 }
 
-// NewRecorder returns a recorder of the newest size records; with size ≤ 0 it returns nil, which
+// NewRecorder returns a recorder of the newest size records. With size ≤ 0 it returns nil, which
 // records nothing.
 func NewRecorder(size int) *Recorder {
 	if size <= 0 {
@@ -113,8 +114,8 @@ func NewRecorder(size int) *Recorder {
 	return &Recorder{ring: make([]Record, size)}
 }
 
-// Add keeps a record and forgets the oldest one if the ring is full. The record's slices belong to
-// the recorder from then on.
+// Add stores a record and drops the oldest one if the ring is full. The recorder owns the record's
+// slices from then on.
 func (r *Recorder) Add(record Record) {
 	if r == nil {
 		return
@@ -128,8 +129,8 @@ func (r *Recorder) Add(record Record) {
 	}
 }
 
-// Records returns the kept records in the order of their starts, oldest first. The slice is the caller's, what it refers to is
-// shared and must not be changed.
+// Records returns the stored records in the order of their starts, oldest first. The slice is the
+// caller's; what it refers to is shared and must not be changed.
 func (r *Recorder) Records() []Record {
 	if r == nil {
 		return nil
@@ -141,7 +142,7 @@ func (r *Recorder) Records() []Record {
 		records = slices.Clone(r.ring[r.next:])
 	}
 	records = append(records, r.ring[:r.next]...)
-	// A run may be told of after the next one, which begins as soon as it has ended.
+	// A record may be added after that of a run that started later.
 	slices.SortStableFunc(records, func(a, b Record) int { return a.Started.Compare(b.Started) })
 	return records
 }

@@ -4,14 +4,14 @@ import "fmt"
 
 // Request is one write request of a run.
 type Request struct {
-	// Text is the verb, the kind and the name, as in "patch status of WebPage default/hello". A repeated
-	// request is one more.
+	// Text is the verb, the kind and the name, as in "patch status of WebPage default/hello". A
+	// repeated request is a request of its own.
 	Text string
-	// Proof is what its answer proved.
+	// Proof is what the answer to the request proved.
 	Proof Proof
 }
 
-// String is the text, and what is proven if anything is.
+// String returns the text, followed by the proof if there is one.
 func (r Request) String() string {
 	if r.Proof == Unproven {
 		return r.Text
@@ -19,19 +19,20 @@ func (r Request) String() string {
 	return fmt.Sprintf("%s (%s)", r.Text, r.Proof)
 }
 
-// Proof is what the answer to a write proves of what lies before it. Of a proven write the run's own primary
-// need not be told.
+// Proof is what the answer to a write proves about the versions before it. The run's own primary
+// need not run again because of a proven write.
 type Proof int
 
 // The proofs.
 const (
-	// Unproven: something else may have come between, the request was refused, or nobody knows its fate.
+	// Unproven means that something else may have come between, that the request was refused, or that
+	// its outcome is unknown.
 	Unproven Proof = iota
-	// Created: there was no object before.
+	// Created means that there was no object before.
 	Created
-	// Followed: the answer directly follows the version that the request was for.
+	// Followed means that the answer directly follows the version that the request was based on.
 	Followed
-	// Unchanged: the object was so already, and nothing was written.
+	// Unchanged means that the object was already as requested, and nothing was written.
 	Unchanged
 )
 

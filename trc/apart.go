@@ -1,6 +1,6 @@
 package trc
 
-// Subscribers that are Apart have a queue of their own, and a goroutine while there is something in it.
+// Subscribers that are Apart have their own queue, and a goroutine while it is not empty.
 
 func (s *subscriber) isBehind() bool {
 	s.mu.Lock()
@@ -25,7 +25,7 @@ func (s *subscriber) forward(d delivery) {
 	}
 }
 
-// drain delivers what waits. Should Handle end the goroutine, another one goes on.
+// drain delivers the queue. If Handle ends the goroutine, another goroutine continues.
 func (s *subscriber) drain() {
 	var batch []delivery
 	next, done := 0, false
@@ -33,7 +33,7 @@ func (s *subscriber) drain() {
 		if done {
 			return
 		}
-		_ = recover() // who wants to hear of it recovers before
+		_ = recover() // a subscriber that reports panics recovers by itself
 		s.mu.Lock()
 		s.waiting = append(append(batch[next:len(batch):len(batch)], s.waiting...), delivery{missed: true})
 		s.mu.Unlock()
@@ -73,13 +73,13 @@ func (s *subscriber) deliver(d delivery) {
 	}
 }
 
-// mergeLocked leaves out what lies between the first and the last state of each object. What waits for the subscriber
-// waits no longer, and is returned.
+// mergeLocked leaves out the states between the first and the last state of each object. It returns
+// the waiters in the queue, which wait no longer.
 func (s *subscriber) mergeLocked() (early []*waiters) {
 	all := s.waiting
 	s.waiting = nil
 	missed := false
-	var run []delivery // between those that keep their place
+	var run []delivery // the transitions between two calls, which keep their place
 	merge := func() {
 		kept := merged(run)
 		missed = missed || len(kept) < len(run)
@@ -106,7 +106,7 @@ func (s *subscriber) mergeLocked() (early []*waiters) {
 	return early
 }
 
-// merged returns one step for each object of which there are some, or two where another one has taken its name. Late
+// merged returns one transition for each object, or two if another object has taken its name. Late
 // ones are left out.
 func merged(steps []delivery) []delivery {
 	places := map[Key]int{}

@@ -12,11 +12,12 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// listener is a subscriber that notes what it is told, and blocks, panics or ends its goroutine if it is told to.
+// listener is a subscriber that records what it receives, and blocks, panics or ends its goroutine
+// on demand.
 type listener struct {
 	mu   sync.Mutex
 	told []string
-	do   map[string]func() // by what it is told
+	do   map[string]func() // by transition
 }
 
 func (l *listener) handle(t trc.Transition) {
@@ -102,8 +103,8 @@ func TestG15_ASubscriberThatDoesNotReturnMissesWhatItWasToldAndNothingElse(t *te
 	}
 }
 
-// TestG16_WhatWaitsForASubscriberThatHangsIsBounded: it is told of the first and the last state of each object, and that
-// it has missed something.
+// TestG16_WhatWaitsForASubscriberThatHangsIsBounded: it receives the first and the last state of
+// each object, and is notified that it has missed something.
 func TestG16_WhatWaitsForASubscriberThatHangsIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

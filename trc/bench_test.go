@@ -14,7 +14,7 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// benchmarkObject is the i-th of n objects in 100 namespaces, of which ten have the same owner.
+// benchmarkObject returns the i-th of n objects in 100 namespaces; ten objects share an owner.
 func benchmarkObject(i, version int) *corev1.ConfigMap {
 	return &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{
@@ -110,7 +110,7 @@ func BenchmarkGet(b *testing.B) {
 	})
 }
 
-// BenchmarkUpdateIndexed takes in events of objects that keep their index values.
+// BenchmarkUpdateIndexed applies events of objects that keep their index values.
 func BenchmarkUpdateIndexed(b *testing.B) {
 	const n = 10_000
 	news := make([]any, 4*n)
@@ -167,7 +167,7 @@ func BenchmarkByIndex100k(b *testing.B) {
 	}
 }
 
-// BenchmarkAcknowledge takes in an answer and then its event.
+// BenchmarkAcknowledge acknowledges an answer and then applies its event.
 func BenchmarkAcknowledge(b *testing.B) {
 	const n = 10_000
 	s, w := newBenchmarkStore(b, n)
@@ -190,7 +190,8 @@ func BenchmarkAcknowledge(b *testing.B) {
 	}
 }
 
-// BenchmarkEventWithAStalledWatchOf100kEntries takes in events while 100,000 keys of the watch are ahead.
+// BenchmarkEventWithAStalledWatchOf100kEntries applies events while 100,000 keys of the watch are
+// ahead.
 func BenchmarkEventWithAStalledWatchOf100kEntries(b *testing.B) {
 	const n = 100_000
 	s, w := newBenchmarkStore(b, 10)
@@ -210,7 +211,8 @@ func BenchmarkEventWithAStalledWatchOf100kEntries(b *testing.B) {
 	}
 }
 
-// BenchmarkLedger is a write of a run that has made ten thousand others: recorded, and explained once.
+// BenchmarkLedger is a write of a run that has made ten thousand others: recorded, and explained
+// once.
 func BenchmarkLedger(b *testing.B) {
 	const n = 10_000
 	ledger, writer := trc.NewLedger(2*n), trc.Writer{Controller: "c", Primary: trc.Key{Namespace: "default", Name: "p"}}

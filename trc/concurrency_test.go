@@ -36,14 +36,14 @@ func (b *busyServer) write(key trc.Key, remove bool) commit {
 	return c
 }
 
-// since returns what was committed after the first n commits.
+// since returns the commits after the first n.
 func (b *busyServer) since(n int) []commit {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.log[n:len(b.log):len(b.log)]
 }
 
-// before returns what was committed of the same object before.
+// before returns the earlier commits of the same object.
 func (b *busyServer) before(c commit) commit {
 	earlier := b.since(0)[:c.version-firstVersion]
 	for i := len(earlier) - 1; ; i-- {
@@ -53,7 +53,7 @@ func (b *busyServer) before(c commit) commit {
 	}
 }
 
-// ended reports whether the object was deleted by now.
+// ended reports whether the object has been deleted.
 func (b *busyServer) ended(c commit) bool {
 	for _, later := range b.since(c.version - firstVersion) {
 		if later.key == c.key && later.uid == c.uid && later.deleted {
@@ -118,7 +118,8 @@ func TestG01_G02_ManyWritersReadersAndAWatchAtOnce(t *testing.T) {
 // writeAndRead acknowledges a write and reads what it wrote.
 func writeAndRead(s *trc.Store, server *busyServer, c commit) error {
 	if c.deleted {
-		// Who deletes what the store does not show has seen a version elsewhere: of a UID alone that is neither shown nor acknowledged yet, nothing is hidden.
+		// A client that deletes an object which the store does not show has seen a version elsewhere.
+		// With only a UID that is neither visible nor acknowledged, nothing is hidden.
 		var seen string
 		if shown := s.Get(c.key); shown == nil || string(shown.GetUID()) != c.uid {
 			seen = server.before(c).text()
@@ -248,7 +249,7 @@ func TestEverythingAtOnce(t *testing.T) {
 		}
 	})
 	others.Go(func() { readAll(t, s, done) })
-	others.Go(func() { // of which nothing is left, whoever files meanwhile
+	others.Go(func() { // nothing of them is left, even if others file at the same time
 		for i := range indexes {
 			name := "passing" + strconv.Itoa(i)
 			if err := s.AddIndex(name, func(trc.Object) []string { return []string{"all"} }); err != nil {

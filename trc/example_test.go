@@ -9,8 +9,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// What a write was answered with is seen by every read from then on, long before the watch has it.
-// The watch is played by hand here; [trc.Store.Run] feeds the store from an API server.
+// Every read sees the answer to a write, long before the watch has it. This example plays the watch
+// by hand; [trc.Store.Run] feeds the store from an API server.
 func ExampleStore() {
 	configMap := func(version, greeting string) *corev1.ConfigMap {
 		return &corev1.ConfigMap{
@@ -45,7 +45,7 @@ func ExampleStore() {
 	// deleted: true
 }
 
-// Subscribers are told what changed for readers: here that an own write is one, its echo none.
+// Subscribers receive what changed for readers: an own write is a change, its watch event is not.
 func ExampleStore_Subscribe() {
 	secret := func(version string) *metav1.PartialObjectMetadata {
 		o := &metav1.PartialObjectMetadata{}

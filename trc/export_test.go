@@ -2,7 +2,7 @@ package trc
 
 import "slices"
 
-// Leftovers counts what a store without objects and without anything ahead must not hold (G16).
+// Leftovers counts what a store without objects and without overlay entries must not hold (G16).
 func (s *Store) Leftovers() int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -17,7 +17,7 @@ func (s *Store) Leftovers() int {
 	return n
 }
 
-// Stray counts what is filed under indexes that were removed.
+// Stray counts what is filed under removed indexes.
 func (s *Store) Stray() (n int) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -41,7 +41,7 @@ func (s *Store) Stray() (n int) {
 	return n
 }
 
-// WaitingFor is how much waits for a subscriber that is Apart.
+// WaitingFor returns the length of the queue of a subscriber that is Apart.
 func WaitingFor(n *Subscription) int {
 	n.to.mu.Lock()
 	defer n.to.mu.Unlock()

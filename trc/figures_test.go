@@ -12,9 +12,9 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// TestFigures prints how the store compares with what client-go's informers keep their objects in, as
-// ratios ours to theirs; make bench runs it. Both are measured in turns, and the median of many rounds
-// counts, as the machine is not ours alone.
+// TestFigures prints how the store compares with what client-go's informers keep their objects in,
+// as ratios ours to theirs; make bench runs it. Both are measured in turns, and the median of many
+// rounds counts, as the machine is not ours alone.
 func TestFigures(t *testing.T) {
 	if os.Getenv("EVENKEEL_FIGURES") == "" {
 		t.Skip("it measures; set EVENKEEL_FIGURES=1, or run make bench")
@@ -28,7 +28,8 @@ func TestFigures(t *testing.T) {
 		bytesEach(fillings["store, managed"])/bytesEach(fillings["indexer, managed"]), getOfSharedNames(t))
 }
 
-// inTurns returns the median over the rounds of the time that ours takes, divided by that of theirs.
+// inTurns returns the median over the rounds of the time that ours takes, divided by that of
+// theirs.
 func inTurns(ours, theirs func()) float64 {
 	timed := func(f func()) float64 {
 		begin := time.Now()

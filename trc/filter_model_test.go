@@ -16,10 +16,10 @@ import (
 
 var filterRounds = flag.Int("filter.rounds", 0, "rounds of 100 histories of the filter's model; default: a share of the time of a usual test run")
 
-// TestFilter_G01_G02_G03_G04_G05_G14_G16 drives the stores, the ledger, the informers and the rule of own
-// causes with random histories of a small API server: parties whose runs read, write and meet foreign
-// writes, lost and late answers, gaps in the watches, slow subscribers. What an oracle that knows the whole
-// history has to say is checked at every step, and once everything has come to rest.
+// TestFilter_G01_G02_G03_G04_G05_G14_G16 drives the stores, the ledger, the informers and the rule
+// of own causes with random histories of a small API server: parties whose runs read, write and
+// meet foreign writes, lost and late answers, gaps in the watches, slow subscribers. An oracle with
+// the whole history checks every step, and the state when everything has come to rest.
 func TestFilter_G01_G02_G03_G04_G05_G14_G16(t *testing.T) {
 	n := *filterRounds
 	if n == 0 {
@@ -71,9 +71,9 @@ type filterModel struct {
 	parties []*party
 	closing []*trc.Page // of runs that are decided
 	zombies []zombie
-	late    map[step]bool // steps that were told as such
+	late    map[step]bool // steps that were emitted as late
 
-	// What this history is about.
+	// The features of this history.
 	keys      int
 	verbs     []verb
 	changes   []change
@@ -234,7 +234,8 @@ func (m *filterModel) must(err error) {
 	}
 }
 
-// dawdle is a subscriber that may be slow: the world goes on before the others hear of a transition.
+// dawdle is a subscriber that may be slow: the world goes on before the others hear of a
+// transition.
 func (m *filterModel) dawdle(t trc.Transition) {
 	if t.Late {
 		m.late[stepBetween(t.Old, t.New)] = true

@@ -42,8 +42,8 @@ func (m *filterModel) since(s step) int {
 	return s.from
 }
 
-// concerns checks that a cause is about what maps, or did, to the party, and passes its filter with the
-// true states before and after (O18).
+// concerns checks that a cause is about what maps, or did, to the party, and passes its filter with
+// the true states before and after (O18).
 func (m *filterModel) concerns(p *party, cause timeline.Resource) {
 	s := stepOf(cause)
 	var old, new state
@@ -69,7 +69,7 @@ func (m *filterModel) notForeign(p *party, cause timeline.Resource) {
 func (m *filterModel) economical(p *party, cause timeline.Resource) {
 	s := stepOf(cause)
 	if s.to == 0 || m.forgetful || m.late[s] {
-		return // what was told already may be told again if another answer comes late
+		return // what was emitted already may be emitted again if another answer arrives late
 	}
 	if s.from == 0 {
 		if p.controller.from.selector && m.etcd.everHidden(s.key, s.uid, m.since(s)+1) {
@@ -83,7 +83,8 @@ func (m *filterModel) economical(p *party, cause timeline.Resource) {
 	}
 }
 
-// told checks, right after a transition was delivered, that it made all those due whom it concerns (G04).
+// told checks, right after a transition was delivered, that all parties that it concerns are due
+// (G04).
 func (m *filterModel) told(f *reads, t trc.Transition) {
 	m.say("%s tells %s -> %s", f.name, version(t.Old), version(t.New))
 	old, new := stateOf(t.Old), stateOf(t.New)
@@ -102,8 +103,8 @@ func (m *filterModel) told(f *reads, t trc.Transition) {
 	}
 }
 
-// notBefore checks that a run does not start on a view older than the party's writes of unknown fate (O11),
-// unless the object is gone by now.
+// notBefore checks that a run does not start on a view older than the party's writes of unknown
+// outcome (O11), unless the object is gone.
 func (m *filterModel) notBefore(p *party, key int) {
 	from, wrote, seen := p.controller.from, p.ambiguous[key], p.view[key]
 	w := from.watchOf(key)
@@ -118,7 +119,7 @@ func (m *filterModel) notBefore(p *party, key int) {
 	}
 }
 
-// check compares what readers see with what they were promised.
+// check compares what readers see with the guarantees.
 func (m *filterModel) check() {
 	for _, f := range m.stores {
 		for key := range m.keys {
@@ -160,7 +161,7 @@ func (f *reads) justified(key int) error {
 	return nil
 }
 
-// mayBeAbsent reports whether anything tells that a state which was acknowledged is no longer shown.
+// mayBeAbsent reports whether there is a reason why an acknowledged state is no longer visible.
 func (f *reads) mayBeAbsent(key int, floor state, progress int) bool {
 	if !f.shows(floor) {
 		return true
@@ -174,7 +175,7 @@ func (f *reads) mayBeAbsent(key int, floor state, progress int) bool {
 		f.etcd.between(key, floor.version, progress, func(r *revision) bool { return !f.shows(r.after) }))
 }
 
-// settled checks what must hold once nothing moves any more.
+// settled checks what must hold once everything is at rest.
 func (m *filterModel) settled() {
 	for _, f := range m.stores {
 		for key := range m.keys {
@@ -200,8 +201,8 @@ func (m *filterModel) settled() {
 	}
 }
 
-// knows checks that the last run of a party started with a view that includes what is there in the end,
-// so far as it is about others' writes and passes the filter (G04).
+// knows checks that the last run of a party started with a view that includes the final state, as
+// far as that comes from others' writes and passes the filter (G04).
 func (m *filterModel) knows(p *party, key int, end state) {
 	saw := p.view[key]
 	switch {

@@ -7,14 +7,14 @@ type request struct {
 	verb   verb
 	change change
 	key    int
-	held   state // what it was computed from
+	held   state // the state it was computed from
 	repeat bool  // without the version: the second try of an apply
 
 	stage    stage
 	answer   answerKind
 	result   state
-	revision int // what it did, or -1
-	// shown are the UIDs that stores showed before a consistent read was sent.
+	revision int // the revision it made, or -1
+	// shown are the UIDs that were visible in stores before a consistent read was sent.
 	shown []seenUID
 }
 
@@ -35,7 +35,7 @@ type verb int
 
 const (
 	conditionally   verb = iota // a PUT or patch that carries version and UID
-	applies                     // optimistically; creates what is not held
+	applies                     // optimistic; creates what the party does not hold
 	unconditionally             // an apply without a precondition
 	creates                     // POST
 	deletes                     // with the UID

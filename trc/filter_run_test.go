@@ -19,7 +19,7 @@ type controller struct {
 	parties  []*party
 }
 
-// party is a primary of a controller, with what a scheduler knows of it and its run.
+// party is a primary of a controller, with the scheduler's state of it and of its run.
 type party struct {
 	index      int
 	controller *controller
@@ -33,13 +33,16 @@ type party struct {
 	writes   int
 
 	proven []proven // by the run, on any object
-	// view is what there was to see when the last run started, by name, moved on by its own proven writes.
+	// view is what there was to see when the last run started, by name, moved on by its own proven
+	// writes.
 	view [3]state
-	// ambiguous are the writes of unknown fate that were carried out, by name: the next run must see them.
+	// ambiguous are the writes of unknown fate that were carried out, by name: the next run must see
+	// them.
 	ambiguous [3]state
 }
 
-// proven is an own write of which the server proved that it made one state another, and nothing else did.
+// proven is an own write for which the server proved that it, and nothing else, turned one state
+// into another.
 type proven struct {
 	key      int
 	from, to state
@@ -87,8 +90,8 @@ func (c *controller) Offer(primary trc.Key, offer eventsource.Offer) {
 	}
 }
 
-// respond takes in the answer of a request as the framework's writer does, and reports what follows: the
-// request stays on its way if it is repeated or followed by a read.
+// respond handles the answer of a request as the framework's writer does. It reports whether the
+// request stays under way, because it is repeated or followed by a read.
 func (m *filterModel) respond(p *party, q *request) {
 	q.stage = arriving
 	switch q.answer {
@@ -143,8 +146,9 @@ func (m *filterModel) proves(p *party, q *request) {
 	p.moveOn(q.key)
 }
 
-// moveOn moves what a run saw on by its own writes, in whatever order their answers came: those to what it
-// saw, or to what by its filter does not differ from that.
+// moveOn applies a run's own writes to what the run saw, in any order of their answers. It applies
+// a write if it was based on what the run saw, or on a state that the filter does not distinguish
+// from that.
 func (p *party) moveOn(key int) {
 	v := &p.view[key]
 	for moved := true; moved; {
@@ -246,7 +250,7 @@ func (m *filterModel) close(page *trc.Page) {
 // prepare computes a request from what the party sees.
 func (m *filterModel) prepare(p *party) {
 	q := &request{key: m.pick(m.keys, "key"), revision: -1}
-	for _, f := range m.stores { // the newest shown
+	for _, f := range m.stores { // the newest visible state
 		if s := f.get(q.key); s.version > q.held.version {
 			q.held = s
 		}
@@ -267,8 +271,8 @@ func (m *filterModel) prepare(p *party) {
 	m.say("%s prepares %s, holding %v", p, q, q.held)
 }
 
-// lose loses a request or its answer. Either it is sent again as it was, or looked after; in the latter
-// case one that was not carried out yet may still be later.
+// lose loses a request or its answer. Either it is sent again as it was, or looked after; in the
+// latter case one that was not carried out yet may still be later.
 func (m *filterModel) lose(p *party, q *request) {
 	if q.stage == served && q.revision >= 0 {
 		r := &m.etcd.log[q.revision]
@@ -288,7 +292,7 @@ func (m *filterModel) lose(p *party, q *request) {
 	m.look(p, q)
 }
 
-// zombie is a request that may still be carried out though nobody waits for it.
+// zombie is a request that may still be carried out though nobody waits for its answer.
 type zombie struct {
 	by int
 	*request

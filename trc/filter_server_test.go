@@ -11,8 +11,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// state is one version of an object: all that parties, filters and selectors look at. The zero value is
-// an object that does not exist.
+// state is one version of an object: all that parties, filters and selectors look at. The zero
+// value is an object that does not exist.
 type state struct {
 	uid, version int
 	generation   int
@@ -23,7 +23,8 @@ type state struct {
 	terminating  bool
 }
 
-// String tells a state in short: u1@97 g1 f0 of 101, for parties 0 and 2, and what else is to be said.
+// String returns a short form of a state: u1@97 g1 f0 of 101, for parties 0 and 2, and further
+// properties.
 func (s state) String() string {
 	if !s.exists() {
 		return "absent"
@@ -82,14 +83,15 @@ type revision struct {
 	before, after state
 	version       int
 	by            int
-	// proven is set for a write of a party's whose answer says that nothing came between, if it arrives.
+	// proven is set for a write of a party's whose answer says that nothing came between, if it
+	// arrives.
 	proven bool
 }
 
 const elsewhere = -1
 
-// etcd is the server: the whole history of a few names, and what is there now. Its versions begin where
-// the number of digits grows soon.
+// etcd is the server: the whole history of a few names, and the present state. Its versions begin
+// shortly before the number of digits grows.
 type etcd struct {
 	log  []revision // the version of log[i] is firstVersion+i
 	of   [3][]int   // by name: indexes into log
@@ -101,8 +103,8 @@ var names3 = [3]trc.Key{{Namespace: "one", Name: "a"}, {Namespace: "two", Name: 
 
 func (e *etcd) version() int { return firstVersion + len(e.log) - 1 }
 
-// commit makes after the state of a name; one that does not exist deletes it. It returns the index of the
-// revision.
+// commit makes after the state of a name; one that does not exist deletes it. It returns the index
+// of the revision.
 func (e *etcd) commit(by int, proven bool, key int, after state) int {
 	r := revision{key: key, version: e.version() + 1, by: by, proven: proven}
 	if key != elsewhere {
@@ -135,8 +137,8 @@ func (e *etcd) at(key, version int) state {
 	return state{}
 }
 
-// between calls f for each revision of a name after one version up to another, the latest first, until it
-// returns true, and reports whether it did.
+// between calls f for each revision of a name after one version up to another, the latest first,
+// until it returns true, and reports whether it did.
 func (e *etcd) between(key, after, upTo int, f func(*revision) bool) bool {
 	of := e.of[key]
 	for i := len(of) - 1; i >= 0; i-- {
@@ -192,7 +194,7 @@ func (e *etcd) everHidden(key, uid, since int) bool {
 	return e.between(key, since, e.version(), func(r *revision) bool { return r.after.uid == uid && r.after.hidden })
 }
 
-// reads is a store with what feeds it, and what it was told.
+// reads is a store with its feed, and what it has received.
 type reads struct {
 	*trc.Store
 	name     string
@@ -201,7 +203,7 @@ type reads struct {
 	watches  []*lagging
 
 	acknowledged [3]state    // the newest of each name
-	gone         map[int]int // by UID: the version that was known when it was first told to be gone
+	gone         map[int]int // by UID: the version that was known when its deletion was first reported
 	goneOf       [3][]int
 	seen         [3]int // the newest version read
 }
@@ -210,7 +212,7 @@ type reads struct {
 type lagging struct {
 	*trc.Watch
 	namespace string
-	progress  int // what it has delivered; 0 before the first list
+	progress  int // the version delivered so far; 0 before the first list
 	busy      bool
 }
 
@@ -258,7 +260,8 @@ func (f *reads) deliver(w *lagging, r revision) error {
 	w.progress = r.version
 	key := names3[r.key]
 	switch {
-	case !f.shows(r.after): // deleted, or out of the selector: what was there, with the version of its end
+	case !f.shows(r.after):
+		// Deleted, or out of the selector: what was there, with the version of its end.
 		last := r.before
 		last.version = r.version
 		return w.Delete(last.object(key))
@@ -274,7 +277,7 @@ func (f *reads) mark(w *lagging, version int) error {
 	return w.Bookmark(strconv.Itoa(version))
 }
 
-// list delivers a list as of a version: the states that came and went before it are never told.
+// list delivers a list at a version: states that came and went before it are never delivered.
 func (f *reads) list(w *lagging, version int) error {
 	w.progress = version
 	var listed []any

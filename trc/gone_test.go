@@ -10,7 +10,7 @@ import (
 func TestG03_O13_OwnDeleteIsSeenAtOnceAndLateEventsOfTheOldUIDAreHidden(t *testing.T) {
 	r := newRig(t)
 	r.lists(10, object("a", "u1@5"))
-	r.gone("a", "u1@5") // answered by a Status: nobody knows at which version
+	r.gone("a", "u1@5") // answered by a Status: the version is unknown
 	r.sees("a", "absent")
 	r.isAhead(1)
 	r.tells("add a u1@5 initially", "delete a u1@5")
@@ -51,7 +51,7 @@ func TestG03_DeletionThatTheWatchHasSeenLeavesNothing(t *testing.T) {
 	r.gone("a", "u1@5")
 	r.isAhead(0)
 	r.adds(object("a", "u2@12"))
-	r.gone("a", "u1@5") // told again
+	r.gone("a", "u1@5") // delivered again
 	r.sees("a", "u2@12")
 	r.isAhead(0)
 }

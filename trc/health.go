@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// WatchState is what a watch does.
+// WatchState is what a watch is doing.
 type WatchState int
 
 // The states of a watch.
 const (
-	// Waiting: it has not begun, or it ended or failed, and is begun again after a while.
+	// Waiting means that the watch has not begun, or has ended or failed and is started again later.
 	Waiting WatchState = iota
-	// Listing: a list was asked for and is not complete.
+	// Listing means that a list was requested and is not complete.
 	Listing
-	// Watching: events and bookmarks may come.
+	// Watching means that events and bookmarks may arrive.
 	Watching
-	// Silent: they should have come; see [Store.Stale].
+	// Silent means that events or bookmarks are overdue; see [Store.Stale].
 	Silent
 )
 
-// String is one lower-case word.
+// String returns one lower-case word.
 func (s WatchState) String() string {
 	switch s {
 	case Waiting:
@@ -39,42 +39,43 @@ func (s WatchState) String() string {
 	return fmt.Sprintf("WatchState(%d)", int(s))
 }
 
-// MarshalText is String.
+// MarshalText returns String.
 func (s WatchState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// WatchHealth is how one watch does. Times are zero for what has not happened.
+// WatchHealth describes the state of one watch. A time is zero if the event has not happened.
 type WatchHealth struct {
-	// Namespace is what it covers, empty for all.
+	// Namespace is the watched namespace, "" for all.
 	Namespace string     `json:"namespace"`
 	State     WatchState `json:"state"`
-	// Listed says that the first list has arrived.
+	// Listed is set once the first list has arrived.
 	Listed bool `json:"listed"`
-	// LastEvent, LastBookmark and LastList are when they arrived.
+	// LastEvent, LastBookmark and LastList are the times of the last arrivals.
 	LastEvent    time.Time `json:"lastEvent,omitzero"`
 	LastBookmark time.Time `json:"lastBookmark,omitzero"`
 	LastList     time.Time `json:"lastList,omitzero"`
-	// Progress is the version up to which everything is in the store, empty if nothing is known.
+	// Progress is the version up to which everything is in the store, empty if there is none.
 	Progress string `json:"progress,omitempty"`
-	// Err is why the last request failed, nil if it did not; Error is its text.
+	// Err is the failure of the last request, nil if it succeeded. Error is its text.
 	Err   error  `json:"-"`
 	Error string `json:"error,omitempty"`
-	// FailuresInRow are the requests that failed since the last that did not, Failures all, and LastFailure is when
-	// the newest did.
+	// FailuresInRow is the number of requests that failed since the last success. Failures is the
+	// number of all failed requests, and LastFailure is the time of the latest.
 	FailuresInRow int       `json:"failuresInRow,omitempty"`
 	Failures      int       `json:"failures,omitempty"`
 	LastFailure   time.Time `json:"lastFailure,omitzero"`
 }
 
-// doing is what a watch does, and when something came of it, since the store was made; 0 for never.
+// doing is what a watch is doing. Its times count from when the store was made; 0 means never.
 type doing struct {
 	state                 atomic.Int32
 	event, bookmark, list atomic.Int64
 	failed                atomic.Int64
 	failures, inRow       atomic.Int32
-	barren                atomic.Int32 // watches in a row that ended as soon as they had begun
+	barren                atomic.Int32 // consecutive watches that ended as soon as they had begun
 }
 
-// Watches that end within shortWatch and bring nothing but a list are no life; barrenLimit of them in a row are a failure.
+// A watch that ends within shortWatch and delivers nothing after its list is barren. barrenLimit
+// barren watches in a row are a failure.
 const (
 	shortWatch  = time.Second
 	barrenLimit = 3
@@ -82,12 +83,12 @@ const (
 
 func (d *doing) begin(state WatchState) { d.state.Store(int32(state)) }
 
-// end notes that a watch has ended that began at a time, unless something else has begun since.
+// end records the end of a watch that began at begun, unless something else has started since.
 func (w *Watch) end(begun time.Time) {
 	d := &w.doing
 	d.state.CompareAndSwap(int32(Watching), int32(Waiting))
 	began, now := int64(begun.Sub(w.store.born)), int64(time.Since(w.store.born))
-	since := max(began, d.list.Load()) // a list that is streamed may take long
+	since := max(began, d.list.Load()) // a streamed list may take long
 	if now-since >= int64(shortWatch) || max(d.event.Load(), d.bookmark.Load()) > began {
 		d.barren.Store(0)
 		return
@@ -99,21 +100,21 @@ func (w *Watch) end(begun time.Time) {
 	}
 }
 
-// lasts tells that a watch has been open for longer than those that end at once.
-func (w *Watch) lasts() bool {
+// lasts reports whether a watch has been open for at least shortWatch.
+func (w *Watch) isLasting() bool {
 	return WatchState(w.doing.state.Load()) == Watching && time.Since(w.store.born)-time.Duration(w.begun.Load()) >= shortWatch
 }
 
-// barrenErr is what is wrong with watches that end at once, nil if they do not.
+// barrenErr returns an error if the last watches were barren, otherwise nil.
 func (w *Watch) barrenErr() error {
-	if n := w.doing.barren.Load(); n >= barrenLimit && !w.lasts() {
+	if n := w.doing.barren.Load(); n >= barrenLimit && !w.isLasting() {
 		return fmt.Errorf("trc: the last %d watches ended as soon as they had begun", n)
 	}
 	return nil
 }
 
-// noteErr counts failures.
-func (w *Watch) noteErr(err error) {
+// recordErr counts failures.
+func (w *Watch) recordErr(err error) {
 	if err == nil {
 		if w.doing.barren.Load() < barrenLimit {
 			w.doing.inRow.Store(0)
@@ -126,7 +127,7 @@ func (w *Watch) noteErr(err error) {
 	w.doing.failed.Store(int64(time.Since(w.store.born)))
 }
 
-// Watches returns how the watches do, sorted by namespace.
+// Watches returns the state of all watches, sorted by namespace.
 func (s *Store) Watches() []WatchHealth {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -43,7 +43,7 @@ func TestG18WatchesThatEndAsSoonAsTheyBeganAreAFailure(t *testing.T) {
 	})
 }
 
-// What is allowed before the first bookmark is not what is allowed after it.
+// The limit before the first bookmark differs from the limit after it.
 func TestG18AWatchThatFallsSilentAfterItsFirstBookmarkIsBegunAnew(t *testing.T) {
 	overHalfOpen(t, func(t *testing.T, store *trc.Store, server halfOpen) {
 		w := <-server.begun

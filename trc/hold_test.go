@@ -11,8 +11,9 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// BenchmarkBytesPerUnseenWrite is what a write costs in memory until the watch has delivered it: laid over
-// the cache, as here, or as a version to hold the next run for, which docs/design/0003 decided against.
+// BenchmarkBytesPerUnseenWrite is what a write costs in memory until the watch has delivered it:
+// laid over the cache, as here, or as a version to hold the next run for, which docs/design/0003
+// decided against.
 func BenchmarkBytesPerUnseenWrite(b *testing.B) {
 	const n = 10_000
 	written := func(i, version int) *corev1.ConfigMap {

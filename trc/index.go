@@ -5,11 +5,12 @@ import (
 	"slices"
 )
 
-// AddIndex adds an index over what readers see; it may be called at any time, and [Store.ByIndex]
-// knows the index from its return on. The function must be pure. It is never called under the store's
-// lock, but under that of nobody else either: for several objects at once. An object for which it
-// panics is filed under no value; whoever wants to hear of it recovers by himself. A second index of
-// the same name is refused.
+// AddIndex adds an index over what readers see. It may be called at any time. [Store.ByIndex] can
+// use the index once AddIndex has returned. It returns an error if an index of that name exists.
+//
+// The function must be pure. It is called without any lock, possibly for several objects at once.
+// If it panics for an object, the object gets no value in the index; a function that wants to
+// report its panic must recover by itself.
 func (s *Store) AddIndex(name string, values func(Object) []string) error {
 	added := &index{name: name, values: values, buckets: map[string]*bucket{}}
 	s.mu.Lock()
@@ -23,8 +24,9 @@ func (s *Store) AddIndex(name string, values func(Object) []string) error {
 	return s.unlockAndFile(added)
 }
 
-// Refile asks the function of an index anew about all objects, as for one that could not tell before; there need not be
-// one. Until it returns, [Store.ByIndex] does not know the index.
+// Refile calls the function of an index again for all objects, as when its result depends on
+// something that changed. If there is no such index it does nothing. [Store.ByIndex] cannot use the
+// index until Refile returns.
 func (s *Store) Refile(name string) error {
 	s.mu.Lock()
 	before := s.indexesNow()
@@ -41,8 +43,8 @@ func (s *Store) Refile(name string) error {
 	return s.unlockAndFile(added)
 }
 
-// unlockAndFile files what was there before an index: whatever enters the store from here on is filed already. It lets go
-// of the lock, which it must be called with.
+// unlockAndFile files the objects that were there before an index was added; objects that enter the
+// store from here on are filed already. It releases the lock, which the caller must hold.
 func (s *Store) unlockAndFile(added *index) error {
 	missing := s.items.objects("")
 	for _, e := range s.ahead {
@@ -71,8 +73,9 @@ func (s *Store) unlockAndFile(added *index) error {
 	return nil
 }
 
-// RemoveIndex removes an index; there need not be one. [Store.ByIndex] knows it no more from the return on, and
-// nothing is left of it. It takes a time that is proportional to what is filed there, during which readers wait.
+// RemoveIndex removes an index with all its contents. If there is no such index it does nothing.
+// [Store.ByIndex] cannot use the index after it returns. It takes time proportional to the
+// contents, and readers wait meanwhile.
 func (s *Store) RemoveIndex(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -86,7 +89,7 @@ func (s *Store) RemoveIndex(name string) {
 	s.emptyLocked(before[at])
 }
 
-// emptyLocked takes out all that is filed under an index that was removed.
+// emptyLocked removes everything that is filed under a removed index.
 func (s *Store) emptyLocked(removed *index) {
 	for _, b := range removed.buckets {
 		for _, p := range b.places {
@@ -99,7 +102,7 @@ func (s *Store) emptyLocked(removed *index) {
 	}
 }
 
-// unlink takes a posting out of an item whose bucket goes.
+// unlink removes a posting from an item whose bucket is being removed.
 func (it *item) unlink(gone *posting) {
 	for at := &it.postings; *at != nil; at = &(*at).next {
 		if *at == gone {
@@ -109,12 +112,13 @@ func (it *item) unlink(gone *posting) {
 	}
 }
 
-// dropOf forgets the values of an index.
+// dropOf removes the values of an index.
 func (f *filing) dropOf(i *index) {
-	f.values = slices.DeleteFunc(f.values, func(v filedUnder) bool { return v.index == i })
+	f.values = slices.DeleteFunc(f.values, func(v indexValue) bool { return v.index == i })
 }
 
-// fileLateLocked files under an added index what was there before it, where that still is there.
+// fileLateLocked files an object under an index that was added after it, if the object is still
+// there.
 func (s *Store) fileLateLocked(added *index, late *filing) {
 	key := KeyOf(late.object)
 	if it := s.items.find(key); it != nil && it.object == late.object {
@@ -122,7 +126,7 @@ func (s *Store) fileLateLocked(added *index, late *filing) {
 	}
 	if e := s.ahead[key]; e != nil {
 		for _, f := range []*filing{&e.base, &e.result} {
-			has := slices.ContainsFunc(f.values, func(v filedUnder) bool { return v.index == added })
+			has := slices.ContainsFunc(f.values, func(v indexValue) bool { return v.index == added })
 			if f.object == late.object && !has {
 				f.values = append(f.values, late.values...)
 			}
@@ -130,11 +134,11 @@ func (s *Store) fileLateLocked(added *index, late *filing) {
 	}
 }
 
-func (it *item) fileLate(added *index, values []filedUnder) {
+func (it *item) fileLate(added *index, values []indexValue) {
 	end := &it.postings
 	for ; *end != nil; end = &(*end).next {
 		if (*end).bucket.index == added {
-			return // it was shown again meanwhile, and filed
+			return // it was put again meanwhile, and filed then
 		}
 	}
 	for _, v := range values {
@@ -167,8 +171,8 @@ func (i *index) objects(value string) []Object {
 	return objects
 }
 
-// indexesNow returns the indexes in the order in which they were added. With the lock it is exact,
-// without it may lack the latest.
+// indexesNow returns the indexes in the order in which they were added. Without the lock the result
+// may lack the latest changes.
 func (s *Store) indexesNow() []*index { return indexesOf(s.indexes.Load()) }
 
 func indexesOf(indexes *[]*index) []*index {
@@ -178,8 +182,8 @@ func indexesOf(indexes *[]*index) []*index {
 	return *indexes
 }
 
-// lockFiled locks the store with the filings filed under all of its indexes and no other, though none of their
-// functions is called under the lock: it starts over when indexes were added or removed meanwhile.
+// lockFiled locks the store with the filings filed under exactly its present indexes. It calls none
+// of their functions under the lock: it starts over if indexes were added or removed meanwhile.
 func (s *Store) lockFiled(filings []filing) {
 	var covered []*index
 	for {
@@ -215,7 +219,7 @@ func (f *filing) fileUnder(i *index) {
 	}
 	before := len(f.values)
 	for _, value := range i.valuesOf(f.object) {
-		v := filedUnder{index: i, value: value}
+		v := indexValue{index: i, value: value}
 		if !slices.Contains(f.values[before:], v) {
 			f.values = append(f.values, v)
 		}
@@ -225,7 +229,7 @@ func (f *filing) fileUnder(i *index) {
 func (i *index) valuesOf(o Object) (values []string) {
 	defer func() {
 		if recover() != nil {
-			values = nil // AddIndex tells why nothing is made of it
+			values = nil // see AddIndex
 		}
 	}()
 	return i.values(o)

@@ -1,26 +1,26 @@
 package trc
 
-// items is the objects that readers see, by key, by namespace and by the values of the indexes.
+// items holds the visible objects by key, by namespace and by the values of the indexes.
 //
-// They are found by name first, as few names are in two namespaces: that is faster than a map with Key
-// as its key, which has two strings to hash, and takes 38 bytes an item rather than 63 (BenchmarkGet).
-// Nor was a hash table of our own any faster.
+// They are looked up by name first, because few names exist in two namespaces. That is faster than
+// a map with Key as its key, which has two strings to hash, and takes 38 bytes an item rather than
+// 63 (BenchmarkGet). A hash table of our own was not faster.
 //
-// Invariants: every item is either in byName or in others, once in its namespace, and once in the bucket of each of its
-// postings, at the places that it and they say; no namespace and no bucket is empty.
+// Invariants: every item is either in byName or in others, once in its namespace, and once in the
+// bucket of each of its postings, at the recorded positions. No namespace and no bucket is empty.
 type items struct {
 	byName     map[string]*item
-	others     map[Key]*item // whose name was taken in byName when they came
+	others     map[Key]*item // objects whose name was already in byName
 	namespaces map[string]*namespace
 	managers   managers
 }
 
-// item is an object as it is shown. It takes 48 bytes, so mind what is added.
+// item is a visible object. It takes 48 bytes; keep it small.
 type item struct {
 	object    Object
 	namespace *namespace
 	postings  *posting // in the order of the filing's values
-	at        uint32   // its place in its namespace
+	at        uint32   // index in its namespace
 	manager   uint32   // who changed it last
 	since     uint32   // and when, in seconds since 1970
 }
@@ -33,12 +33,12 @@ type namespace struct {
 // index files objects under values.
 type index struct {
 	name    string
-	values  func(Object) []string // other people's code: never called under the lock
+	values  func(Object) []string // the author's code: never called under the lock
 	buckets map[string]*bucket
-	ready   bool // it covers what was there when it was added
+	ready   bool // it covers the objects that were there when it was added
 }
 
-// bucket is the objects under one value of an index, in no order.
+// bucket holds the objects under one value of an index, in no order.
 type bucket struct {
 	index  *index
 	value  string
@@ -50,22 +50,22 @@ type place struct {
 	posting *posting
 }
 
-// posting is where an item stands in an index.
+// posting is one position of an item in an index.
 type posting struct {
 	bucket *bucket
 	next   *posting
 	at     uint32
 }
 
-// filing is an object, or none, with what is not to be found out under the lock.
+// filing is an object, or none, with what must be computed outside of the lock.
 type filing struct {
-	object Object
-	aside  *Undecoded // instead of the object
-	values []filedUnder
-	last   managed
+	object      Object
+	undecodable *Undecoded // instead of the object
+	values      []indexValue
+	last        managed
 }
 
-type filedUnder struct {
+type indexValue struct {
 	index *index
 	value string
 }
@@ -76,7 +76,7 @@ func newItems() items {
 
 func (s *items) count() int { return len(s.byName) + len(s.others) }
 
-// find returns what is shown under a key, or nil.
+// find returns the item under a key, or nil.
 func (s *items) find(key Key) *item {
 	it := s.byName[key.Name]
 	if it != nil && it.namespace.name == key.Namespace {
@@ -88,7 +88,7 @@ func (s *items) find(key Key) *item {
 	return s.others[key]
 }
 
-// filing returns what is shown under a key, as it was filed.
+// filing returns the item under a key as it was filed.
 func (s *items) filing(key Key) filing {
 	it := s.find(key)
 	if it == nil {
@@ -96,12 +96,12 @@ func (s *items) filing(key Key) filing {
 	}
 	f := filing{object: it.object, last: managed{manager: s.managers.name(it.manager), at: it.since}}
 	for p := it.postings; p != nil; p = p.next {
-		f.values = append(f.values, filedUnder{index: p.bucket.index, value: p.bucket.value})
+		f.values = append(f.values, indexValue{index: p.bucket.index, value: p.bucket.value})
 	}
 	return f
 }
 
-// put shows f, which has an object, in the place of what was shown under its key, which it returns.
+// put stores f, which must have an object, and returns the object that it replaces.
 func (s *items) put(key Key, f *filing) (old Object) {
 	it := s.find(key)
 	if it == nil {
@@ -126,7 +126,7 @@ func (s *items) put(key Key, f *filing) (old Object) {
 	return old
 }
 
-// remove shows nothing under a key, and returns what was shown.
+// remove removes the item under a key and returns its object.
 func (s *items) remove(key Key) (old Object) {
 	it := s.find(key)
 	if it == nil {
@@ -167,7 +167,7 @@ func (n *namespace) remove(it *item) {
 	n.items = shrunk(n.items[:last])
 }
 
-// objects returns those of a namespace, or all for "".
+// objects returns the objects of a namespace, or all for "".
 func (s *items) objects(of string) []Object {
 	if of != "" {
 		n := s.namespaces[of]
@@ -190,7 +190,7 @@ func (n *namespace) appendTo(objects []Object) []Object {
 	return objects
 }
 
-func (it *item) isFiledUnder(values []filedUnder) bool {
+func (it *item) isFiledUnder(values []indexValue) bool {
 	p := it.postings
 	for _, v := range values {
 		if p == nil || p.bucket.index != v.index || p.bucket.value != v.value {
@@ -201,8 +201,8 @@ func (it *item) isFiledUnder(values []filedUnder) bool {
 	return p == nil
 }
 
-// post files the item under one more value, and returns the posting, followed by next.
-func (it *item) post(v filedUnder, next *posting) *posting {
+// post files the item under one more value. It returns the posting, followed by next.
+func (it *item) post(v indexValue, next *posting) *posting {
 	b := v.index.buckets[v.value]
 	if b == nil {
 		b = &bucket{index: v.index, value: v.value}
@@ -213,7 +213,7 @@ func (it *item) post(v filedUnder, next *posting) *posting {
 	return p
 }
 
-// withdraw takes the item out of all indexes.
+// withdraw removes the item from all indexes.
 func (it *item) withdraw() {
 	for p := it.postings; p != nil; p = p.next {
 		p.bucket.remove(p)
@@ -231,7 +231,8 @@ func (b *bucket) remove(p *posting) {
 	}
 }
 
-// shrunk gives memory back that a slice has long stopped needing; what is left over pays for the copy.
+// shrunk releases memory that a slice has long stopped using. The slack that remains pays for the
+// copy.
 func shrunk[T any](s []T) []T {
 	if cap(s) < 64 || len(s) > cap(s)/4 {
 		return s

@@ -17,7 +17,8 @@ import (
 
 const bad = "bad"
 
-// tags files an object under each of the words in an annotation, be it there twice, and panics at one.
+// tags files an object under each of the words in an annotation, be it there twice, and panics at
+// one.
 func tags(o trc.Object) []string {
 	words := strings.Fields(o.GetAnnotations()["tags"])
 	if slices.Contains(words, bad) {
@@ -26,8 +27,9 @@ func tags(o trc.Object) []string {
 	return words
 }
 
-// TestModel_ItemsAreFoundByKeyNamespaceLabelAndIndex compares reads with a plain map of all objects,
-// while objects come and go and move between the values of indexes that are added at any time.
+// TestModel_ItemsAreFoundByKeyNamespaceLabelAndIndex compares reads with a plain map of all
+// objects, while objects come and go and move between the values of indexes that are added at any
+// time.
 func TestModel_ItemsAreFoundByKeyNamespaceLabelAndIndex(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := trc.NewStore(trc.Options{Name: "configmaps"})
@@ -226,7 +228,7 @@ func TestIndexAddedWhileAnEntryHidesWhatTheWatchShows(t *testing.T) {
 	r.lists(10, object("a", "u1@5"))
 	r.acknowledge(hidden("a", "u1@12"))
 	r.must(r.AddIndex("uid", func(o trc.Object) []string { return []string{string(o.GetUID())} }))
-	r.bookmark(12) // our write came to nothing: what was there before the index is shown again
+	r.bookmark(12) // our write had no effect: the state before the index is visible again
 	if found, err := r.ByIndex("uid", "u1"); err != nil || names(found) != "a" {
 		t.Errorf("found %q, %v", names(found), err)
 	}

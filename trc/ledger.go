@@ -6,50 +6,51 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// DefaultLedgerLimit is how many edges a [Ledger] keeps by default: some 6 MB.
+// DefaultLedgerLimit is the default number of edges that a [Ledger] keeps: some 6 MB.
 const DefaultLedgerLimit = 1 << 16
 
-// Writer is who wrote: the controller, and the primary whose run it was.
+// Writer identifies who wrote: the controller, and the primary whose run it was.
 type Writer struct {
 	Controller string
 	Primary    Key
 }
 
-// Edge is an own write of which the server has proven that nothing came between From and To: it made
-// the object with that UID, which was at version From (empty: did not exist), be at version To.
+// Edge is an own write for which the server has proven that nothing came between From and To. It
+// changed the object with that UID from version From (empty: the object did not exist) to version
+// To.
 type Edge struct {
 	UID      types.UID
 	From, To string
 }
 
-// Ledger is the proven own writes of the runs that are not decided yet. Create it with [NewLedger]. One
-// serves all stores of a cluster, as a UID is an object's alone.
+// Ledger holds the proven own writes of the runs whose causes are not decided yet. Create it with
+// [NewLedger]. One serves all stores of a cluster, because UIDs are unique.
 //
-// Invariant: forgetting an edge can only make a step that was own count as foreign, which costs a run;
-// nothing ever makes a foreign step count as own.
+// Invariant: a forgotten edge can only make an own step count as foreign, which costs a run.
+// Nothing makes a foreign step count as own.
 type Ledger struct {
 	limit int
 
-	mu            sync.Mutex // guards everything below and the pages; a leaf
+	mu            sync.Mutex // guards the fields below and the pages; a leaf
 	pages         map[Writer][]*Page
-	oldest        *Page // of all pages with edges, in the order of their first ones
+	oldest        *Page // of all pages with edges, in the order of their first edges
 	newest        *Page
 	edges         int
 	forgottenFull int
 }
 
-// Page is the edges of one run. It is closed when the causes of that run are decided.
+// Page holds the edges of one run. It is closed when the causes of that run are decided.
 type Page struct {
 	ledger         *Ledger
 	writer         Writer
 	edges          map[types.UID][]Edge // oldest first; no empty slices
-	order          []types.UID          // whose edges they are, in the order in which they were recorded
+	order          []types.UID          // the objects of the edges, oldest edge first
 	closed         bool
 	previous, next *Page // among the pages with edges
 }
 
-// NewLedger returns an empty ledger that keeps at most limit edges (≤ 0: [DefaultLedgerLimit]): beyond
-// that the oldest are forgotten.
+// NewLedger returns an empty ledger that keeps at most limit edges (≤ 0: [DefaultLedgerLimit]). It
+// forgets the oldest edges beyond that.
 func NewLedger(limit int) *Ledger {
 	if limit <= 0 {
 		limit = DefaultLedgerLimit
@@ -60,9 +61,9 @@ func NewLedger(limit int) *Ledger {
 // Open begins a page for a run. It costs nothing until something is recorded.
 func (l *Ledger) Open(writer Writer) *Page { return &Page{ledger: l, writer: writer} }
 
-// Record notes a proven write. It must be called before the answer is acknowledged to a store: what
-// the store then tells is explained already. An edge that leads nowhere, and one recorded on a page
-// that was closed, are dropped.
+// Record records a proven write. It must be called before the answer is acknowledged to a store, so
+// that the transition is explained when the store emits it. An edge that changes nothing is
+// dropped, and so is one on a closed page.
 func (p *Page) Record(edge Edge) {
 	if edge.From == edge.To || edge.UID == "" || edge.To == "" {
 		return
@@ -96,8 +97,8 @@ func (p *Page) Close() {
 	l.clearLocked(p)
 }
 
-// Explains reports whether the step of an object from one version (empty: it did not exist) to another
-// was made by the writer's own proven writes alone.
+// Explains reports whether an object went from one version (empty: it did not exist) to another by
+// the writer's own proven writes alone.
 func (l *Ledger) Explains(writer Writer, uid types.UID, from, to string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -125,7 +126,8 @@ func (l *Ledger) Explains(writer Writer, uid types.UID, from, to string) bool {
 	return false
 }
 
-// Forget drops all edges: the server has gone back in time, and what was proven never happened.
+// Forget drops all edges. Call it when the server has gone back in time: the proven writes no
+// longer exist.
 func (l *Ledger) Forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -134,7 +136,8 @@ func (l *Ledger) Forget() {
 	}
 }
 
-// Len returns the number of edges, and how many were forgotten so far because the ledger was full.
+// Len returns the number of edges, and how many edges were forgotten so far because the ledger was
+// full.
 func (l *Ledger) Len() (edges, forgotten int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -164,7 +167,7 @@ func (l *Ledger) clearLocked(page *Page) {
 	l.unlinkLocked(page)
 }
 
-// linkLocked takes in a page with its first edge.
+// linkLocked adds a page with its first edge.
 func (l *Ledger) linkLocked(page *Page) {
 	l.pages[page.writer] = append(l.pages[page.writer], page)
 	page.previous = l.newest
@@ -176,7 +179,7 @@ func (l *Ledger) linkLocked(page *Page) {
 	l.newest = page
 }
 
-// unlinkLocked lets go of a page that has no edges any more.
+// unlinkLocked removes a page that has no edges left.
 func (l *Ledger) unlinkLocked(page *Page) {
 	others := l.pages[page.writer][:0:0]
 	for _, other := range l.pages[page.writer] {

@@ -78,7 +78,8 @@ func TestO1_O2_O3_O4_O8_StepIsOwnIffAPathOfTheWritersEdgesLeadsThere(t *testing.
 
 func TestPathsThatPartAreBothFollowed(t *testing.T) {
 	l := trc.NewLedger(0)
-	// The same creation, sent again after it was lost: the server tells only one of them, but who knows which.
+	// The same creation, sent again after its answer was lost: the server proves only one of them, and
+	// either is possible.
 	noted(l, alice, "u1", [2]string{"", "3"}, [2]string{"", "4"}, [2]string{"3", "5"}, [2]string{"4", "6"})
 	for _, to := range []string{"5", "6"} {
 		if !l.Explains(alice, "u1", "", to) {

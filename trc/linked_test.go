@@ -9,8 +9,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// TestModel_O14_C35 is TestModel_G01_G02_G03_G16 for versions that are no integers. Its oracle knows
-// their order nevertheless.
+// TestModel_O14_C35 is TestModel_G01_G02_G03_G16 for versions that are not integers. Its oracle
+// still has their order.
 func TestModel_O14_C35(t *testing.T) {
 	n := rounds / 5
 	if raceEnabled || testing.Short() {
@@ -32,7 +32,7 @@ type linked struct {
 	gone   bool
 }
 
-// link is told of an answer, and of what was shown before it.
+// link applies an answer; shown is what was visible before it.
 func (w *world) link(a answer, shown trc.Object) {
 	if w.prefix == "" || w.watchOf(a.key).progress == 0 {
 		return
@@ -54,7 +54,7 @@ func (w *world) link(a answer, shown trc.Object) {
 	w.linked[a.key] = &linked{uid: a.uid, before: []int{base}, last: a.commit}
 }
 
-// unlink is told of the answer to a delete.
+// unlink applies the answer to a delete.
 func (w *world) unlink(a answer) {
 	if w.prefix == "" {
 		return
@@ -75,7 +75,7 @@ func (w *world) unlink(a answer) {
 // seen reports whether a state of the watch is an object to the store.
 func (w *world) seen(c commit) bool { return c.shown() && !w.provenGone[c.uid] }
 
-// observed is told that the watch of a key went on.
+// observed applies a step of the watch of a key.
 func (w *world) observed(before, c commit) {
 	if before.shown() && (!c.shown() || c.uid != before.uid) {
 		w.deleted[before.uid] = true
@@ -85,7 +85,8 @@ func (w *world) observed(before, c commit) {
 		return // of an object that we deleted before
 	}
 	if (!c.shown() || c.uid != l.uid) && !l.gone {
-		delete(w.newest, l.uid) // the limit: that may have been before the creation, or a link out of the selector
+		// The limit: that may have been before the creation, or a link out of the selector.
+		delete(w.newest, l.uid)
 	}
 	if !c.shown() || c.uid != l.uid || !l.gone && !slices.Contains(l.before, c.version) {
 		delete(w.linked, c.key)

@@ -6,13 +6,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// managed is who changed an object last, and when, in seconds since 1970. The zero value: nobody knows.
+// managed is who changed an object last, and when, in seconds since 1970. The zero value means
+// unknown.
 type managed struct {
 	manager string
 	at      uint32
 }
 
-// newer returns the newer of two; of two in the same second the one that comes later in managedFields.
+// newer returns the newer of two. Within the same second that is the one that comes later in
+// managedFields.
 func (m managed) newer(manager string, at time.Time) managed {
 	seconds := uint32(at.Unix())
 	if manager == "" || at.IsZero() || seconds < m.at {
@@ -21,7 +23,7 @@ func (m managed) newer(manager string, at time.Time) managed {
 	return managed{manager: manager, at: seconds}
 }
 
-// lastManagerOf reads managedFields, of an unstructured object without converting all of it.
+// lastManagerOf reads managedFields. It does not convert all fields of an unstructured object.
 func lastManagerOf(o Object) (last managed) {
 	u, ok := o.(*unstructured.Unstructured)
 	if !ok {
@@ -56,16 +58,17 @@ func hasManagedFields(o Object) bool {
 	return len(o.GetManagedFields()) > 0
 }
 
-// dropManagedFields leaves an object that has none untouched: somebody may be reading it already.
+// dropManagedFields does not touch an object that has none, because others may be reading it
+// already.
 func dropManagedFields(o Object) {
 	if hasManagedFields(o) {
 		o.SetManagedFields(nil)
 	}
 }
 
-// LastManager returns the field manager that changed the object last, as its managedFields said when
-// it entered the store, and when that was, to the second. It reports false if the object is not there
-// or did not say.
+// LastManager returns the field manager that changed the object last, according to the
+// managedFields with which it entered the store, and the time of that change, to the second. ok is
+// false if there is no such object or it had no managedFields.
 func (s *Store) LastManager(key Key) (manager string, at time.Time, ok bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -76,8 +79,8 @@ func (s *Store) LastManager(key Key) (manager string, at time.Time, ok bool) {
 	return s.items.managers.name(it.manager), time.Unix(int64(it.since), 0), true
 }
 
-// managers keeps each manager's name once for all its objects, and only as long as there are any. A
-// manager is a number from 1 on; 0 is none.
+// managers keeps each manager's name once for all its objects, while there are any. A manager is a
+// number from 1 on; 0 means none.
 type managers struct {
 	numbers map[string]uint32
 	names   []struct {
@@ -94,7 +97,7 @@ func (m *managers) name(number uint32) string {
 	return m.names[number-1].name
 }
 
-// exchange lets go of a manager and takes hold of another.
+// exchange releases a manager and returns the number of another.
 func (m *managers) exchange(old uint32, name string) uint32 {
 	if m.name(old) == name {
 		return old

@@ -13,8 +13,8 @@ import (
 // rounds times 100 checks of 30 steps on average. More: -rapid.checks, -rapid.steps.
 const rounds = 400
 
-// TestModel_G01_G02_G03_G16 drives a store with random histories of a small API server and compares
-// it after every step with a naive oracle that knows the whole history and forgets nothing.
+// TestModel_G01_G02_G03_G16 drives a store with random histories of a small API server. After every
+// step it compares the store with a naive oracle that has the whole history.
 func TestModel_G01_G02_G03_G16(t *testing.T) {
 	n := rounds
 	if raceEnabled || testing.Short() {
@@ -29,8 +29,8 @@ func TestModel_G01_G02_G03_G16(t *testing.T) {
 	t.Logf("%d steps", steps)
 }
 
-// TestModel_UndecodableAnswers_G01_G02_G03_G16 has some answers not fit the Go type, as an answer to a write of another form does:
-// what the watch brings then fits.
+// TestModel_UndecodableAnswers_G01_G02_G03_G16 has some answers not fit the Go type, as an answer
+// to a write of another form does: what the watch brings then fits.
 func TestModel_UndecodableAnswers_G01_G02_G03_G16(t *testing.T) {
 	n := rounds / 4
 	if raceEnabled || testing.Short() {
@@ -120,7 +120,8 @@ func (w *world) deliver(t *rapid.T, m *modelWatch) bool {
 	}
 	var err error
 	switch {
-	case !after.shown(): // deleted, or out of the selector: what was there, with the version of its end
+	case !after.shown():
+		// Deleted, or out of the selector: what was there, with the version of its end.
 		before.version = after.version
 		err = m.Delete(before.object())
 	case before.shown() && before.uid == after.uid:
@@ -155,7 +156,8 @@ func (w *world) mark(t *rapid.T, m *modelWatch, version int) {
 	m.progress = version
 }
 
-// relist lists as of any version that is not older than progress: what lies between is never told.
+// relist lists at any version that is not older than progress: the steps in between are never
+// delivered.
 func (w *world) relist(t *rapid.T) {
 	m := rapid.SampledFrom(w.watches).Draw(t, "watch")
 	if m.removed {
@@ -192,7 +194,7 @@ func (w *world) index(*rapid.T) {
 	}
 }
 
-// remove removes a watch, or adds it again: what was known of its namespace is forgotten.
+// remove removes a watch, or adds it again: the state of its namespace is dropped.
 func (w *world) remove(t *rapid.T) {
 	m := rapid.SampledFrom(w.watches).Draw(t, "watch")
 	if m.removed {

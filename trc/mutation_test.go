@@ -9,8 +9,9 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// TestG17_ObjectThatIsChangedInTheCacheEndsTheProcess runs itself anew, as client-go reads the
-// environment when it is loaded, and as its detector panics in a goroutine of its own.
+// TestG17_ObjectThatIsChangedInTheCacheEndsTheProcess runs itself as another process, because
+// client-go reads the environment when it is loaded, and because its detector panics in its own
+// goroutine.
 func TestG17_ObjectThatIsChangedInTheCacheEndsTheProcess(t *testing.T) {
 	if how := os.Getenv("EVENKEEL_CHANGE"); how != "" {
 		changeWhatIsCached(t, how)
@@ -28,8 +29,8 @@ func TestG17_ObjectThatIsChangedInTheCacheEndsTheProcess(t *testing.T) {
 	}
 }
 
-// changeWhatIsCached changes one object in the cache, or none, and lets the detector have the look that
-// it has even at a store without watches.
+// changeWhatIsCached changes one object in the cache, or none, and lets the detector have the look
+// that it has even at a store without watches.
 func changeWhatIsCached(t *testing.T, how string) {
 	s := trc.NewStore(trc.Options{Name: "configmaps"})
 	w := s.AddWatch("ns")

@@ -16,16 +16,17 @@ type Object interface {
 	runtime.Object
 }
 
-// Undecoded stands for an object that exists, but of which the Go type cannot hold everything. What feeds a
-// [Watch] delivers it in the place of the object, as a pointer; see [Store.SetAside].
+// Undecoded represents an object that exists but does not fit its Go type. The source of a [Watch]
+// delivers a pointer to it instead of the object; see [Store.SetAside].
 type Undecoded struct {
-	// Object is what could be decoded. Its metadata is complete; nothing else of it may be relied on.
+	// Object is the part that could be decoded. Its metadata is complete; the rest must not be relied
+	// on.
 	Object
-	// Err says what does not fit.
+	// Err describes what does not fit.
 	Err error
 }
 
-// DeepCopyObject copies the object; the error is shared.
+// DeepCopyObject copies the object and shares the error.
 func (u *Undecoded) DeepCopyObject() runtime.Object {
 	return &Undecoded{Object: u.Object.DeepCopyObject().(Object), Err: u.Err}
 }
@@ -36,18 +37,18 @@ type Key = types.NamespacedName
 // KeyOf returns the key of an object.
 func KeyOf(o Object) Key { return Key{Namespace: o.GetNamespace(), Name: o.GetName()} }
 
-// objectOf returns item as an object that can be stored, or says what it lacks for that.
+// objectOf returns item as an object that can be stored, or an error that says why it cannot.
 func objectOf(item any) (Object, error) {
 	o, ok := item.(Object)
 	if !ok {
-		return nil, fmt.Errorf("%T is no API object", item)
+		return nil, fmt.Errorf("%T is not an API object", item)
 	}
 	if v := reflect.ValueOf(o); v.Kind() == reflect.Pointer && v.IsNil() {
 		return nil, fmt.Errorf("%T is nil", item)
 	}
 	switch {
 	case o.GetName() == "":
-		return nil, errors.New("it has no name")
+		return nil, errors.New("object has no name")
 	case o.GetResourceVersion() == "":
 		return nil, fmt.Errorf("%s has no resourceVersion", KeyOf(o))
 	case o.GetUID() == "":
@@ -56,24 +57,25 @@ func objectOf(item any) (Object, error) {
 	return o, nil
 }
 
-// arrival is how an object comes to the store.
+// arrival is the way in which an object reaches the store.
 type arrival int
 
 const (
-	inList   arrival = iota // by a list
-	inEvent                 // by an event
-	inAnswer                // as the answer to a request of ours
+	inList   arrival = iota // in a list
+	inEvent                 // in a watch event
+	inAnswer                // in the answer to one of our requests
 )
 
-// detect has changes to an object found, if that is on. One whose type panics when it is copied is not looked after.
+// detect registers an object with the mutation detector, if that is on. An object whose type panics
+// when it is copied is not registered.
 func (s *Store) detect(o Object) {
 	defer func() { _ = recover() }() // the type's own code
 	s.detector.AddObject(o)
 }
 
-// take checks an object that is about to enter the store, and prepares it for that in place.
+// take checks an object that is about to enter the store, and prepares it in place.
 func (s *Store) take(item any, how arrival) (filing, error) {
-	if k, ok := item.(*kept); ok {
+	if k, ok := item.(*prepared); ok {
 		s.detect(k.Object)
 		return filing{object: k.Object, last: k.last}, nil
 	}
@@ -83,7 +85,7 @@ func (s *Store) take(item any, how arrival) (filing, error) {
 	}
 	if u, ok := o.(*Undecoded); ok {
 		dropManagedFields(u.Object)
-		return filing{aside: u}, nil
+		return filing{undecodable: u}, nil
 	}
 	f := s.prepare(o, how)
 	if f.object != nil {
@@ -92,7 +94,7 @@ func (s *Store) take(item any, how arrival) (filing, error) {
 	return f, nil
 }
 
-// prepare makes of an object what the store keeps of it.
+// prepare reduces an object, in place, to the part that the store keeps.
 func (s *Store) prepare(o Object, how arrival) filing {
 	f := filing{object: o, last: lastManagerOf(o)}
 	if !s.options.KeepManagedFields {
@@ -102,7 +104,7 @@ func (s *Store) prepare(o Object, how arrival) filing {
 		f.object = s.whole.keep(o, how == inAnswer)
 		if abandoned := Prune(f.object, s.options.Transform); abandoned != nil {
 			dropManagedFields(abandoned.Object)
-			return filing{aside: abandoned}
+			return filing{undecodable: abandoned}
 		}
 	}
 	if before, worthwhile := s.sharesWith(KeyOf(o), how); worthwhile {

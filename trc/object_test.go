@@ -67,7 +67,7 @@ func TestObjectsOfAllSortsGoThroughAlike(t *testing.T) {
 				t.Errorf("%d managedFields are kept", n)
 			}
 			r.must(r.Acknowledge(make("14", "writer", at), trc.Proof{}))
-			r.bookmark(14) // passed without having been: what the watch shows is shown again
+			r.bookmark(14) // passed without having existed: the watch's state is visible again
 			r.lastManagerIs("other", at.Add(time.Minute))
 			r.gone("a", "u1@12")
 			r.sees("a", "absent")

@@ -11,7 +11,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// checkLate checks that an answer that is not shown was told as a step to what is shown instead.
+// checkLate checks that a step was emitted from an answer that is not visible to what is visible
+// instead.
 func (w *world) checkLate(t *rapid.T, a answer) {
 	var want []string
 	shown := w.store.Get(a.key)
@@ -145,9 +146,9 @@ func (w *world) endOf(key trc.Key, uid string) int {
 	return math.MaxInt
 }
 
-// expected is what readers see of a key and whether that is ahead of its watch: the newest thing known
-// beyond progress, else what the watch shows, and never a UID that is gone. It is not sure where that
-// depends on a UID under the limit of AcknowledgeGone.
+// expected is what readers see of a key and whether that is ahead of its watch: the newest thing
+// known beyond progress, else what the watch shows, and never a UID that is gone. It is not sure
+// where that depends on a UID under the limit of AcknowledgeGone.
 func (w *world) expected(key trc.Key) (want string, ahead, sure bool) {
 	progress := w.watchOf(key).progress
 	base := w.at(key, progress)

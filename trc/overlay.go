@@ -8,35 +8,37 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Proof is what the server has proven about a write by carrying it out. The zero value proves nothing.
-// It matters where versions are no integers; see [Store.Comparable].
+// Proof is what the server has proven about a write by performing it. The zero value proves
+// nothing. It is used only if versions are not integers; see [Store.Comparable].
 type Proof struct {
 	// Base is the version that the write was conditional on: nothing came between it and the answer.
 	Base string
-	// Created is set if the write made the object come into being.
+	// Created is set if the write created the object.
 	Created bool
 }
 
-// Acknowledge takes in the answer to a successful write, or to a consistent read, before that returns to
-// its caller: reads begun after it are at least as new. The store takes ownership of the object. An
-// object in a namespace that no watch covers is ignored; one outside the store's selector hides the key
-// until the watch has passed it.
+// Acknowledge adds the answer to a successful write, or to a consistent read. Call it before the
+// request returns to its caller: reads that begin after Acknowledge returns are at least as new as
+// the answer. The store takes ownership of the object. An object in a namespace that no watch
+// covers is ignored. An object outside the store's selector hides the key until the watch has
+// passed its version.
 //
-// An answer may be [Undecoded]: the object is then set aside, as if the watch had delivered it so, until the watch
-// has passed it; see [Store.SetAside].
+// An answer may be [Undecoded]. The object is then undecodable until the watch has passed it, as if
+// the watch had delivered it; see [Store.SetAside].
 //
-// An answer that the watch, or a newer answer, has passed already is not shown. What is shown instead,
-// be it nothing, is told as a [Transition] from it that is Late, unless it is the very same version: the
-// object may have been changed or deleted by another in between, and nobody would hear of it (O16). One
-// that is known to be gone is told of like any other, as who knows may not be whose answer this is. An
-// answer outside the selector leads nowhere.
+// An answer that the watch, or a newer answer, has already passed does not become visible. Instead
+// the store emits a Late [Transition] from the answer to what is visible, even if that is nothing,
+// unless that is the very same version. Another writer may have changed or deleted the object in
+// between, and subscribers would otherwise miss it (O16). The same holds for an object that is
+// known to be gone, because the answer may be another writer's. An answer outside the selector
+// emits nothing.
 //
-// It returns an error for what is no API object, is nil, or lacks a name, resourceVersion or UID, and
-// then has changed nothing.
+// It returns an error, and changes nothing, if o is no API object, is nil, or lacks a name,
+// resourceVersion or UID.
 func (s *Store) Acknowledge(o Object, proof Proof) error {
 	var answer [1]filing
 	_, err := objectOf(o)
-	visible := err == nil && s.isVisible(o) // of the whole object
+	visible := err == nil && s.isVisible(o) // judged before Transform
 	if err == nil {
 		answer[0], err = s.take(o, inAnswer)
 	}
@@ -45,7 +47,7 @@ func (s *Store) Acknowledge(o Object, proof Proof) error {
 	}
 	s.lockFiled(answer[:])
 	s.acknowledgeLocked(KeyOf(o), &answer[0], visible, proof)
-	s.tidyLocked(o)
+	s.dropWholeUnlessVisibleLocked(o)
 	s.unlockAndDeliver()
 	return nil
 }
@@ -69,27 +71,28 @@ func (s *Store) acknowledgeLocked(key Key, answer *filing, visible bool, proof P
 	}
 	if version <= w.progress {
 		if visible {
-			s.tellLateLocked(key, answer)
+			s.emitLateLocked(key, answer)
 		}
 		return
 	}
-	e := &entry{key: key, watch: w, version: version, uid: answer.uid()}
+	e := &overlayEntry{key: key, watch: w, version: version, uid: answer.uid()}
 	if visible {
 		e.result = *answer
 	}
 	if !s.overlayLocked(e) && visible {
-		s.tellLateLocked(key, answer)
+		s.emitLateLocked(key, answer)
 	}
 }
 
-// tellLateLocked emits the step from an answer to what is shown instead, unless that is it. Of an answer that is
-// undecodable, only its end is a step: a newer version of it is an addition, which was emitted when it was shown.
-func (s *Store) tellLateLocked(key Key, late *filing) {
+// emitLateLocked emits the step from an answer to what is visible instead, unless they are the
+// same. If the answer is undecodable, only its deletion is a step: a newer version of it is an
+// addition, which was emitted when it became visible.
+func (s *Store) emitLateLocked(key Key, late *filing) {
 	var shown Object
 	answer := late.known()
-	if aside := s.aside[key]; aside != nil && aside.undecoded.GetUID() == answer.GetUID() {
-		if late.aside == nil {
-			aside.missed(answer)
+	if entry := s.undecodable[key]; entry != nil && entry.undecoded.GetUID() == answer.GetUID() {
+		if late.undecodable == nil {
+			entry.recordAnswer(answer)
 		}
 		return
 	}
@@ -102,18 +105,20 @@ func (s *Store) tellLateLocked(key Key, late *filing) {
 	case shown.GetUID() != answer.GetUID():
 		s.queueLocked(Transition{Old: answer, Late: true})
 		s.queueLocked(Transition{New: shown, Late: true})
-	case late.aside == nil && shown.GetResourceVersion() != answer.GetResourceVersion():
+	case late.undecodable == nil && shown.GetResourceVersion() != answer.GetResourceVersion():
 		s.queueLocked(Transition{Old: answer, New: shown, Late: true})
 	}
 }
 
-// AcknowledgeGone takes in the proof that the object with that UID, last seen by us at version, no
-// longer exists. Reads begun after it do not return it, whatever the watch still delivers of it. If
-// we never saw a version, as when an object is deleted by UID alone, version is empty: then only a
-// UID that is shown or written by us is hidden. Without a name or UID nothing happens.
+// AcknowledgeGone adds the proof that the object with that UID no longer exists. version is the
+// last version of it that we saw. Reads that begin after it returns do not return the object,
+// whatever the watch still delivers. version may be empty if no version is known, as when an object
+// is deleted by UID alone: then a UID is hidden only if it is visible or was written by us. Without
+// a name or UID it does nothing.
 //
-// Limit: an object that another puts into the store's selector after version and before its deletion
-// is shown from the one event to the other, as nothing tells the version of the deletion.
+// Limit: another writer may put the object into the store's selector after version and before its
+// deletion. The object is then visible between these two events, because nothing gives the version
+// of the deletion.
 func (s *Store) AcknowledgeGone(key Key, uid types.UID, version string) {
 	if key.Name == "" || uid == "" {
 		return
@@ -128,7 +133,7 @@ func (s *Store) goneLocked(key Key, uid types.UID, version string) {
 	if w == nil {
 		return
 	}
-	e := &entry{key: key, watch: w, gone: true, uid: uid}
+	e := &overlayEntry{key: key, watch: w, gone: true, uid: uid}
 	if version != "" {
 		e.version, _ = s.parseLocked(version)
 	}
@@ -139,11 +144,12 @@ func (s *Store) goneLocked(key Key, uid types.UID, version string) {
 	s.overlayLocked(e)
 }
 
-// overlayLocked lays e over its key, unless what lies there is newer, and reports whether it did.
-// Versions order the incarnations of a name too: all of a later one are beyond all of an earlier one.
-// Within an incarnation, that it is gone outdoes all else, and then the newest version it is known to
-// have had counts: up to there the name belongs to it and reads absent.
-func (s *Store) overlayLocked(e *entry) bool {
+// overlayLocked makes e the overlay entry of its key, unless the present entry is newer, and
+// reports whether it did. Versions also order the incarnations of a name: all versions of a later
+// one are greater than all of an earlier one. Within an incarnation, a proven deletion wins over
+// all else. After that the newest version that the object is known to have had counts: up to it the
+// name belongs to that incarnation and reads as absent.
+func (s *Store) overlayLocked(e *overlayEntry) bool {
 	before := s.ahead[e.key]
 	if before == nil {
 		e.base = s.filingLocked(e.key)
@@ -152,10 +158,10 @@ func (s *Store) overlayLocked(e *entry) bool {
 		switch {
 		case before.uid != e.uid || before.gone == e.gone:
 			if before.version >= e.version && !e.decodes(before) {
-				return false // an older answer that came late
+				return false // an older answer that arrived late
 			}
 		case before.gone:
-			s.raiseLocked(before, e.version)
+			s.raiseEntryLocked(before, e.version)
 			return false
 		default:
 			e.version = max(before.version, e.version)
@@ -164,22 +170,24 @@ func (s *Store) overlayLocked(e *entry) bool {
 	if e.version <= e.watch.progress && e.base.uid() != e.uid {
 		return false // the watch has seen it go
 	}
-	s.keepLocked(e)
-	s.showLocked(e.key, &e.result, false, false)
-	if u := e.result.aside; u != nil {
-		s.aside[e.key].missed(u.Object) // who wrote it hears of its end
+	s.putEntryLocked(e)
+	s.setVisibleLocked(e.key, &e.result, false, false)
+	if u := e.result.undecodable; u != nil {
+		s.undecodable[e.key].recordAnswer(u.Object) // so that its deletion is emitted to its writer
 	}
 	return true
 }
 
-// decodes reports whether e holds the object of another entry that is undecodable, at the same version.
-func (e *entry) decodes(before *entry) bool {
-	return before.result.aside != nil && before.version == e.version && before.uid == e.uid && e.result.aside == nil
+// decodes reports whether e is the decoded object of an entry that is undecodable at the same
+// version.
+func (e *overlayEntry) decodes(before *overlayEntry) bool {
+	return before.result.undecodable != nil && before.version == e.version && before.uid == e.uid && e.result.undecodable == nil
 }
 
-// parseLocked reads a version as KEP-5504 defines it: a positive integer without leading zeros. One
-// beyond 64 bits counts as none. So does "0" or none at all, as some servers version no lists: what they
-// then deliver is in no order that could be relied on.
+// parseLocked parses a version as KEP-5504 defines it: a positive integer without leading zeros. A
+// version beyond 64 bits is not valid. "0" and "" are not valid either: some servers give their
+// lists no version, and what they then deliver is in no reliable order. An invalid version makes
+// the store incomparable.
 func (s *Store) parseLocked(version string) (uint64, bool) {
 	if s.incomparable {
 		return 0, false
@@ -192,21 +200,22 @@ func (s *Store) parseLocked(version string) (uint64, bool) {
 	return v, true
 }
 
-// observeLocked takes in what a watch says of one key at a version; f has no object if it is absent.
+// observeLocked applies what a watch reports of one key at a version; f has no object if the key is
+// absent.
 func (s *Store) observeLocked(key Key, version uint64, f *filing, initial, renewed bool) {
 	e := s.ahead[key]
 	if s.incomparable {
-		if f = s.judgeLocked(e, f); f == nil {
+		if f = s.dropGoneLocked(e, f); f == nil {
 			return
 		}
-		s.noteDeletedLocked(key, e, f)
+		s.recordDeletedLocked(key, e, f)
 	}
 	if e != nil {
 		e.base = *f
 		if e.hides(version, f) {
 			return
 		}
-		s.forgetLocked(key)
+		s.removeEntryLocked(key)
 	}
-	s.showLocked(key, f, initial, renewed)
+	s.setVisibleLocked(key, f, initial, renewed)
 }

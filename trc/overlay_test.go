@@ -92,7 +92,8 @@ func TestC32_O3_AnswerThatTheWatchHasPassedIsNotShownButLeadsToWhatIs(t *testing
 		"by a list without it":       {func(r *rig) { r.lists(12) }, []string{"delete a u1@11 late"}},
 		"by another incarnation":     {func(r *rig) { r.lists(13, object("a", "u2@13")) }, []string{"delete a u1@11 late", "add a u2@13 late"}},
 		"by a later own write":       {func(r *rig) { r.bookmark(11); r.acknowledge(object("a", "u1@13")) }, []string{"update a u1@11 u1@13 late"}},
-		"by a delete of ours":        {func(r *rig) { r.bookmark(11); r.gone("a", "u1@5") }, []string{"delete a u1@11 late"}}, // of another primary's run, maybe
+		// Of another primary's run, maybe.
+		"by a delete of ours": {func(r *rig) { r.bookmark(11); r.gone("a", "u1@5") }, []string{"delete a u1@11 late"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t)
@@ -132,7 +133,8 @@ func TestO16_ObjectOfOursThatWasDeletedInAWatchGapIsToldOfWhenOurAnswerComesAfte
 func TestO16_ObjectOfOursThatWasReplacedIsToldOfWhenOurAnswerComesAfterThatToALaterWrite(t *testing.T) {
 	r := newRig(t)
 	r.lists(10)
-	r.acknowledge(object("a", "u2@13")) // created by another primary's run, after another deleted u1 at 12
+	// Created by another primary's run, after another deleted u1 at 12.
+	r.acknowledge(object("a", "u2@13"))
 	r.tells("add a u2@13")
 	r.acknowledge(object("a", "u1@11")) // the answer to our creation
 	r.sees("a", "u2@13")

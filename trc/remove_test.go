@@ -85,7 +85,8 @@ func TestRunEndsTheRequestsOfARemovedNamespaceAndMayBeCalledForAnother(t *testin
 	})
 }
 
-// TestAnIndexThatTakesThePlaceOfOneThatWasRemovedLacksNothing: while an object is filed, one goes and another comes.
+// TestAnIndexThatTakesThePlaceOfOneThatWasRemovedLacksNothing: while an object is filed, one goes
+// and another comes.
 func TestAnIndexThatTakesThePlaceOfOneThatWasRemovedLacksNothing(t *testing.T) {
 	r := newRig(t)
 	all := func(trc.Object) []string { return []string{"all"} }

@@ -182,7 +182,7 @@ func (r *rig) sees(name, want string) {
 	}
 }
 
-// agree checks that get, list and the indexes of a rig's store tell the same.
+// agree checks that get, list and the indexes of a rig's store agree.
 func agree(s *trc.Store) error {
 	all := s.List("", nil)
 	if s.Len() != len(all) {

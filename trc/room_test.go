@@ -68,8 +68,8 @@ func TestWriterThatWaitsForRoomGivesUpWithItsContext(t *testing.T) {
 	})
 }
 
-// TestG16_StalledWatchOfManyEntriesIsPassedInOrder has many entries passed one by one, out of order of
-// their acknowledgement.
+// TestG16_StalledWatchOfManyEntriesIsPassedInOrder has many entries passed one by one, out of order
+// of their acknowledgement.
 func TestG16_StalledWatchOfManyEntriesIsPassedInOrder(t *testing.T) {
 	const n = 20_000
 	r := newRig(t)

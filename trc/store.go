@@ -9,68 +9,76 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// DefaultAheadLimit is how many keys may be ahead of their watch before writers are held back.
+// DefaultAheadLimit is the default of [Options].AheadLimit: the number of keys that may be ahead of
+// their watch before writers are held back.
 const DefaultAheadLimit = 100_000
 
 // Options configure a [Store].
 type Options struct {
-	// Name says whose store this is in errors and logs, as in "configmaps".
+	// Name identifies the store in errors and logs, as in "configmaps".
 	Name string
-	// Visible tells whether an object lies within the selector of the store's watches. Default: all
-	// do. It must be pure; it is called without any lock.
+	// Visible reports whether an object matches the selector of the store's watches. Default: all
+	// objects match. It must be pure. It is called without any lock.
 	Visible func(Object) bool
-	// KeepManagedFields leaves metadata.managedFields in the cached objects. By default they are
-	// dropped, as they often are half of an object's size.
+	// KeepManagedFields keeps metadata.managedFields in the cached objects. Default: they are dropped,
+	// because they are often half of an object's size.
 	KeepManagedFields bool
-	// Transform drops, in place, what is not needed of an object before it is kept. What the store and the life of
-	// an object rest on survives whatever it does: name, namespace, UID, resourceVersion, generation, the times of
-	// creation and deletion, owner references, finalizers. It is applied once to everything that enters, answers to own
-	// writes too, so indexes, subscribers and readers see what it leaves; Visible sees the whole object. It must be
-	// pure, and may be called for several objects at once, without any lock. If it panics, the object is kept as
-	// far as it got. Default: nothing is dropped.
+	// Transform removes, in place, the parts of an object that are not needed, before the store keeps
+	// it. Default: nothing is removed.
+	//
+	// It is applied once to everything that enters the store, including answers to own writes.
+	// Indexes, subscribers and readers see its result; Visible sees the whole object. Name, namespace,
+	// UID, resourceVersion, generation, the times of creation and deletion, owner references and
+	// finalizers survive whatever it does.
+	//
+	// It must be pure. It may be called for several objects at once, without any lock. If it panics,
+	// the object is kept as far as it got.
 	Transform func(Object)
-	// KeepWhole is how many objects are kept whole beside what Transform leaves of all of them, for [Store.Whole]:
-	// those that were read or written last, and others while there is room. Default: none.
+	// KeepWhole is the number of objects that are also kept as they were before Transform, for
+	// [Store.Whole]. Default: none. The store keeps those that were read or written last, and others
+	// while there is room.
 	KeepWhole int
-	// AheadLimit is the number of keys ahead of their watch from which on [Store.Room] holds writers
-	// back. Default: [DefaultAheadLimit]. Too low, and writers wait whenever the watch is a little
-	// late; too high, and a watch that stalls costs memory: some 300 bytes a key beside the objects.
+	// AheadLimit is the number of keys ahead of their watch from which [Store.Room] holds writers
+	// back. Default: [DefaultAheadLimit]. If it is too low, writers wait whenever the watch is a
+	// little late. If it is too high, a stalled watch costs memory: some 300 bytes a key beside the
+	// objects.
 	AheadLimit int
-	// StaleAfter is how long nothing may be heard on a watch; see [Store.Stale]. Default: [DefaultStaleAfter].
-	// Under 2 minutes it is shorter than what lies between two bookmarks.
+	// StaleAfter is how long a watch may be silent; see [Store.Stale]. Default: [DefaultStaleAfter]. A
+	// value under 2 minutes is shorter than the time between two bookmarks.
 	StaleAfter time.Duration
-	// OnIncomparable is called once, when a resourceVersion turns out to be no integer: see
-	// [Store.Comparable]. It is called as a subscriber is: in order, without any lock, before the
-	// transitions that follow from it.
+	// OnIncomparable is called once, when a resourceVersion is not an integer: see [Store.Comparable].
+	// It is called like a subscriber: in order, without any lock, before the transitions that follow
+	// from it.
 	OnIncomparable func(version string)
-	// OnRewound is called whenever a list is older than what its watch had delivered, which means that
+	// OnRewound is called whenever a list is older than what its watch had delivered. That means that
 	// the API server went back in time: etcd was restored from a backup. The overlay of that watch has
-	// been dropped, and every listed object is told as changed, though its version be the same. What the
-	// owner remembers of versions (a ledger, a memo) is void. It is called as OnIncomparable is.
+	// been dropped, and a transition is emitted for every listed object, even if its version is the
+	// same. The owner must drop everything it remembers about versions, such as a ledger. It is called
+	// like OnIncomparable.
 	OnRewound func(progress, listed string)
-	// OnSetAside is called when an object is set aside, and again when what does not fit is another. It is
-	// called as OnIncomparable is. See [Store.SetAside].
+	// OnSetAside is called when an object becomes undecodable, and again when its error changes. It is
+	// called like OnIncomparable. See [Store.SetAside].
 	OnSetAside func(*Undecoded)
 }
 
-// Store is the resources of one kind as readers see them. Create it with [NewStore].
+// Store holds the resources of one kind as readers see them. Create it with [NewStore].
 type Store struct {
 	options   Options
 	born      time.Time
 	detector  cache.MutationDetector
 	detecting sync.Once
 	indexes   atomic.Pointer[[]*index] // changed under mu
-	whole     *shelf                   // nil unless KeepWhole
+	whole     *wholeCache              // nil unless KeepWhole
 	sharing   *sharing
 
-	mu           sync.RWMutex // a leaf; guards everything below and what the indexes and watches hold
+	mu           sync.RWMutex // a leaf; guards the fields below and the indexes and watches
 	items        items
 	watches      map[string]*Watch // by namespace
-	ahead        map[Key]*entry
-	aside        map[Key]*setAside
+	ahead        map[Key]*overlayEntry
+	undecodable  map[Key]*undecodableEntry
 	room         chan struct{} // closed when the overlay is no longer full; nil if nobody waits
 	incomparable bool
-	deleted      recentlyDeleted // while incomparable
+	deleted      recentlyDeleted // used while incomparable
 	subscribers  []*subscriber
 	pending      []delivery
 	delivering   bool
@@ -87,20 +95,20 @@ func NewStore(options Options) *Store {
 		options.StaleAfter = DefaultStaleAfter
 	}
 	return &Store{
-		options:  options,
-		whole:    newShelf(options.KeepWhole),
-		sharing:  newSharing(),
-		born:     time.Now(),
-		detector: cache.NewCacheMutationDetector(options.Name),
-		items:    newItems(),
-		watches:  map[string]*Watch{},
-		ahead:    map[Key]*entry{},
-		aside:    map[Key]*setAside{},
-		synced:   make(chan struct{}),
+		options:     options,
+		whole:       newWholeCache(options.KeepWhole),
+		sharing:     newSharing(),
+		born:        time.Now(),
+		detector:    cache.NewCacheMutationDetector(options.Name),
+		items:       newItems(),
+		watches:     map[string]*Watch{},
+		ahead:       map[Key]*overlayEntry{},
+		undecodable: map[Key]*undecodableEntry{},
+		synced:      make(chan struct{}),
 	}
 }
 
-// Get returns the object as readers see it now, or nil.
+// Get returns the object that readers see now, or nil. It is shared and must not be changed.
 func (s *Store) Get(key Key) Object {
 	s.mu.RLock()
 	it := s.items.find(key)
@@ -114,7 +122,7 @@ func (s *Store) Get(key Key) Object {
 }
 
 // List returns the objects of a namespace ("" for all) that match the selector (nil for all), in no
-// order.
+// order. The objects are shared, the slice is the caller's.
 func (s *Store) List(namespace string, selector labels.Selector) []Object {
 	s.mu.RLock()
 	objects := s.items.objects(namespace)
@@ -142,7 +150,7 @@ func (s *Store) Keys(namespace string) []Key {
 	return keys
 }
 
-// Len returns the number of objects shown.
+// Len returns the number of visible objects.
 func (s *Store) Len() int {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -152,18 +160,18 @@ func (s *Store) Len() int {
 // Synced is closed once every watch has delivered its first list.
 func (s *Store) Synced() <-chan struct{} { return s.synced }
 
-// showLocked changes what readers see of a key to f, or to nothing if f has no object, and queues the
-// transition. Renewed says that an object is another one even at the same version.
-func (s *Store) showLocked(key Key, f *filing, initial, renewed bool) {
-	if f.aside != nil {
-		s.setAsideLocked(key, f.aside)
+// setVisibleLocked makes f the state that readers see of a key, or nothing if f has no object. It
+// queues the transition. renewed emits a transition even if the version is the same.
+func (s *Store) setVisibleLocked(key Key, f *filing, initial, renewed bool) {
+	if f.undecodable != nil {
+		s.markUndecodableLocked(key, f.undecodable)
 		return
 	}
-	s.fetchLocked(key, f)
+	s.clearUndecodableLocked(key, f)
 	o := f.object
 	if o == nil {
 		if old := s.items.remove(key); old != nil {
-			s.unshelveLocked(old)
+			s.dropWholeLocked(old)
 			s.queueLocked(Transition{Old: old})
 		}
 		return

@@ -6,46 +6,52 @@ import (
 	"sync/atomic"
 )
 
-// Transition is a step of what readers see of one object. Old is nil for an addition, New for a
-// deletion; both have the same UID otherwise.
+// Transition is one change of what readers see of one object. Old is nil for an addition, New is
+// nil for a deletion. Otherwise both have the same UID.
 //
-// The steps of one object form a chain: the New of one is the Old of the next. There are four exceptions:
-// steps that are Late, an object of a namespace that was removed and added again, one that was set aside for
-// a while (see [Store.SetAside]): these come as additions anew; and a subscriber that was left behind (see
-// [Subscriber].Missed).
+// The transitions of one object form a chain: the New of one is the Old of the next. There are four
+// exceptions. Late transitions are not part of the chain. An object of a namespace that was removed
+// and added again comes as an addition. So does an object that was undecodable for a while (see
+// [Store.SetAside]). A subscriber that fell behind may miss transitions (see [Subscriber].Missed).
 type Transition struct {
 	Old, New Object
-	// Initial is set for objects that were there when the subscription began or that a list found.
+	// Initial is set for objects that existed when the subscription began, and for those in the first
+	// list of a watch.
 	Initial bool
-	// Late is set for a step from the answer to an own write that the watch, or a newer answer, had
-	// passed before it was acknowledged, to what is shown instead: nobody could see Old. What a
-	// subscriber was told of the way there may be told so a second time, but it is never left out.
+	// Late is set if Old is the answer to an own write that the watch, or a newer answer, had already
+	// passed when it was acknowledged, and New is what is visible instead. Readers never saw Old. A
+	// subscriber may receive a change twice because of it, but never misses one.
 	Late bool
 }
 
-// Subscriber is somebody who is told of transitions.
+// Subscriber receives transitions.
 type Subscriber struct {
-	// Handle is called for every transition, in order and one at a time; required.
+	// Handle is called for every transition, in order and one at a time. Required.
 	//
-	// It must not block for long, unless it is Apart: it holds up the watch and all others. If it panics, whoever
-	// delivers does, be it the watch or a writer; only that transition of that subscriber is lost.
+	// Unless Apart is set, it must not block for long: it holds up the watch and all other
+	// subscribers. If it panics, the goroutine that delivers panics, which may be the watch's or a
+	// writer's. Only that transition of that subscriber is lost.
 	Handle func(Transition)
-	// Of names whose it is, for [Store.AfterTo] and [Store.DeliveredTo]. Default: nobody's in particular.
+	// Of names the owner of the subscription, for [Store.AfterTo] and [Store.DeliveredTo]. Default: no
+	// owner.
 	Of string
-	// Apart has Handle and Missed called from a goroutine of its own, as for code that may block, panic or end its
-	// goroutine: nobody else waits for it then. If it does not return from a transition, that one counts as missed.
+	// Apart calls Handle and Missed from a goroutine of the subscriber's own, so nobody else waits for
+	// them. Use it for code that may block, panic or end its goroutine. If Handle does not return, its
+	// transition counts as missed.
 	Apart bool
-	// Missed is called, for one that is Apart, when transitions were left out: it was so far behind that only the
-	// first and the last state of each object were kept, and nothing of objects that came and went meanwhile. It is
-	// called once what is left has been delivered.
+	// Missed is called if transitions were left out. It applies only with Apart. A subscriber that
+	// falls far behind receives only the first and the last state of each object, and nothing of
+	// objects that came and went meanwhile. Missed is called once the remaining transitions have been
+	// delivered.
 	Missed func()
 }
 
-// keptApart is how many transitions wait for a subscriber that is [Subscriber].Apart before steps are left out. What
-// waits then is at most one step for each object that there is, or was when it fell behind, and as many again.
+// keptApart is how many transitions may wait for a subscriber that is [Subscriber].Apart before
+// some are left out. After that, the queue holds at most one transition for each object that
+// exists, or existed when it fell behind, and as many again.
 const keptApart = 4096
 
-// Subscription is that of a [Subscriber].
+// Subscription is an active [Subscriber].
 type Subscription struct {
 	store *Store
 	to    *subscriber
@@ -55,24 +61,24 @@ type subscriber struct {
 	Subscriber
 	ended atomic.Bool
 
-	mu       sync.Mutex // guards below, of one that is Apart; taken after that of the store
+	mu       sync.Mutex // guards the fields below; used only with Apart; taken after the store's lock
 	waiting  []delivery
 	draining bool
 	limit    int
 }
 
-// delivery is something to call without the lock, in order.
+// delivery is one call to make without the lock, in order.
 type delivery struct {
 	transition Transition
 	to         *subscriber
-	call       func()   // instead of telling a transition; in the order of one subscriber if to is set
-	all        *waiters // instead of telling a transition
-	missed     bool     // instead of telling a transition: that some were left out
+	call       func()   // instead of a transition; in the order of one subscriber if to is set
+	all        *waiters // instead of a transition
+	missed     bool     // instead of a transition: some were left out
 }
 
-// waiters are those subscribers that something waits for.
+// waiters counts the subscribers that a function waits for.
 type waiters struct {
-	of   string // those of this one alone, unless it is empty
+	of   string // the owner of these subscribers; empty for all
 	left atomic.Int32
 	then func()
 }
@@ -83,13 +89,13 @@ func (w *waiters) arrive() {
 	}
 }
 
-// Subscribe is [Store.SubscribeAs] with a function alone.
+// Subscribe is [Store.SubscribeAs] with only a Handle function.
 func (s *Store) Subscribe(handle func(Transition)) (unsubscribe func()) {
 	return s.SubscribeAs(Subscriber{Handle: handle}).End
 }
 
-// SubscribeAs delivers every object there is as an initial addition, and every transition from then
-// on, in order and one at a time.
+// SubscribeAs delivers every present object as an initial addition, and then every transition, in
+// order and one at a time.
 func (s *Store) SubscribeAs(as Subscriber) *Subscription {
 	sub := &subscriber{Subscriber: as, limit: keptApart}
 	s.mu.Lock()
@@ -101,8 +107,8 @@ func (s *Store) SubscribeAs(as Subscriber) *Subscription {
 	return &Subscription{store: s, to: sub}
 }
 
-// End ends the subscription: no call begins after it has returned, except one that another goroutine is just about to
-// make.
+// End ends the subscription. No call begins after it has returned, except one that another
+// goroutine was about to make.
 func (n *Subscription) End() {
 	n.to.ended.Store(true)
 	s := n.store
@@ -111,25 +117,27 @@ func (n *Subscription) End() {
 	s.subscribers = slices.DeleteFunc(s.subscribers, func(other *subscriber) bool { return other == n.to })
 }
 
-// Later has f called between what was queued for the subscriber before and what is queued after. It only takes the place
-// in the queue, so that it may be called with a lock that subscribers must not be called under. f is called by whoever
-// delivers next, or else by deliver, which must be called.
+// Later queues f between the transitions that were queued for the subscriber before and those
+// queued after. It only takes the place in the queue, so the caller may hold a lock that
+// subscribers need. The caller must call deliver afterwards without that lock. f is called by
+// deliver, or by whichever goroutine delivers next.
 func (n *Subscription) Later(f func()) (deliver func()) {
 	return n.store.queue(delivery{call: f, to: n.to})
 }
 
-// After calls f once everything that was queued for the subscribers when After was called has been
-// delivered, from a goroutine that delivers or from this one.
+// After calls f once everything that was queued for the subscribers before it has been delivered. f
+// is called from a delivering goroutine or from this one.
 func (s *Store) After(f func()) { s.AfterTo("", f) }
 
-// AfterTo is After for the subscribers of one alone; see [Subscriber].Of. Those that are not Apart count as everybody's.
-// It may be called earlier where a subscriber has missed something.
+// AfterTo is After for the subscribers of one owner; see [Subscriber].Of. Subscribers that are not
+// Apart belong to every owner. f may be called earlier if a subscriber has missed something.
 func (s *Store) AfterTo(of string, f func()) {
 	s.queue(delivery{all: &waiters{of: of, then: f}})()
 }
 
-// Later is After for who holds a lock that subscribers must not be called under: it only takes the place in the queue. f is
-// called by whoever delivers next, or else by deliver, which must be called; it may be called earlier as with AfterTo.
+// Later is After for callers that hold a lock which subscribers need: it only takes the place in
+// the queue. The caller must call deliver afterwards without that lock. f is called by deliver, or
+// by whichever goroutine delivers next. It may be called earlier as with AfterTo.
 func (s *Store) Later(f func()) (deliver func()) {
 	return s.queue(delivery{all: &waiters{then: f}})
 }
@@ -144,11 +152,12 @@ func (s *Store) queue(d delivery) (deliver func()) {
 	}
 }
 
-// Delivered returns a channel that is closed once everything that was queued for the subscribers when it was called
-// has been delivered, or nil if it has been. A subscriber must not wait for it.
+// Delivered returns a channel that is closed once everything that was queued for the subscribers
+// before the call has been delivered. It returns nil if all has been delivered. A subscriber must
+// not wait for the channel.
 func (s *Store) Delivered() <-chan struct{} { return s.DeliveredTo("") }
 
-// DeliveredTo is Delivered for the subscribers of one alone; see [Store.AfterTo].
+// DeliveredTo is Delivered for the subscribers of one owner; see [Store.AfterTo].
 func (s *Store) DeliveredTo(of string) <-chan struct{} {
 	s.mu.Lock()
 	if !s.delivering && len(s.pending) == 0 && !slices.ContainsFunc(s.subscribers, func(sub *subscriber) bool { return sub.isOf(of) && sub.isBehind() }) {
@@ -167,8 +176,8 @@ func (s *Store) queueLocked(t Transition) {
 	}
 }
 
-// unlockAndDeliver lets go of the lock, which it must be called with, and hands out what is pending,
-// unless another goroutine is at it already: that one will then hand out ours too, in order.
+// unlockAndDeliver releases the lock, which the caller must hold, and delivers what is pending. If
+// another goroutine is delivering already, that one delivers these too, in order.
 func (s *Store) unlockAndDeliver() {
 	defer s.mu.Unlock()
 	if s.delivering || len(s.pending) == 0 {
@@ -183,8 +192,8 @@ func (s *Store) unlockAndDeliver() {
 	}
 }
 
-// handOut calls the subscribers without the lock, which it must be called with. What a panic leaves
-// over stays pending for the next who delivers, which is the next bookmark at the latest.
+// handOut calls the subscribers without the lock, which the caller must hold. After a panic the
+// rest stays pending for the next delivery, which is the next bookmark at the latest.
 func (s *Store) handOut(batch []delivery) {
 	s.mu.Unlock()
 	next := 0
@@ -210,7 +219,7 @@ func (s *Store) handOut(batch []delivery) {
 	}
 }
 
-// waitForAll has something called once those subscribers that are Apart have come as far as the others.
+// waitForAll calls w once the subscribers that are Apart have caught up with the others.
 func (s *Store) waitForAll(w *waiters) {
 	var behind []*subscriber
 	s.mu.RLock()
@@ -227,5 +236,5 @@ func (s *Store) waitForAll(w *waiters) {
 	w.arrive()
 }
 
-// isOf tells whether a subscriber that is Apart is somebody's; all are nobody's.
+// isOf reports whether a subscriber that is Apart belongs to an owner; all belong to "".
 func (s *subscriber) isOf(of string) bool { return s.Apart && (of == "" || s.Of == of) }

@@ -10,27 +10,28 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// kept is an object that is prepared for the store already, while its list streams in.
-type kept struct {
+// prepared is an object that was prepared for the store while its list streamed in.
+type prepared struct {
 	Object
 	last managed
 }
 
 // DeepCopyObject copies the object.
-func (k *kept) DeepCopyObject() runtime.Object {
-	return &kept{Object: k.Object.DeepCopyObject().(Object), last: k.last}
+func (k *prepared) DeepCopyObject() runtime.Object {
+	return &prepared{Object: k.Object.DeepCopyObject().(Object), last: k.last}
 }
 
-// Abandoned is what a transform panics with that has left the object to somebody else, who may still change it: as to a
-// function that does not return. The object is set aside then, with the error.
+// Abandoned is the value that a transform panics with if other code may still change the object,
+// such as a function that did not return. The object is then undecodable, with Err as its error.
 type Abandoned struct{ Err error }
 
-// Prune drops what transform drops of an object, in place, but for what a store lets no transform drop: see
-// [Options].Transform. If the object was left to somebody else, see [Abandoned], what stands for it is returned.
+// Prune applies transform to an object, in place, and then restores the parts that a store lets no
+// transform drop: see [Options].Transform. If transform panics with [Abandoned], Prune returns the
+// undecodable object that replaces it.
 func Prune(o Object, transform func(Object)) (abandoned *Undecoded) {
 	must := essentialsOf(o)
 	defer func() {
-		value := recover() // whoever wants to hear of it recovers by himself
+		value := recover() // a transform that reports its panics recovers by itself
 		if left, is := value.(Abandoned); is {
 			abandoned = &Undecoded{Object: reflect.New(reflect.TypeOf(o).Elem()).Interface().(Object), Err: left.Err}
 			must.restore(abandoned.Object)
@@ -42,14 +43,16 @@ func Prune(o Object, transform func(Object)) (abandoned *Undecoded) {
 	return nil
 }
 
-// essentials are what the store, owner references and the life of an object rest on: they survive every transform.
+// essentials are the parts of an object that survive every transform: the store, owner references
+// and the deletion of an object depend on them.
 type essentials struct {
 	kind     schema.GroupVersionKind
 	content  map[string]any // of an unstructured object's metadata
 	metadata metav1.ObjectMeta
 }
 
-// essentialFields of the metadata; managedFields are among them as the store itself drops them, once it has read them.
+// essentialFields are the essential fields of the metadata. managedFields are among them because
+// the store drops them itself, after it has read them.
 var essentialFields = []string{
 	"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp", "deletionTimestamp",
 	"deletionGracePeriodSeconds", "ownerReferences", "finalizers", "managedFields",

@@ -20,7 +20,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// full is an object with some content: its version, and a label that the transforms of these tests drop.
+// full is an object with some content: its version, and a label that the transforms of these tests
+// drop.
 func full(name, short string) *corev1.ConfigMap {
 	o := object(name, short)
 	o.Labels = map[string]string{"kept": "yes", "dropped": "yes"}
@@ -36,7 +37,7 @@ func dropData(o trc.Object) {
 	delete(c.Labels, "dropped")
 }
 
-// isPruned tells what full objects are without what dropData drops.
+// isPruned reports whether a full object lacks what dropData drops.
 func isPruned(o trc.Object) bool {
 	c := o.(*corev1.ConfigMap)
 	return c.Data == nil && maps.Equal(c.Labels, map[string]string{"kept": "yes"}) && c.ManagedFields == nil
@@ -145,8 +146,8 @@ func normalised(o *corev1.ConfigMap) string {
 	return fmt.Sprint(content, err)
 }
 
-// paged is an API server of pages of ConfigMaps. It says that the version of a list is forgotten when asked for the page
-// number expires.
+// paged is an API server of pages of ConfigMaps. It says that the version of a list is forgotten
+// when asked for the page number expires.
 type paged struct {
 	objects []*corev1.ConfigMap
 	expires int

@@ -10,27 +10,27 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Watch is the side of a [Store] that a client-go Reflector feeds. Its methods are those of
-// cache.ReflectorStore, cache.ReflectorBookmarkStore and cache.TransformingStore. What is no API
-// object, is nil, or lacks a name, resourceVersion or UID is refused with an error and changes nothing;
-// a list with one such item is refused as a whole.
+// Watch is the side of a [Store] that a client-go Reflector feeds. It implements
+// cache.ReflectorStore, cache.ReflectorBookmarkStore and cache.TransformingStore. An item that is
+// no API object, is nil, or lacks a name, resourceVersion or UID is refused with an error and
+// changes nothing. A list with one such item is refused as a whole.
 type Watch struct {
 	store     *Store
 	namespace string
 
 	// Guarded by store.mu.
-	progress uint64 // up to which version everything is in the store
+	progress uint64 // the version up to which everything is in the store
 	ahead    byVersion
 	listed   bool
-	filled   chan struct{} // closed when it is listed, or removed
+	filled   chan struct{} // closed when the watch is listed or removed
 	removed  bool
-	stop     context.CancelFunc // ends what feeds it; nil if that is not Run
+	stop     context.CancelFunc // stops the feed; nil if it is not fed by Run
 
-	doing      doing
-	err        atomic.Pointer[error] // of the last request; nil before the first
-	heard      atomic.Int64          // when the server was last heard, since the store was made
-	begun      atomic.Int64          // when the last watch request was answered, likewise
-	bookmarked atomic.Bool           // the server sends bookmarks
+	doing        doing
+	err          atomic.Pointer[error] // of the last request; nil before the first
+	lastActivity atomic.Int64          // time of the last sign of life, since the store was made
+	begun        atomic.Int64          // time when the last watch request was answered, likewise
+	bookmarked   atomic.Bool           // the server sends bookmarks
 }
 
 var (
@@ -38,9 +38,9 @@ var (
 	_ cache.TransformingStore      = (*Watch)(nil)
 )
 
-// AddWatch adds a watch of a namespace ("" for all) to the store, for a Reflector to feed, and returns
-// it; if there is one already, that. [Store.Run] does both. A store has either one watch of all
-// namespaces or some of single ones.
+// AddWatch adds a watch of a namespace ("" for all) to the store, for a Reflector to feed, and
+// returns it. It returns the existing watch if there is one. [Store.Run] does both. A store has
+// either one watch of all namespaces or watches of single ones, not both.
 func (s *Store) AddWatch(namespace string) *Watch {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -56,11 +56,11 @@ func (s *Store) addWatchLocked(namespace string) *Watch {
 	return w
 }
 
-// RemoveWatch ends the watch of a namespace; there need not be one. Readers no longer see objects of the
-// namespace, and answers to writes there are ignored. No transition tells of that, for nothing was
-// deleted; what was queued before is still delivered. What the Watch is fed from now on is dropped
-// without an error, and [Store.Run] feeds it no longer. If the namespace is added again, its objects
-// come as additions.
+// RemoveWatch ends the watch of a namespace. If there is none it does nothing. Readers no longer
+// see objects of the namespace, and answers to writes there are ignored. No transitions are
+// emitted, because nothing was deleted; those queued before are still delivered. What the Watch
+// receives afterwards is dropped without an error, and [Store.Run] stops feeding it. If the
+// namespace is added again, its objects come as additions.
 func (s *Store) RemoveWatch(namespace string) {
 	s.mu.Lock()
 	w := s.watches[namespace]
@@ -72,13 +72,13 @@ func (s *Store) RemoveWatch(namespace string) {
 	w.removed = true
 	w.closeFilledLocked()
 	for _, key := range s.aheadOfLocked(w) {
-		s.forgetLocked(key)
+		s.removeEntryLocked(key)
 	}
 	for _, o := range s.items.objects(namespace) {
 		s.items.remove(KeyOf(o))
-		s.unshelveLocked(o)
+		s.dropWholeLocked(o)
 	}
-	maps.DeleteFunc(s.aside, func(key Key, _ *setAside) bool { return namespace == "" || key.Namespace == namespace })
+	maps.DeleteFunc(s.undecodable, func(key Key, _ *undecodableEntry) bool { return namespace == "" || key.Namespace == namespace })
 	s.closeSyncedLocked()
 	stop := w.stop
 	s.unlockAndDeliver()
@@ -105,13 +105,13 @@ func (s *Store) aheadOfLocked(w *Watch) []Key {
 	return keys
 }
 
-// Add takes in an event of the watch.
+// Add applies an event of the watch.
 func (w *Watch) Add(item any) error { return w.observe(item, false) }
 
-// Update takes in an event of the watch.
+// Update applies an event of the watch.
 func (w *Watch) Update(item any) error { return w.observe(item, false) }
 
-// Delete takes in an event of the watch. Its object carries the version of the deletion.
+// Delete applies a deletion event of the watch. Its object carries the version of the deletion.
 func (w *Watch) Delete(item any) error { return w.observe(item, true) }
 
 func (w *Watch) observe(item any, deleted bool) error {
@@ -128,31 +128,32 @@ func (w *Watch) observe(item any, deleted bool) error {
 		}
 	}
 	o := item.(Object)
-	w.hear(&w.doing.event)
+	w.recordActivity(&w.doing.event)
 	s.lockFiled(seen[:])
 	if w.removed {
-		s.tidyLocked(o)
+		s.dropWholeUnlessVisibleLocked(o)
 		s.unlockAndDeliver()
 		return nil
 	}
 	version, _ := s.parseLocked(o.GetResourceVersion())
 	s.observeLocked(KeyOf(o), version, &seen[0], false, false)
-	s.passLocked(w, max(version, w.progress))
-	s.tidyLocked(o)
+	s.advanceLocked(w, max(version, w.progress))
+	s.dropWholeUnlessVisibleLocked(o)
 	s.unlockAndDeliver()
 	return nil
 }
 
-// Replace takes in a list, which may step over events. A list older than the progress of its watch
-// means that the server went back in time (etcd restored from a backup): what was acknowledged
-// before never happened, and is dropped. See [Options.OnRewound].
+// Replace applies a list, which may skip events. A list older than the progress of its watch means
+// that the server went back in time (etcd was restored from a backup): writes that were
+// acknowledged before no longer exist, and their overlay entries are dropped. See
+// [Options].OnRewound.
 func (w *Watch) Replace(items []any, resourceVersion string) error {
 	s := w.store
 	objects := make([]filing, len(items))
 	keys := make([]Key, len(items))
 	listed := make(map[Key]struct{}, len(items))
 	for i, item := range items {
-		if _, err := objectOf(item); err != nil { // of all before any is prepared
+		if _, err := objectOf(item); err != nil { // check all before any is prepared
 			return fmt.Errorf("trc: store %s: list: item %d: %w", s.options.Name, i, err)
 		}
 	}
@@ -161,10 +162,10 @@ func (w *Watch) Replace(items []any, resourceVersion string) error {
 		keys[i] = KeyOf(item.(Object))
 		listed[keys[i]] = struct{}{}
 	}
-	w.hear(&w.doing.list)
+	w.recordActivity(&w.doing.list)
 	s.lockFiled(objects)
 	defer s.unlockAndDeliver()
-	defer s.tidyAllLocked(objects)
+	defer s.dropAllWholeUnlessVisibleLocked(objects)
 	if w.removed {
 		return nil
 	}
@@ -179,14 +180,15 @@ func (w *Watch) Replace(items []any, resourceVersion string) error {
 	for _, key := range s.unlistedLocked(w, listed) {
 		s.observeLocked(key, version, &filing{}, false, false)
 	}
-	s.passLocked(w, version)
+	s.advanceLocked(w, version)
 	w.listed = true
 	w.closeFilledLocked()
 	s.closeSyncedLocked()
 	return nil
 }
 
-// unlistedLocked returns the keys that the watch covers, that are shown or ahead, and not listed.
+// unlistedLocked returns the keys of the watch that are visible, undecodable or ahead, and not
+// listed.
 func (s *Store) unlistedLocked(w *Watch, listed map[Key]struct{}) []Key {
 	var keys []Key
 	for _, o := range s.items.objects(w.namespace) {
@@ -196,7 +198,7 @@ func (s *Store) unlistedLocked(w *Watch, listed map[Key]struct{}) []Key {
 			}
 		}
 	}
-	for key := range s.aside {
+	for key := range s.undecodable {
 		if _, ok := listed[key]; !ok && s.watchOfLocked(key.Namespace) == w {
 			keys = append(keys, key)
 		}
@@ -209,16 +211,16 @@ func (s *Store) unlistedLocked(w *Watch, listed map[Key]struct{}) []Key {
 	return keys
 }
 
-// rewindLocked forgets what was ahead of a watch whose server has gone back in time. The list that
-// showed it then tells one step, from what was shown to what it holds.
+// rewindLocked drops the overlay of a watch whose server has gone back in time. The list that
+// revealed it then emits one step, from the visible state to the listed one.
 func (s *Store) rewindLocked(w *Watch, listed string) {
-	if tell, progress := s.options.OnRewound, strconv.FormatUint(w.progress, 10); tell != nil {
-		s.pending = append(s.pending, delivery{call: func() { tell(progress, listed) }})
+	if hook, progress := s.options.OnRewound, strconv.FormatUint(w.progress, 10); hook != nil {
+		s.pending = append(s.pending, delivery{call: func() { hook(progress, listed) }})
 	}
 	for _, key := range s.aheadOfLocked(w) {
-		s.forgetLocked(key)
+		s.removeEntryLocked(key)
 	}
-	s.whole.clear() // another history may give the same versions to other objects
+	s.whole.clear() // the server may give the same versions to other states
 }
 
 func (w *Watch) closeFilledLocked() {
@@ -229,8 +231,8 @@ func (w *Watch) closeFilledLocked() {
 	}
 }
 
-// Filled is closed once the watch of a namespace, as it was added, has delivered its first list, or is removed. It is
-// closed too if there is none.
+// Filled returns a channel that is closed once the present watch of a namespace has delivered its
+// first list, or is removed. If there is no such watch, the channel is closed already.
 func (s *Store) Filled(namespace string) <-chan struct{} {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -242,7 +244,7 @@ func (s *Store) Filled(namespace string) <-chan struct{} {
 	return none
 }
 
-// Covers reports whether the objects of a namespace are watched, and listed.
+// Covers reports whether the objects of a namespace are watched and have been listed.
 func (s *Store) Covers(namespace string) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -250,14 +252,14 @@ func (s *Store) Covers(namespace string) bool {
 	return w != nil && w.listed
 }
 
-// IsWatched reports whether the objects of a namespace are watched, be they listed already or not.
+// IsWatched reports whether the objects of a namespace are watched, listed or not.
 func (s *Store) IsWatched(namespace string) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.watchOfLocked(namespace) != nil
 }
 
-// Listed reports whether every watch that there is now has delivered its first list.
+// Listed reports whether every present watch has delivered its first list.
 func (s *Store) Listed() bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -282,35 +284,35 @@ func (s *Store) closeSyncedLocked() {
 	close(s.synced)
 }
 
-// Bookmark moves the progress of the watch without an event.
+// Bookmark advances the progress of the watch without an event.
 func (w *Watch) Bookmark(resourceVersion string) error {
 	s := w.store
 	w.bookmarked.Store(true)
-	w.hear(&w.doing.bookmark)
+	w.recordActivity(&w.doing.bookmark)
 	s.mu.Lock()
 	if version, ok := s.parseLocked(resourceVersion); ok && !w.removed {
-		s.passLocked(w, max(version, w.progress))
+		s.advanceLocked(w, max(version, w.progress))
 	}
 	s.unlockAndDeliver()
 	return nil
 }
 
-// Resync does nothing: a resync is a matter of the scheduler's max interval.
+// Resync does nothing. The scheduler's max interval takes its place.
 func (w *Watch) Resync() error { return nil }
 
-// Transformer makes of objects what is kept of them already while the first list streams in.
+// Transformer prepares objects for the store while the first list streams in.
 func (w *Watch) Transformer() cache.TransformFunc {
 	return func(item any) (any, error) {
 		o, err := objectOf(item)
 		_, isUndecoded := item.(*Undecoded)
-		_, isDone := item.(*kept)
-		if err != nil || isUndecoded || isDone {
+		_, isPrepared := item.(*prepared)
+		if err != nil || isUndecoded || isPrepared {
 			return item, nil
 		}
 		f := w.store.prepare(o, inList)
-		if f.aside != nil {
-			return f.aside, nil
+		if f.undecodable != nil {
+			return f.undecodable, nil
 		}
-		return &kept{f.object, f.last}, nil
+		return &prepared{f.object, f.last}, nil
 	}
 }

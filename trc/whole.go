@@ -11,20 +11,22 @@ import (
 	"github.com/evenkeel/evenkeel/internal/author"
 )
 
-// wholeTries bounds how often one read fetches anew because the object has changed meanwhile.
+// wholeTries is how often one read fetches an object that changes meanwhile.
 const wholeTries = 10
 
-// Fetch reads an object from the server, consistently, and has what it found acknowledged in the store before it
-// returns: the object, or with [Store.AcknowledgeGone] that there is none, for which it returns nil.
+// Fetch reads an object from the server, consistently. Before it returns it must acknowledge the
+// result to the store: the object, or with [Store.AcknowledgeGone] its absence, for which it
+// returns nil.
 type Fetch func(ctx context.Context, key Key) (Object, error)
 
-// Whole returns the object under a key as it was before [Options].Transform, or nil if there is none. It is the one
-// read that may block, and only it may fail: if the object is not kept whole in the very version that readers see, it
-// is fetched.
+// Whole returns the object under a key as it was before [Options].Transform, or nil if there is
+// none. It is the only read that may block or fail: it fetches the object if the version that
+// readers see is not kept whole.
 //
-// What it returns is what readers see, and never older: a fetch that brings an older version than was
-// acknowledged meanwhile is repeated. One that brings a newer version shows it to all readers, as an answer to
-// an own write does, and is no progress of a watch. What it returns is shared.
+// The result is the version that readers see, and never older. A fetch that returns an older
+// version than was acknowledged meanwhile is repeated. A fetch that returns a newer version makes
+// it visible to all readers, like the answer to an own write; it does not advance a watch. The
+// result is shared and must not be changed.
 func (s *Store) Whole(ctx context.Context, key Key, fetch Fetch) (Object, error) {
 	shown := s.Get(key)
 	for range wholeTries {
@@ -43,44 +45,44 @@ func (s *Store) Whole(ctx context.Context, key Key, fetch Fetch) (Object, error)
 		}
 	}
 	if shown == nil {
-		return nil, nil // gone with the last fetch
+		return nil, nil // the last fetch found it gone
 	}
-	return nil, fmt.Errorf("trc: store %s: fetch %s: it was another version each of %d times than what is known of it (%s)",
+	return nil, fmt.Errorf("trc: store %s: fetch %s: none of %d answers was the visible version (%s)",
 		s.options.Name, key, wholeTries, shown.GetResourceVersion())
 }
 
-// WholeKept returns how many objects are kept whole beside what Transform leaves of them.
+// WholeKept returns how many objects are kept as they were before Transform.
 func (s *Store) WholeKept() int { return s.whole.len() }
 
 func isSame(a, b Object) bool {
 	return a.GetUID() == b.GetUID() && a.GetResourceVersion() == b.GetResourceVersion()
 }
 
-// shelf keeps some objects whole. Which version of one is of use only who reads it knows: what is shown decides.
-// A nil shelf keeps none.
-type shelf struct {
+// wholeCache keeps some objects as they were before Transform. A kept version is used only if it is
+// the visible one. A nil wholeCache keeps none.
+type wholeCache struct {
 	limit int
 
 	mu      sync.Mutex // guards what is below; a leaf
-	objects *simplelru.LRU[Key, *shelved]
+	objects *simplelru.LRU[Key, *wholeObject]
 }
 
-type shelved struct{ object Object }
+type wholeObject struct{ object Object }
 
-func newShelf(limit int) *shelf {
+func newWholeCache(limit int) *wholeCache {
 	if limit <= 0 {
 		return nil
 	}
-	objects, err := simplelru.NewLRU[Key, *shelved](limit, nil)
+	objects, err := simplelru.NewLRU[Key, *wholeObject](limit, nil)
 	if err != nil {
-		panic(err) // it only refuses limits that are not positive
+		panic(err) // it fails only for limits that are not positive
 	}
-	return &shelf{limit: limit, objects: objects}
+	return &wholeCache{limit: limit, objects: objects}
 }
 
-// keep takes an object in, and returns one that may be pruned: a copy if it did. What nobody has asked for
-// takes nobody's place.
-func (s *shelf) keep(o Object, wanted bool) Object {
+// keep stores an object and returns one that may be pruned: a copy if it was stored. An object that
+// nobody has read or written does not displace another.
+func (s *wholeCache) keep(o Object, wanted bool) Object {
 	if s == nil {
 		return o
 	}
@@ -89,19 +91,19 @@ func (s *shelf) keep(o Object, wanted bool) Object {
 	defer s.mu.Unlock()
 	switch before, known := s.objects.Peek(key); {
 	case known && !isNewer(before.object, o):
-		before.object = o // it counts as used no later for that
+		before.object = o // this does not count as a use
 		if wanted {
 			s.objects.Get(key)
 		}
 	case known:
 		return o
 	case wanted || s.objects.Len() < s.limit:
-		s.objects.Add(key, &shelved{o})
+		s.objects.Add(key, &wholeObject{o})
 	default:
 		return o
 	}
 	var copied Object
-	if author.Try(func() { copied = o.DeepCopyObject().(Object) }) != nil { // it is an author's type
+	if author.Try(func() { copied = o.DeepCopyObject().(Object) }) != nil {
 		s.objects.Remove(key)
 		return o
 	}
@@ -114,8 +116,8 @@ func isNewer(a, b Object) bool {
 	return err == nil && order > 0
 }
 
-// take returns the object in the version that is shown, or nil.
-func (s *shelf) take(key Key, shown Object) Object {
+// take returns the object if it is kept in the visible version, otherwise nil.
+func (s *wholeCache) take(key Key, shown Object) Object {
 	if s == nil {
 		return nil
 	}
@@ -127,8 +129,8 @@ func (s *shelf) take(key Key, shown Object) Object {
 	return nil
 }
 
-// drop lets go of an object that is gone, unless another one has taken its place.
-func (s *shelf) drop(gone Object) {
+// drop removes an object that is gone, unless another one has taken its name.
+func (s *wholeCache) drop(gone Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if found, ok := s.objects.Peek(KeyOf(gone)); ok && found.object.GetUID() == gone.GetUID() {
@@ -136,8 +138,8 @@ func (s *shelf) drop(gone Object) {
 	}
 }
 
-// clear lets go of all.
-func (s *shelf) clear() {
+// clear removes all objects.
+func (s *wholeCache) clear() {
 	if s == nil {
 		return
 	}
@@ -146,7 +148,7 @@ func (s *shelf) clear() {
 	s.objects.Purge()
 }
 
-func (s *shelf) len() int {
+func (s *wholeCache) len() int {
 	if s == nil {
 		return 0
 	}
@@ -155,27 +157,29 @@ func (s *shelf) len() int {
 	return s.objects.Len()
 }
 
-// unshelveLocked lets go of what is no longer shown, once the lock is free.
-func (s *Store) unshelveLocked(gone Object) {
+// dropWholeLocked removes an object that is no longer visible from the whole objects, once the lock
+// is free.
+func (s *Store) dropWholeLocked(gone Object) {
 	if s.whole != nil {
 		s.pending = append(s.pending, delivery{call: func() { s.whole.drop(gone) }})
 	}
 }
 
-// tidyLocked lets go of an object that has come in, if it is not shown.
-func (s *Store) tidyLocked(o Object) {
+// dropWholeUnlessVisibleLocked does the same for an object that has just arrived, if it is not
+// visible.
+func (s *Store) dropWholeUnlessVisibleLocked(o Object) {
 	if s.whole != nil && s.items.find(KeyOf(o)) == nil {
-		s.unshelveLocked(o)
+		s.dropWholeLocked(o)
 	}
 }
 
-func (s *Store) tidyAllLocked(filings []filing) {
+func (s *Store) dropAllWholeUnlessVisibleLocked(filings []filing) {
 	if s.whole == nil {
 		return
 	}
 	for i := range filings {
 		if o := filings[i].object; o != nil {
-			s.tidyLocked(o)
+			s.dropWholeUnlessVisibleLocked(o)
 		}
 	}
 }

@@ -56,7 +56,7 @@ func (r *wholeRig) reads(name, want string, fetches int) {
 	}
 }
 
-// holds puts an object on the server, at most as new as what is shown.
+// serves stores an object on the server, at most as new as the visible one.
 func (r *wholeRig) serves(o trc.Object) trc.Object {
 	r.server[o.GetName()] = o.DeepCopyObject().(trc.Object)
 	return o
@@ -114,7 +114,7 @@ func TestBoundedStoreShowsEveryReaderWhatItFetched(t *testing.T) {
 	r.serves(full("b", "u2@12"))
 	r.reads("b", "u2@12", 1)
 	r.sees("b", "u2@12")
-	r.isAhead(1) // not progress: the watch may still bring what is between
+	r.isAhead(1) // no progress: the watch may still deliver what is in between
 	r.tells("update b u2@2 u2@12")
 	r.adds(full("c", "u3@11"))
 	r.isAhead(1)
@@ -191,8 +191,8 @@ func TestBoundedStoreOfARestoredServerBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestModel_BoundedStore plays the histories of TestModel_G01_G02_G03_G16 with whole reads, during which everything
-// else goes on.
+// TestModel_BoundedStore plays the histories of TestModel_G01_G02_G03_G16 with whole reads, during
+// which everything else goes on.
 func TestModel_BoundedStore_G01_G02_G03(t *testing.T) {
 	n := rounds / 4
 	if raceEnabled || testing.Short() {
@@ -222,7 +222,8 @@ func TestModel_BoundedStore_G01_G02_G03(t *testing.T) {
 	t.Logf("%d reads, %d fetches", reads, fetches)
 }
 
-// whole reads a key, and checks that what it gets is whole and what all readers see, which check compares with the oracle.
+// whole reads a key, and checks that the result is whole and what all readers see, which check
+// compares with the oracle.
 func (w *world) whole(t *rapid.T, steps map[string]func(*rapid.T)) (fetches int) {
 	key := rapid.SampledFrom(w.keys).Draw(t, "key")
 	names := []string{"foreign", "own", "answer", "event", "bookmark", "relist"}

@@ -44,7 +44,7 @@ func (c commit) object() trc.Object {
 
 // answer is what a write of ours was answered with, on its way to the store.
 type answer struct {
-	commit           // what it did, or what a read found
+	commit           // the state it made, or that a read found
 	unfit  bool      // it is undecodable; what the watch brings is not
 	proof  trc.Proof // for a write
 	seen   string    // for a delete: the last version of the object that we knew
@@ -53,12 +53,12 @@ type answer struct {
 type modelWatch struct {
 	*trc.Watch
 	namespace string
-	progress  int // what it has delivered; 0 before the first list
+	progress  int // the version delivered so far; 0 before the first list
 	removed   bool
 }
 
-// firstVersion makes the versions cross from two digits to three, so that their order is not that of
-// strings.
+// firstVersion makes the versions cross from two digits to three, so that their order is not that
+// of strings.
 const firstVersion = 95
 
 type world struct {
@@ -75,7 +75,7 @@ type world struct {
 	uids    int
 	pending []answer
 
-	// What the store was told.
+	// What was acknowledged to the store.
 	acknowledged map[trc.Key][]commit
 	unfit        map[trc.Key]int // the version of the newest answer that was undecodable
 	gone         map[string]int  // by UID: the newest version it is known to have had
@@ -127,7 +127,7 @@ func newWorldWith(t *rapid.T, prefix string, options trc.Options) *world {
 			w.late = append(w.late, describe(transition))
 		}
 		if old := transition.Old; w.unfits && old != nil && transition.New == nil && w.replay[trc.KeyOf(old)] == nil {
-			return // of what was set aside
+			return // an undecodable object
 		}
 		if err := apply(w.replay, transition); err != nil && w.broken == nil {
 			w.broken = err
@@ -149,7 +149,7 @@ func (w *world) at(key trc.Key, version int) commit {
 	return commit{key: key, deleted: true, prefix: w.prefix}
 }
 
-// write commits a random step of a name and returns it with what was before.
+// write commits a random step of a name and returns it with the state before.
 func (w *world) write(t *rapid.T) (before, after commit) {
 	key := rapid.SampledFrom(w.keys).Draw(t, "key")
 	before = w.at(key, w.version())
@@ -171,7 +171,7 @@ func (w *world) write(t *rapid.T) (before, after commit) {
 
 func (w *world) foreign(t *rapid.T) { w.write(t) }
 
-// own is a write of ours, or a consistent read, which is taken in likewise.
+// own is a write of ours, or a consistent read, which is acknowledged in the same way.
 func (w *world) own(t *rapid.T) {
 	var a answer
 	if rapid.IntRange(0, 4).Draw(t, "read") == 0 {
@@ -224,8 +224,8 @@ func (a answer) item() trc.Object {
 	return a.object()
 }
 
-// noteAside notes that an undecodable answer is shown as such: the object is not read, nobody is told, and what comes next of it
-// is an addition.
+// noteAside records that an undecodable answer is in force: the object is not read, nothing is
+// emitted, and its next visible state is an addition.
 func (w *world) noteAside(a answer) {
 	aside := w.store.SetAside(a.key)
 	switch {

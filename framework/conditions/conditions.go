@@ -11,7 +11,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/author"
 )
 
-// The condition types that tools such as kubectl wait and kstatus understand. Ready is always
+// These condition types are understood by tools such as kubectl wait and kstatus. Ready is always
 // present; Reconciling and Stalled are present only while they are true.
 const (
 	Ready       = "Ready"
@@ -19,23 +19,23 @@ const (
 	Stalled     = "Stalled"
 )
 
-// MarkReady sets Ready to true: the observed generation is reached.
+// MarkReady sets Ready to true: the generation is reached.
 func MarkReady(conditions *[]metav1.Condition, generation int64, reason, message string) {
 	set(conditions, Ready, metav1.ConditionTrue, generation, reason, message)
 	meta.RemoveStatusCondition(conditions, Reconciling)
 	meta.RemoveStatusCondition(conditions, Stalled)
 }
 
-// MarkReconciling sets Ready to false and Reconciling to true: it is not reached yet, and will be
-// without anybody's help.
+// MarkReconciling sets Ready to false and Reconciling to true: the generation is not reached yet,
+// and nobody needs to intervene.
 func MarkReconciling(conditions *[]metav1.Condition, generation int64, reason, message string) {
 	set(conditions, Ready, metav1.ConditionFalse, generation, reason, message)
 	set(conditions, Reconciling, metav1.ConditionTrue, generation, reason, message)
 	meta.RemoveStatusCondition(conditions, Stalled)
 }
 
-// MarkStalled sets Ready to false and Stalled to true: it will not be reached unless somebody does
-// something, which message should name.
+// MarkStalled sets Ready to false and Stalled to true: the generation will not be reached unless
+// somebody intervenes. The message should say how.
 func MarkStalled(conditions *[]metav1.Condition, generation int64, reason, message string) {
 	set(conditions, Ready, metav1.ConditionFalse, generation, reason, message)
 	set(conditions, Stalled, metav1.ConditionTrue, generation, reason, message)
@@ -48,9 +48,10 @@ func set(conditions *[]metav1.Condition, kind string, status metav1.ConditionSta
 	})
 }
 
-// MarkFailure shows an error: one that the API server repeats until somebody changes something
-// (invalid, forbidden, too large) stalls the primary, and so does one that says so itself, by a method Stalls() bool of it or of
-// what it wraps. Of several that are joined, one is enough. Any other leaves it reconciling.
+// MarkFailure marks the primary as stalled or reconciling because of an error. It is stalled if the
+// API server would repeat the error until somebody changes something (invalid, forbidden, too
+// large), or if the error, or one that it wraps, has a method Stalls() bool that returns true. Of
+// several joined errors, one is enough. Any other error leaves the primary reconciling.
 func MarkFailure(conditions *[]metav1.Condition, generation int64, failure error) {
 	if failure = author.Sound(failure); stalls(failure) {
 		MarkStalled(conditions, generation, "Refused", author.Text(failure))
@@ -59,7 +60,8 @@ func MarkFailure(conditions *[]metav1.Condition, generation int64, failure error
 	MarkReconciling(conditions, generation, "Failing", author.Text(failure))
 }
 
-// stalls tells whether an error, or one of those that it joins, comes back until somebody changes something.
+// stalls reports whether an error, or one of those that it joins, recurs until somebody changes
+// something.
 func stalls(failure error) bool {
 	if says, self := failure.(interface{ Stalls() bool }); self && saysSo(says) {
 		return true
@@ -76,15 +78,17 @@ func stalls(failure error) bool {
 	return false
 }
 
-// saysSo asks an error of the author's whether it stalls. One that panics does not say so.
+// saysSo returns the result of an author's Stalls method, and false if it panics.
 func saysSo(failure interface{ Stalls() bool }) (stalls bool) {
 	author.Try(func() { stalls = failure.Stalls() })
 	return stalls
 }
 
-// MarkWorkflow shows what a pass came to, with the node that decided as the reason: a node that failed stalls the primary if
-// [MarkFailure] would, one that is not ready or not gone if its condition says so ([workflow.Stalled]). Anything else that is not
-// as it should be leaves it reconciling, and so does a cleanup, even a complete one. A nil result changes nothing.
+// MarkWorkflow marks the primary according to the result of a pass. The node that decided the
+// result is the reason. A node that failed stalls the primary if [MarkFailure] would. A node that
+// is not ready or not gone stalls it if its condition says so ([workflow.Stalled]). Anything else
+// that is not as it should be leaves it reconciling, and so does every cleanup, even a complete
+// one. A nil result changes nothing.
 func MarkWorkflow(conditions *[]metav1.Condition, generation int64, result *workflow.Result) {
 	if result == nil {
 		return
@@ -100,8 +104,9 @@ func MarkWorkflow(conditions *[]metav1.Condition, generation int64, result *work
 	mark(conditions, generation, summary.Reason, summary.Message)
 }
 
-// MarkVerdict shows a verdict about an object, as package ready gives it, with its reason as the message: met is Ready, stalled
-// is Stalled, and anything else is Reconciling. The reasons are Ready, Stalled and NotReady.
+// MarkVerdict marks the primary according to a verdict about an object, as package ready returns
+// it, with its reason as the message. A met verdict is Ready, a stalled one Stalled, and any other
+// Reconciling. The reasons are Ready, Stalled and NotReady.
 func MarkVerdict(conditions *[]metav1.Condition, generation int64, v workflow.Verdict) {
 	switch {
 	case v.Met:
@@ -113,10 +118,11 @@ func MarkVerdict(conditions *[]metav1.Condition, generation int64, v workflow.Ve
 	}
 }
 
-// StallError is the text of an error that comes back until somebody does something: [MarkFailure] stalls the primary for it.
+// StallError is the text of an error that recurs until somebody intervenes: [MarkFailure] marks the
+// primary as stalled.
 type StallError string
 
 func (e StallError) Error() string { return string(e) }
 
-// Stalls is what [MarkFailure] asks.
+// Stalls returns true; see [MarkFailure].
 func (StallError) Stalls() bool { return true }

@@ -10,21 +10,22 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 )
 
-// Settings are what sources say. The zero value says nothing.
+// Settings are the settings of several sources. The zero value has none.
 type Settings struct {
 	values map[string]setting // by canonical key
 	used   map[string]bool
 }
 
-// setting is a value and where it stands, for errors.
+// setting is a value and its location, for errors.
 type setting struct {
 	value, at string
 }
 
-// Source is where settings stand: [Args], [Env], [File].
+// Source reads settings: [Args], [Env], [File].
 type Source func() (map[string]setting, error)
 
-// Load reads sources; of those that set the same key, the first counts. The error names all that cannot be read.
+// Load reads the sources. If several set the same key, the first one counts. The error names
+// everything that cannot be read.
 func Load(sources ...Source) (*Settings, error) {
 	s := &Settings{values: map[string]setting{}, used: map[string]bool{}}
 	var errs []error
@@ -43,20 +44,22 @@ func Load(sources ...Source) (*Settings, error) {
 	return s, nil
 }
 
-// Operator returns the options with what is set for the operator. The error names every value that is not one.
+// Operator returns the options with the operator's settings applied. The error names every invalid
+// value.
 func (s *Settings) Operator(options framework.OperatorOptions) (framework.OperatorOptions, error) {
 	return options, s.bind("operator.", ofOperator(&options))
 }
 
-// Controller returns the options with what is set for the named controller, and the name in them. The error names every
-// value that is not one.
+// Controller returns the options with the settings of the named controller applied, and with its
+// name. The error names every invalid value.
 func Controller[P framework.Object](s *Settings, name string, options framework.ControllerOptions[P]) (framework.ControllerOptions[P], error) {
 	options.Name = name
 	return options, s.bind("controllers."+name+".", ofController(&options))
 }
 
-// Unused returns an error that names the settings that nobody has asked for, as a typo or a controller that does not
-// exist make them; nil if there are none. Call it once all controllers are registered.
+// Unused returns an error that names the settings that were not used, because of a typo or a
+// controller that does not exist; nil if there are none. Call it after all controllers were
+// registered.
 func (s *Settings) Unused() error {
 	var unused []string
 	for key, value := range s.values {
@@ -71,7 +74,7 @@ func (s *Settings) Unused() error {
 	return fmt.Errorf("config: no operator or controller has such a setting: %s", strings.Join(unused, ", "))
 }
 
-// bind sets what there is of the keys behind a prefix.
+// bind applies the settings with a prefix.
 func (s *Settings) bind(prefix string, bindings []binding) error {
 	var errs []error
 	for _, b := range bindings {
@@ -88,7 +91,8 @@ func (s *Settings) bind(prefix string, bindings []binding) error {
 	return errors.Join(errs...)
 }
 
-// canonical is a key as environment variables have it: in capitals, the words separated by underscores.
+// canonical returns a key in the form of environment variables: in capitals, the words separated by
+// underscores.
 func canonical(key string) string {
 	var b strings.Builder
 	for i, r := range key {

@@ -119,7 +119,8 @@ func TestC105AFileSetsEveryOption(t *testing.T) {
 	}
 }
 
-// TestC105VariablesAreKeysInCapitals: those of another prefix, and others of this one, are not read.
+// TestC105VariablesAreKeysInCapitals: those of another prefix, and others of this one, are not
+// read.
 func TestC105VariablesAreKeysInCapitals(t *testing.T) {
 	variables := map[string]string{
 		"retry.maxAttempts": "CONTROLLERS_WEB_PAGE_RETRY_MAX_ATTEMPTS", "keepRecordsPerPrimary": "CONTROLLERS_WEB_PAGE_KEEP_RECORDS_PER_PRIMARY",
@@ -197,7 +198,7 @@ func TestC105SourcesThatCannotBeReadAreNamed(t *testing.T) {
 	_, err := config.Load(config.File("/does/not/exist"), config.Env(""), config.Args([]string{"--operator.grace"}),
 		file(t, "operators: {}"), file(t, "operator: {grace: 1s, grace: 2s}"), file(t, "- a"),
 		file(t, "operator: {syncTimeout: 1s, sync-timeout: 2s}"))
-	fails(t, err, "operator.syncTimeout: stands there twice, also as operator.sync-timeout", "/does/not/exist", "the prefix is empty", `"--operator.grace": no value`, "operators: must be operator or controllers", "grace", "cannot unmarshal array")
+	fails(t, err, "operator.syncTimeout: occurs twice, also as operator.sync-timeout", "/does/not/exist", "the prefix is empty", `"--operator.grace": no value`, "operators: must be operator or controllers", "grace", "cannot unmarshal array")
 }
 
 func TestC105KeysAreThoseThatAreSet(t *testing.T) {

@@ -14,16 +14,17 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 )
 
-// binding is a key and what a value of it sets.
+// binding is a key and the function that sets its field.
 type binding struct {
 	key string
 	set func(value string) error
 }
 
-// OperatorKeys returns the keys behind "operator.", in the order of the options.
+// OperatorKeys returns the keys after "operator.", in the order of the options.
 func OperatorKeys() []string { return keysOf(ofOperator(&framework.OperatorOptions{})) }
 
-// ControllerKeys returns the keys behind "controllers." and the name of a controller, in the order of the options.
+// ControllerKeys returns the keys after "controllers." and the name of a controller, in the order
+// of the options.
 func ControllerKeys() []string {
 	return keysOf(ofController(&framework.ControllerOptions[*unstructured.Unstructured]{}))
 }
@@ -119,7 +120,7 @@ func boolean(into *bool) func(string) error {
 	return parsed(into, strconv.ParseBool, "must be true or false")
 }
 
-// parsed keeps what was there if the value is none.
+// parsed leaves the field unchanged if the value is invalid.
 func parsed[T any](into *T, parse func(string) (T, error), must string) func(string) error {
 	return func(value string) error {
 		read, err := parse(strings.TrimSpace(value))
@@ -131,7 +132,7 @@ func parsed[T any](into *T, parse func(string) (T, error), must string) func(str
 	}
 }
 
-// oneOf takes the names of constants, in any case of letters.
+// oneOf accepts the names of constants, in upper or lower case.
 func oneOf[T any](into *T, named map[string]T) func(string) error {
 	return func(value string) error {
 		for name, constant := range named {

@@ -14,12 +14,12 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Env reads the environment: the variables that begin with PREFIX_OPERATOR_ or PREFIX_CONTROLLERS_. The prefix must
-// not be empty.
+// Env reads environment variables that begin with PREFIX_OPERATOR_ or PREFIX_CONTROLLERS_. The
+// prefix must not be empty.
 func Env(prefix string) Source {
 	return func() (map[string]setting, error) {
 		if prefix == "" {
-			return nil, errors.New("config: Env: the prefix is empty: variables of others would be taken for settings")
+			return nil, errors.New("config: Env: the prefix is empty: other variables would count as settings")
 		}
 		found := map[string]setting{}
 		for _, variable := range os.Environ() {
@@ -33,8 +33,8 @@ func Env(prefix string) Source {
 	}
 }
 
-// Args reads arguments of the form --operator.KEY=VALUE and --controllers.NAME.KEY=VALUE, with one dash or two. It leaves
-// all others to the caller; of an argument given twice the last counts, as usual.
+// Args reads arguments of the form --operator.KEY=VALUE and --controllers.NAME.KEY=VALUE, with one
+// dash or two. It ignores all others. If an argument is given twice, the last one counts, as usual.
 func Args(args []string) Source {
 	return func() (map[string]setting, error) {
 		found := map[string]setting{}
@@ -55,8 +55,8 @@ func Args(args []string) Source {
 	}
 }
 
-// File reads a file of YAML or JSON, which must exist. Keys other than operator and controllers are an error, and so
-// are keys that stand there twice, in whatever spelling.
+// File reads a YAML or JSON file, which must exist. Keys other than operator and controllers are an
+// error. So are keys that occur twice, in any spelling.
 func File(path string) Source {
 	return func() (map[string]setting, error) {
 		data, err := os.ReadFile(filepath.Clean(path))
@@ -68,7 +68,7 @@ func File(path string) Source {
 			return nil, fmt.Errorf("config: %s: %w", path, err)
 		}
 		decoder := json.NewDecoder(bytes.NewReader(data))
-		decoder.UseNumber() // as it is written
+		decoder.UseNumber() // keep numbers as they are written
 		var content map[string]any
 		if err := decoder.Decode(&content); err != nil {
 			return nil, fmt.Errorf("config: %s: %w", path, err)
@@ -78,7 +78,7 @@ func File(path string) Source {
 	}
 }
 
-// flatten turns nested maps into keys.
+// flatten converts nested maps to keys.
 func flatten(into map[string]setting, file, path string, value any) error {
 	var errs []error
 	text := ""
@@ -99,12 +99,12 @@ func flatten(into map[string]setting, file, path string, value any) error {
 		}
 		text = strings.Join(items, ",")
 	case nil:
-		return nil // as if it were not there
+		return nil // counts as absent
 	default:
 		text = fmt.Sprint(value)
 	}
 	if other, taken := into[canonical(path)]; taken {
-		return fmt.Errorf("config: %s: %s: stands there twice, also as %s", file, path, strings.TrimPrefix(other.at, file+": "))
+		return fmt.Errorf("config: %s: %s: occurs twice, also as %s", file, path, strings.TrimPrefix(other.at, file+": "))
 	}
 	into[canonical(path)] = setting{text, file + ": " + path}
 	return nil

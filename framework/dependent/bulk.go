@@ -17,31 +17,37 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// SetKey is the label by which the objects of a [Bulk] are told from others of the primary.
+// SetKey is the label that separates the objects of a [Bulk] from others of the primary.
 const SetKey = "evenkeel.dev/set"
 
-// Bulk is a set of objects of type S that each primary of type P needs, as many as it says: what is missing is created, what differs is
-// changed, and what is not desired any more is deleted. Only Desired is required. All other fields mean what they mean for [Kubernetes], for each object.
+// Bulk is a set of objects of type S that each primary of type P needs, in any number. Missing
+// objects are created, different ones are changed, and those that are no longer desired are
+// deleted. Only Desired is required. Unless documented here, fields mean the same as in
+// [Kubernetes], for each object.
 type Bulk[P, S framework.Object] struct {
-	// Name of the node. Default: the kind in lower case.
+	// Name is the name of the node. Default: the kind in lower case.
 	Name string
-	// DependsOn names the nodes that must be ready before this one, and are deleted after it.
+	// DependsOn names the nodes that must be ready before this one, and that are deleted after it.
 	DependsOn []string
 
-	// Desired returns the objects as they should be, in any order; none is all right. One that was read, by List for instance, may be among
-	// them to keep it as it is. Required, unless the set is ReadOnly. It must be pure,
-	// as [Kubernetes.Desired] must; it is called when the set is reconciled, and not for reads and deletions.
+	// Desired returns the objects as they should be, in any order; the result may be empty. Required,
+	// unless Access is ReadOnly. The result may contain an object that was read, by List for instance,
+	// to keep it as it is. It must be pure, like [Kubernetes].Desired. It is called when the set is
+	// reconciled, not for reads and deletions.
 	Desired func(ctx context.Context, primary P, c *framework.Context[P]) ([]S, error)
-	// Set is the value of the label [SetKey] that is put on all objects: what bears it, is the primary's, and is not desired is deleted. It must
-	// be unique among the sets of one kind that a primary has, and stay the same: objects of a former name would be left behind.
-	// Default: the name of the node. A ReadOnly set is all that its Secondary maps to the primary.
+	// Set is the value of the label [SetKey] on all objects. Default: the name of the node. An object
+	// that has the label, belongs to the primary and is not desired is deleted. It must be unique
+	// among the sets of one kind of a primary, and must not change: objects with the former value
+	// would be left behind. A ReadOnly set consists of everything that its Secondary maps to the
+	// primary.
 	Set string
 
-	// Secondary and From are how the objects are watched.
+	// Secondary and From configure how the objects are watched.
 	Secondary framework.Secondary[S]
 	From      *framework.Secondary[S]
 
-	// Access, Tie, Marks, Adopt, Immutable, Replace, Options and DeleteOptions are how they are written.
+	// Access, Tie, Marks, Adopt, Immutable, Replace, Options and DeleteOptions configure how they are
+	// written.
 	Access        Access
 	Tie           Tie
 	Marks         eventsource.Marks
@@ -50,38 +56,39 @@ type Bulk[P, S framework.Object] struct {
 	Replace       bool
 	Options       []framework.WriteOption
 	DeleteOptions []framework.WriteOption
-	// Pods are the Pods of all objects, if these are workloads.
+	// Pods tracks the Pods of all objects, if these are workloads.
 	Pods *Pods[P]
 
-	// The conditions are those of [Kubernetes], about all objects at once.
+	// The conditions are those of [Kubernetes], for the set as a whole.
 	ActivationCondition   workflow.Condition[*framework.Context[P]]
 	ReconcilePrecondition workflow.Condition[*framework.Context[P]]
 	DeletePostcondition   workflow.Condition[*framework.Context[P]]
 	DeleteInactive        bool
-	// Ready tells whether the set is ready, which is given sorted by name: [ready.Every] asks about each object. It is asked once all that is desired is
-	// there, and nothing is left that is not desired any more. Default: that is enough.
+	// Ready reports whether the set, sorted by name, is ready. Default: it is ready once all desired
+	// objects exist and no other is left; Ready is called only then. [ready.Every] judges each object.
 	Ready func(all []S) workflow.Verdict
 
 	prepared      sync.Once
-	objects[P, S] // once prepared
+	objects[P, S] // set by prepare
 }
 
 var _ framework.Dependent[framework.Object] = (*Bulk[framework.Object, framework.Object])(nil)
 
-// Describe makes it a node of a workflow. An error names what of its fields cannot be.
+// Describe returns the node for a workflow, or an error that names the invalid fields.
 func (b *Bulk[P, S]) Describe() (framework.Node[P], error) {
 	secondaries := b.Secondaries()
 	if err := b.check(); err != nil {
 		return framework.Node[P]{}, err
 	}
 	return framework.Node[P]{Node: b.deletedWith(workflow.Node[*framework.Context[P]]{
-		Name: b.node, DependsOn: b.DependsOn, Reconcile: b.bringAbout, Delete: b.Delete,
+		Name: b.node, DependsOn: b.DependsOn, Reconcile: b.reconcileNode, Delete: b.Delete,
 		ActivationCondition: b.ActivationCondition, ReconcilePrecondition: b.ReconcilePrecondition,
 		ReadyPostcondition: b.isReady, DeletePostcondition: b.DeletePostcondition, DeleteInactive: b.DeleteInactive,
-	}, b.isGone), Secondaries: secondaries, Tag: &implementation[P]{b.interlocked, b.Ready != nil, b.letGo}, Check: b.learn}, nil
+	}, b.isGone), Secondaries: secondaries, Tag: &implementation[P]{b.interlocked, b.Ready != nil, b.letGo}, Check: b.setOrder}, nil
 }
 
-// Secondaries are what it reads, for [framework.ControllerOptions.Secondaries], where it is not part of a workflow.
+// Secondaries returns what the dependent reads, for [framework.ControllerOptions].Secondaries if it
+// is not part of a workflow.
 func (b *Bulk[P, S]) Secondaries() []framework.SecondarySource {
 	b.prepared.Do(b.prepare)
 	return b.sources()
@@ -90,21 +97,21 @@ func (b *Bulk[P, S]) Secondaries() []framework.SecondarySource {
 func (b *Bulk[P, S]) prepare() {
 	var errs []error
 	if (b.Desired == nil) != (b.Access == ReadOnly) {
-		errs = append(errs, misfit("Desired", "must be set unless Access is ReadOnly, and then it must not: Access is %v", b.Access))
+		errs = append(errs, fieldError("Desired", "must be set unless Access is ReadOnly, and must not be set then: Access is %v", b.Access))
 	}
 	b.objects = objects[P, S]{
 		node: b.Name, access: b.Access, tie: b.Tie, marks: b.Marks, adopt: b.Adopt, replace: b.Replace,
 		options: b.Options, deleteOptions: b.DeleteOptions,
 	}
 	if b.Access == CreatedIfAbsent {
-		errs = append(errs, misfit("Access", "%v: is for single objects: of a set, only what bears its label is read", b.Access))
+		errs = append(errs, fieldError("Access", "%v: is for single objects: of a set, only objects with its label are read", b.Access))
 	}
 	if b.Access == ReadOnly && b.Set != "" {
-		errs = append(errs, misfit("Set", "%q: must be empty if Access is ReadOnly: nothing is labelled then", b.Set))
+		errs = append(errs, fieldError("Set", "%q: must be empty if Access is ReadOnly: nothing is labelled then", b.Set))
 	}
 	b.prepareWith(&b.Secondary, b.From, b.Pods, b.Immutable, errs)
-	if problems := validation.IsValidLabelValue(b.set()); b.wrong == nil && len(problems) > 0 {
-		b.wrong = b.describeAll([]error{misfit("Set", "%q: %s", b.set(), strings.Join(problems, "; "))})
+	if problems := validation.IsValidLabelValue(b.set()); b.invalid == nil && len(problems) > 0 {
+		b.invalid = b.describeAll([]error{fieldError("Set", "%q: %s", b.set(), strings.Join(problems, "; "))})
 	}
 }
 
@@ -115,7 +122,7 @@ func (b *Bulk[P, S]) set() string {
 	return b.node
 }
 
-// check tells why it cannot be used.
+// check returns why the dependent cannot be used, or nil.
 func (b *Bulk[P, S]) check() error {
 	if b.From != nil {
 		b.prepared.Do(b.prepare)
@@ -123,22 +130,23 @@ func (b *Bulk[P, S]) check() error {
 	return b.usable()
 }
 
-// List returns the primary's objects of the set as reads show them, sorted by namespace and name: also those that are being deleted.
+// List returns the primary's objects of the set as reads show them, sorted by namespace and name,
+// including those that are being deleted.
 func (b *Bulk[P, S]) List(c *framework.Context[P]) ([]S, error) {
 	if err := b.check(); err != nil {
 		return nil, err
 	}
-	b.noteRead(c)
+	b.reportRead(c)
 	return b.list(c)
 }
 
-// list is List for the node itself.
+// list is List for use by the node itself.
 func (b *Bulk[P, S]) list(c *framework.Context[P]) ([]S, error) {
 	var all []S
 	var err error
 	if b.access == ReadOnly {
 		all, err = b.source.List(c)
-		err = orInactive(err)
+		err = ignoreInactive(err)
 	} else {
 		all, err = b.allOwn(c)
 		all = slices.DeleteFunc(all, func(o S) bool { return o.GetLabels()[SetKey] != b.set() })
@@ -147,9 +155,10 @@ func (b *Bulk[P, S]) list(c *framework.Context[P]) ([]S, error) {
 	return all, err
 }
 
-// Reconcile makes the set as it is desired, and returns it as [Bulk.List] does. What is as it should be takes no request. First
-// everything that is desired is brought about, then the rest is deleted. What fails with one object holds up no other; the error joins all,
-// among them [ErrGoing] and [ErrForeign]. If Desired fails, nothing is changed.
+// Reconcile creates, changes and deletes objects as desired, and returns the set as [Bulk.List]
+// does. An object that is as it should be costs no request. First all desired objects are written,
+// then the others are deleted. A failure with one object does not stop the others; the error joins
+// all failures, including [ErrGoing] and [ErrForeign]. If Desired fails, nothing is changed.
 func (b *Bulk[P, S]) Reconcile(ctx context.Context, c *framework.Context[P]) ([]S, error) {
 	if err := b.check(); err != nil || b.access == ReadOnly {
 		var all []S
@@ -165,7 +174,7 @@ func (b *Bulk[P, S]) Reconcile(ctx context.Context, c *framework.Context[P]) ([]
 	var errs []error
 	for _, o := range desired {
 		if o.GetUID() != "" {
-			continue // it is to be kept
+			continue // keep it as it is
 		}
 		_, err := b.put(ctx, c, o)
 		errs = append(errs, err)
@@ -175,25 +184,26 @@ func (b *Bulk[P, S]) Reconcile(ctx context.Context, c *framework.Context[P]) ([]
 	return all, errors.Join(append(errs, err)...)
 }
 
-// wanted are the names of what a run found to be desired.
-type wanted struct {
-	mu    sync.Mutex // guards below; a leaf
+// desiredKeys are the names of the objects that a run found to be desired.
+type desiredKeys struct {
+	mu    sync.Mutex // guards the fields below; a leaf
 	known bool
-	keys  map[types.NamespacedName]bool // without what is only to be kept
+	keys  map[types.NamespacedName]bool // without the objects that are only kept
 	kept  map[types.NamespacedName]bool
 }
 
-func (b *Bulk[P, S]) wanted(c *framework.Context[P]) *wanted {
-	return c.PerRun(b, func() any { return &wanted{} }).(*wanted)
+func (b *Bulk[P, S]) desiredKeys(c *framework.Context[P]) *desiredKeys {
+	return c.PerRun(b, func() any { return &desiredKeys{} }).(*desiredKeys)
 }
 
-// setID tells the sets of a primary apart.
+// setID identifies a set of a primary.
 type setID struct {
 	cluster   *rest.Config
 	kind, set string
 }
 
-// claim sees to it that no two dependents make one set of a primary: each would delete what the other makes.
+// claim returns an error if another dependent makes the same set of the primary: each would delete
+// what the other makes.
 func (b *Bulk[P, S]) claim(c *framework.Context[P]) error {
 	id := setID{b.source.Cluster, fmt.Sprintf("%T %v", *new(S), b.source.GroupVersionKind), b.set()}
 	if first := c.PerRun(id, func() any { return b }).(*Bulk[P, S]); first != b {
@@ -202,12 +212,12 @@ func (b *Bulk[P, S]) claim(c *framework.Context[P]) error {
 	return nil
 }
 
-// desired asks the author, and labels what it gets.
+// desired calls Desired and labels the result.
 func (b *Bulk[P, S]) desired(ctx context.Context, c *framework.Context[P]) ([]S, error) {
 	if err := b.claim(c); err != nil {
 		return nil, err
 	}
-	given, err := b.ask(ctx, c)
+	given, err := b.callDesired(ctx, c)
 	if err != nil {
 		return nil, fmt.Errorf("dependent %s: desired: %w", b.node, err)
 	}
@@ -231,16 +241,16 @@ func (b *Bulk[P, S]) desired(ctx context.Context, c *framework.Context[P]) ([]S,
 		}
 		setLabel(all[i], SetKey, b.set())
 	}
-	w := b.wanted(c)
+	w := b.desiredKeys(c)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.known, w.keys, w.kept = true, keys, kept
 	return all, nil
 }
 
-// ask calls Desired.
-func (b *Bulk[P, S]) ask(ctx context.Context, c *framework.Context[P]) ([]S, error) {
-	defer b.asks(c)()
+// callDesired calls Desired.
+func (b *Bulk[P, S]) callDesired(ctx context.Context, c *framework.Context[P]) ([]S, error) {
+	defer b.enterDesired(c)()
 	return b.Desired(ctx, c.Primary(), c)
 }
 
@@ -254,13 +264,14 @@ func (b *Bulk[P, S]) removeOthers(ctx context.Context, c *framework.Context[P], 
 	}))
 }
 
-// bringAbout is Reconcile for a workflow: what has to go first makes the node wait, and hides no other failure.
-func (b *Bulk[P, S]) bringAbout(ctx context.Context, c *framework.Context[P]) error {
+// reconcileNode is Reconcile for a workflow: objects that must be gone first make the node wait,
+// but hide no other failure.
+func (b *Bulk[P, S]) reconcileNode(ctx context.Context, c *framework.Context[P]) error {
 	_, err := b.Reconcile(ctx, c)
 	return withoutGoing(err)
 }
 
-// withoutGoing is an error without those parts that only say that something is going.
+// withoutGoing returns an error without the parts that are ErrGoing.
 func withoutGoing(err error) error {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || !errors.Is(err, ErrGoing) {
@@ -272,8 +283,8 @@ func withoutGoing(err error) error {
 	return errors.Join(slices.DeleteFunc(slices.Clone(joined.Unwrap()), func(err error) bool { return errors.Is(err, ErrGoing) })...)
 }
 
-// Delete deletes all objects of the set, each by its UID; what is gone, or being deleted already, costs no request. What fails
-// with one holds up no other.
+// Delete deletes all objects of the set, each by its UID. An object that is gone, or being deleted
+// already, costs no request. A failure with one does not stop the others.
 func (b *Bulk[P, S]) Delete(ctx context.Context, c *framework.Context[P]) error {
 	if err := b.check(); err != nil || b.access == ReadOnly {
 		return err
@@ -303,20 +314,20 @@ func (b *Bulk[P, S]) isReady(ctx context.Context, c *framework.Context[P]) (work
 	return b.podsSettled(ctx, c, b.home(c), false)
 }
 
-// living returns the objects that are desired; the error says for people how many there are if any is missing, or that
-// one is left that is not desired any more: it may still be using what its successors do not.
+// living returns the desired objects that exist. It returns an error for people if one is missing,
+// or if one is left that is no longer desired: it may still use what its successors do not.
 func (b *Bulk[P, S]) living(c *framework.Context[P], all []S) ([]S, error) {
-	w := b.wanted(c)
+	w := b.desiredKeys(c)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, o := range all {
 		if w.known && !w.keys[keyOf(o)] && !w.kept[keyOf(o)] {
-			return nil, fmt.Errorf("%s, which is not desired any more, is being deleted", keyOf(o))
+			return nil, fmt.Errorf("%s, which is no longer desired, is being deleted", keyOf(o))
 		}
 	}
 	all = slices.DeleteFunc(all, func(o S) bool { return !w.keys[keyOf(o)] || o.GetDeletionTimestamp() != nil })
 	if len(all) < len(w.keys) {
-		return nil, fmt.Errorf("%d of %d are there", len(all), len(w.keys))
+		return nil, fmt.Errorf("%d of %d exist", len(all), len(w.keys))
 	}
 	return all, nil
 }
@@ -329,7 +340,7 @@ func (b *Bulk[P, S]) isGone(ctx context.Context, c *framework.Context[P]) (workf
 	return b.goneOr(ctx, c, left, err, b.home(c), b.DeletePostcondition)
 }
 
-// letGo is asked when it is ready, and something is to be let go of.
+// letGo is called when the node is ready and a gate is about to release something.
 func (b *Bulk[P, S]) letGo(ctx context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
 	return b.podsSettled(ctx, c, b.home(c), true)
 }

@@ -14,18 +14,19 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 )
 
-// naming is what a run knows of the name of an object.
-type naming struct {
-	mu    sync.Mutex // guards below; a leaf
+// nameCache is the name of an object, once a run has computed it.
+type nameCache struct {
+	mu    sync.Mutex // guards the fields below; a leaf
 	key   types.NamespacedName
 	known bool
-	depth int // how many compute it now
+	depth int // how many goroutines compute it now
 }
 
-// maxDepth tells several nodes that ask at a time from one that asks for itself.
+// maxDepth separates several nodes that compute the name at the same time from a Desired that needs
+// its own name.
 const maxDepth = 100
 
-func (n *naming) enter() (key types.NamespacedName, known, tooDeep bool) {
+func (n *nameCache) enter() (key types.NamespacedName, known, tooDeep bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if !n.known {
@@ -34,31 +35,31 @@ func (n *naming) enter() (key types.NamespacedName, known, tooDeep bool) {
 	return n.key, n.known, n.depth > maxDepth
 }
 
-func (n *naming) leave() {
+func (n *nameCache) leave() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.depth--
 }
 
-func (n *naming) set(key types.NamespacedName) {
+func (n *nameCache) set(key types.NamespacedName) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.key, n.known = key, true
 }
 
-func (k *Kubernetes[P, S]) naming(c *framework.Context[P]) *naming {
-	return c.PerRun(k, func() any { return &naming{} }).(*naming)
+func (k *Kubernetes[P, S]) nameCache(c *framework.Context[P]) *nameCache {
+	return c.PerRun(k, func() any { return &nameCache{} }).(*nameCache)
 }
 
-// desired asks the author, and notes the name of what is desired for the rest of the run.
+// desired calls Desired, and keeps the name of the result for the rest of the run.
 func (k *Kubernetes[P, S]) desired(ctx context.Context, c *framework.Context[P]) (S, error) {
 	var none S
-	desired, err := k.ask(ctx, c)
+	desired, err := k.callDesired(ctx, c)
 	switch {
 	case err != nil:
 		return none, fmt.Errorf("dependent %s: desired: %w", k.node, err)
 	case isNil(desired):
-		return none, fmt.Errorf("dependent %s: Desired returned nil; ReconcilePrecondition says whether it is wanted", k.node)
+		return none, fmt.Errorf("dependent %s: Desired returned nil; use ReconcilePrecondition for objects that are not always wanted", k.node)
 	}
 	if k.Key != nil {
 		if desired, err = named(desired, k.Key(c.Primary())); err != nil {
@@ -66,19 +67,19 @@ func (k *Kubernetes[P, S]) desired(ctx context.Context, c *framework.Context[P])
 		}
 	}
 	if desired.GetName() == "" {
-		return none, fmt.Errorf("dependent %s: Desired returned an object without a name; framework.StableName makes one for those that have none of their own", k.node)
+		return none, fmt.Errorf("dependent %s: Desired returned an object without a name; framework.StableName computes one", k.node)
 	}
-	k.naming(c).set(keyOf(desired))
+	k.nameCache(c).set(keyOf(desired))
 	return desired, nil
 }
 
-// ask calls Desired.
-func (k *Kubernetes[P, S]) ask(ctx context.Context, c *framework.Context[P]) (S, error) {
-	defer k.asks(c)()
+// callDesired calls Desired.
+func (k *Kubernetes[P, S]) callDesired(ctx context.Context, c *framework.Context[P]) (S, error) {
+	defer k.enterDesired(c)()
 	return k.Desired(ctx, c.Primary(), c)
 }
 
-// named returns an object with the name that Key says.
+// named returns an object with the name that Key has returned.
 func named[S framework.Object](o S, key types.NamespacedName) (S, error) {
 	if keyOf(o) == key {
 		return o, nil
@@ -94,19 +95,19 @@ func named[S framework.Object](o S, key types.NamespacedName) (S, error) {
 	return o, err
 }
 
-// key is the name of the object.
+// key returns the name of the object.
 func (k *Kubernetes[P, S]) key(c *framework.Context[P]) (types.NamespacedName, error) {
 	if k.Key != nil {
 		return k.Key(c.Primary()), nil
 	}
-	n := k.naming(c)
+	n := k.nameCache(c)
 	key, known, tooDeep := n.enter()
 	if known {
 		return key, nil
 	}
 	defer n.leave()
 	if tooDeep {
-		return key, fmt.Errorf("dependent %s: Desired reads an object whose name only Desired tells: set Key", k.node)
+		return key, fmt.Errorf("dependent %s: Desired reads its own object, whose name only Desired returns: set Key", k.node)
 	}
 	desired, err := k.desired(c.Ctx(), c)
 	if err != nil {
@@ -115,7 +116,8 @@ func (k *Kubernetes[P, S]) key(c *framework.Context[P]) (types.NamespacedName, e
 	return keyOf(desired), nil
 }
 
-// keyInCleanup is key where things that Desired reads may be missing, so that it may even panic.
+// keyInCleanup is key for cleanups: things that Desired reads may be missing then, so it may even
+// panic.
 func (k *Kubernetes[P, S]) keyInCleanup(c *framework.Context[P]) (key types.NamespacedName, err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -125,11 +127,13 @@ func (k *Kubernetes[P, S]) keyInCleanup(c *framework.Context[P]) (key types.Name
 	return k.key(c)
 }
 
-// ContentName returns base with a suffix of ten characters that follows from the content, for objects that are not changed, but exist
-// in several versions side by side, as a ConfigMap that running Pods still use: the same name for the same content, and another one for other. A base
-// that is too long for 63 characters is cut. content is anything that JSON can tell, but should hold no times and no random order of lists.
+// ContentName returns base with a suffix of ten characters that is computed from the content: the
+// same name for the same content, and another name for other content. It is for objects that are
+// never changed but exist in several versions side by side, such as a ConfigMap that running Pods
+// still use. A base that is too long for 63 characters is cut. content may be any value that JSON
+// can encode, but should contain no times and no lists in random order.
 //
-// A [Bulk] that desires the newest version and those still in use removes the rest.
+// A [Bulk] that desires the newest version and the versions still in use deletes the rest.
 func ContentName(base string, content any) (string, error) {
 	const suffix, longest = 10, 63
 	encoded, err := json.Marshal(content)

@@ -21,7 +21,7 @@ type pointer []string
 
 func parsePointer(text string) (pointer, error) {
 	if !strings.HasPrefix(text, "/") || len(text) == 1 {
-		return nil, misfit("Immutable", "%q: must be a JSON pointer to a field, as in /spec/template", text)
+		return nil, fieldError("Immutable", "%q: must be a JSON pointer to a field, as in /spec/template", text)
 	}
 	fields := strings.Split(text[1:], "/")
 	for i, field := range fields {
@@ -29,24 +29,26 @@ func parsePointer(text string) (pointer, error) {
 	}
 	switch {
 	case fields[0] == "status", fields[0] == "apiVersion", fields[0] == "kind":
-		return nil, misfit("Immutable", "%q: %s is no part of what is desired", text, fields[0])
+		return nil, fieldError("Immutable", "%q: %s is not part of the desired state", text, fields[0])
 	case fields[0] == "metadata" && (len(fields) < 3 || fields[1] != "labels" && fields[1] != "annotations"):
-		return nil, misfit("Immutable", "%q: of the metadata, only a label or an annotation can be", text)
+		return nil, fieldError("Immutable", "%q: of the metadata, only a label or an annotation can be immutable", text)
 	}
 	return fields, nil
 }
 
-// checkImmutable refuses what no stored Secret has: the API server moves stringData into data.
+// checkImmutable refuses fields that no stored Secret has: the API server moves stringData into
+// data.
 func checkImmutable[S framework.Object](field pointer, source *framework.Secondary[S]) error {
 	if len(field) == 0 || field[0] != "stringData" || !isSecret(newObject[S](), source.GroupVersionKind) {
 		return nil
 	}
 	stored := append(pointer{"data"}, field[1:]...)
-	return misfit("Immutable", "%q: no stored Secret has stringData: use %q, which also holds for what Desired sets as stringData", field, stored)
+	return fieldError("Immutable", "%q: no stored Secret has stringData: use %q, which also holds for what Desired sets as stringData", field, stored)
 }
 
-// isSecret reports whether objects of a form are core/v1 Secrets. gvk says so of untyped ones. The kind of an author's
-// own Go type is not known here, so one that has the fields of a Secret is taken for one.
+// isSecret reports whether objects of a form are core/v1 Secrets. For untyped objects gvk decides.
+// The kind of an author's own Go type is not known here, so a type with the fields of a Secret
+// counts as one.
 func isSecret(o framework.Object, gvk schema.GroupVersionKind) bool {
 	switch o.(type) {
 	case *corev1.Secret:
@@ -63,7 +65,7 @@ func isSecret(o framework.Object, gvk schema.GroupVersionKind) bool {
 	return hasData && hasText && data.Type == reflect.TypeFor[map[string][]byte]() && text.Type == reflect.TypeFor[map[string]string]()
 }
 
-// String returns the pointer as authors write it.
+// String returns the pointer in the syntax that authors use.
 func (p pointer) String() string {
 	var text strings.Builder
 	for _, field := range p {
@@ -72,14 +74,14 @@ func (p pointer) String() string {
 	return text.String()
 }
 
-// keepImmutable returns desired with those fields as the object has them.
+// keepImmutable returns desired with the immutable fields as the object has them.
 func (o *objects[P, S]) keepImmutable(ctx context.Context, c *framework.Context[P], desired S) (S, error) {
 	if len(o.immutable) == 0 {
 		return desired, nil
 	}
 	var none S
 	live, err := o.source.GetWhole(ctx, c, desired.GetNamespace(), desired.GetName())
-	if err != nil || isNil(live) { // it went meanwhile
+	if err != nil || isNil(live) { // it is gone meanwhile
 		return desired, err
 	}
 	was, err := contentOf(live)
@@ -106,7 +108,7 @@ func (o *objects[P, S]) keepImmutable(ctx context.Context, c *framework.Context[
 	return fromContent(content, desired)
 }
 
-// dropStringData takes out what stringData says of a field of data: it would win.
+// dropStringData removes a field of data from stringData, which would win.
 func dropStringData(content map[string]any, field pointer) {
 	switch {
 	case field[0] != "data":
@@ -117,7 +119,8 @@ func dropStringData(content map[string]any, field pointer) {
 	}
 }
 
-// copyOf returns a private copy. Untyped objects of authors may hold Go types of which Kubernetes' own copying panics.
+// copyOf returns a private copy. Untyped objects of authors may contain Go types at which
+// Kubernetes' own copy function panics.
 func copyOf[S framework.Object](o S) (S, error) {
 	if _, untyped := any(o).(*unstructured.Unstructured); !untyped {
 		return o.DeepCopyObject().(S), nil
@@ -129,7 +132,7 @@ func copyOf[S framework.Object](o S) (S, error) {
 	return fromContent(content, o)
 }
 
-// contentOf is the JSON form of an object, its own.
+// contentOf returns a private JSON form of an object.
 func contentOf(o framework.Object) (map[string]any, error) {
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		encoded, err := json.Marshal(u.Object)

@@ -17,21 +17,22 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// implementation is the Tag of the nodes of this package, by which the gates of package interlock know what stands behind them:
-// see interlock.Implementation.
+// implementation is the Tag of the nodes of this package. It tells the gates of package interlock
+// what is behind them: see interlock.Implementation.
 type implementation[P framework.Object] struct {
 	interlocked *atomic.Bool
 	ready       bool
-	letGo       workflow.Condition[*framework.Context[P]] // nil for those who have nothing to add to Ready
+	letGo       workflow.Condition[*framework.Context[P]] // nil if Ready is enough
 }
 
-// StandBehindGate has workloads deleted in the foreground, and what is not tied to the primary looked for.
+// StandBehindGate deletes workloads in the foreground, and looks for objects that are not tied to
+// the primary.
 func (i *implementation[P]) StandBehindGate() { i.interlocked.Store(true) }
 
 // TellsReady reports whether the author has set Ready.
 func (i *implementation[P]) TellsReady() bool { return i.ready }
 
-// LetGo asks for former Pods, past the caches.
+// LetGo checks for former Pods in the API server.
 func (i *implementation[P]) LetGo(ctx context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
 	if i.letGo == nil {
 		return workflow.Met(), nil
@@ -39,8 +40,8 @@ func (i *implementation[P]) LetGo(ctx context.Context, c *framework.Context[P]) 
 	return i.letGo(ctx, c)
 }
 
-// propagation is how the objects are deleted unless the author says otherwise. A workload behind a gate goes after its Pods, as
-// these use what the gate keeps.
+// propagation returns how the objects are deleted by default. A workload behind a gate is gone only
+// after its Pods, because these use what the gate protects.
 func (o *objects[P, S]) propagation() metav1.DeletionPropagation {
 	if o.interlocked.Load() && isWorkload(kindOfWorkload(o.source)) {
 		return metav1.DeletePropagationForeground
@@ -48,7 +49,7 @@ func (o *objects[P, S]) propagation() metav1.DeletionPropagation {
 	return metav1.DeletePropagationBackground
 }
 
-// home is the namespace that the primary's objects are in, empty if they may be in any.
+// home returns the namespace of the primary's objects, or "" if they may be in any.
 func (o *objects[P, S]) home(c *framework.Context[P]) string {
 	if o.tie == Marked {
 		if all, err := o.source.Covers(c, ""); err == nil && all {
@@ -58,7 +59,7 @@ func (o *objects[P, S]) home(c *framework.Context[P]) string {
 	return c.Primary().GetNamespace()
 }
 
-// podsGone is asked when the objects are gone.
+// podsGone is called when the objects are gone.
 func (o *objects[P, S]) podsGone(ctx context.Context, c *framework.Context[P], namespace string) (workflow.Verdict, error) {
 	if o.pods == nil {
 		return workflow.Met(), nil
@@ -66,7 +67,7 @@ func (o *objects[P, S]) podsGone(ctx context.Context, c *framework.Context[P], n
 	return o.pods.gone(ctx, c, namespace)
 }
 
-// podsSettled is asked when the objects are ready; sure, if something is to be let go of.
+// podsSettled is called when the objects are ready, with sure if something is about to be released.
 func (o *objects[P, S]) podsSettled(ctx context.Context, c *framework.Context[P], namespace string, sure bool) (workflow.Verdict, error) {
 	if o.pods == nil {
 		return workflow.Met(), nil
@@ -74,7 +75,7 @@ func (o *objects[P, S]) podsSettled(ctx context.Context, c *framework.Context[P]
 	return o.pods.settled(ctx, c, namespace, sure)
 }
 
-// sources are what the objects are read from, and their Pods.
+// sources returns what the objects and their Pods are read from.
 func (o *objects[P, S]) sources() []framework.SecondarySource {
 	all := framework.Secondaries(o.source)
 	if o.pods != nil {
@@ -83,12 +84,13 @@ func (o *objects[P, S]) sources() []framework.SecondarySource {
 	return all
 }
 
-// untied returns the object of a name, though it does not say that it is the primary's, if it is nobody else's and the controller
-// wrote it; nil otherwise. Owner references get lost: by --cascade=orphan, by which the garbage collector takes them off while the primary
-// still has finalizers, and by anybody's edit. It costs a read, where there is an object of that name.
+// untied returns the object of a name if it has no tie to the primary, nobody else owns it and the
+// controller wrote it; otherwise nil. Owner references get lost: the garbage collector removes them
+// with --cascade=orphan while the primary still has finalizers, and anybody can edit them. It costs
+// a read if there is an object of that name.
 func (o *objects[P, S]) untied(ctx context.Context, c *framework.Context[P], key types.NamespacedName) (S, error) {
 	var none S
-	shown, err := o.at(c, key)
+	shown, err := o.getNamed(c, key)
 	if err != nil || isNil(shown) || o.isTied(c, shown) || o.otherClaim(c, shown) != nil {
 		return none, err
 	}
@@ -106,8 +108,8 @@ func (o *objects[P, S]) untied(ctx context.Context, c *framework.Context[P], key
 	return live, nil
 }
 
-// made reports whether a deletion takes an object that does not say whose it is. Of what is CreatedIfAbsent, that the controller
-// wrote some field of it does not tell: it may have been there already.
+// made reports whether an object without a tie may be deleted. A CreatedIfAbsent object may have
+// existed before, so a field that the controller wrote is no proof.
 func (o *objects[P, S]) made(c *framework.Context[P], live S) bool {
 	if o.access == CreatedIfAbsent {
 		return o.isLabelled(c, live)
@@ -115,7 +117,7 @@ func (o *objects[P, S]) made(c *framework.Context[P], live S) bool {
 	return o.wrote(c, live)
 }
 
-// tieAgain has an object that lost its tie say again whose it is, as only then its end brings a run.
+// tieAgain restores the tie of an object that lost it, because only then its deletion starts a run.
 func (o *objects[P, S]) tieAgain(ctx context.Context, c *framework.Context[P], object S) (S, error) {
 	metadata := map[string]any{}
 	if o.tie != Marked {
@@ -141,13 +143,15 @@ func (o *objects[P, S]) tieAgain(ctx context.Context, c *framework.Context[P], o
 	return tied, nil
 }
 
-// errUntied is in the error about what may be an implementation of the primary, and does not say whose it is: it keeps the claims.
-var errUntied error = conditions.StallError("the controller wrote it, it does not say whose it is, and it may be using what the primary was granted: delete it, or give it its owner again")
+// errUntied is wrapped by the error about an object that may implement the primary and has no tie.
+// The error keeps the claims.
+var errUntied error = conditions.StallError("the controller wrote it, it has no tie to a primary, and it may use what the primary was granted: delete it, or restore its owner reference")
 
-// claimedByOthers is an error if the object of a name is one that the controller wrote, and that somebody has given to another than a
-// primary of the kind, or to one of this name that is not there. It may still be the primary's implementation.
+// claimedByOthers returns an error if the controller wrote the object of a name, and somebody has
+// given it to an owner of another kind, or to a missing primary of this name. It may still
+// implement the primary.
 func (o *objects[P, S]) claimedByOthers(ctx context.Context, c *framework.Context[P], key types.NamespacedName) error {
-	shown, err := o.at(c, key)
+	shown, err := o.getNamed(c, key)
 	if err != nil || isNil(shown) || o.isTied(c, shown) {
 		return err
 	}
@@ -167,8 +171,9 @@ func (o *objects[P, S]) claimedByOthers(ctx context.Context, c *framework.Contex
 	return fmt.Errorf("dependent %s: %s, controlled by %s %s: %w", o.node, kindName(live), owner.Kind, owner.Name, errUntied)
 }
 
-// strays is an error if there are objects that nobody controls and that the controller wrote, though nobody can tell for which primary:
-// where the names of its objects are not known. It costs a list.
+// strays returns an error if there are objects without a controller that this controller wrote, and
+// it is unknown for which primary. It is used when the names of the primary's objects are unknown.
+// It costs a list.
 func (o *objects[P, S]) strays(ctx context.Context, c *framework.Context[P], labelSelector string) error {
 	var names []string
 	for live, err := range o.source.LiveList(ctx, c, framework.Selection{Namespace: o.home(c), LabelSelector: labelSelector}) {
@@ -186,13 +191,14 @@ func (o *objects[P, S]) strays(ctx context.Context, c *framework.Context[P], lab
 	return fmt.Errorf("dependent %s: %s: %w", o.node, enumerated(names), errUntied)
 }
 
-// unseen is an error if something is left whose end brings no run, as it lost its tie: then the run is retried.
+// unseen returns an error if an object is left whose deletion starts no run because it lost its
+// tie: then the run is retried.
 func (o *objects[P, S]) unseen(c *framework.Context[P], left []S) error {
 	for _, object := range left {
 		if o.isTied(c, object) {
 			continue
 		}
-		if err := o.going(c, object); !errors.Is(err, ErrGoing) {
+		if err := o.goingError(c, object); !errors.Is(err, ErrGoing) {
 			return fmt.Errorf("dependent %s: %s: %w", o.node, kindName(object), err)
 		}
 	}

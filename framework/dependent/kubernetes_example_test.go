@@ -40,7 +40,8 @@ func NewSiteReconciler() *SiteReconciler {
 	return r
 }
 
-// desiredDeployment reads the ConfigMap that was made before: it is there, whatever the watch has delivered.
+// desiredDeployment reads the ConfigMap that was made before: it is there, whatever the watch has
+// delivered.
 func (r *SiteReconciler) desiredDeployment(_ context.Context, page *v1.WebPage, c *framework.Context[*v1.WebPage]) (*appsv1.Deployment, error) {
 	config, err := r.config.Get(c)
 	if err != nil || config == nil {
@@ -91,8 +92,8 @@ func ExampleKubernetes_Reconcile() {
 	_, _ = options, reconcile
 }
 
-// A set of ConfigMaps, of which each holds one version of the page and is never changed: the newest, and those that are still in use. What is
-// not desired any more is deleted.
+// A set of ConfigMaps. Each holds one version of the page and is never changed. The set contains
+// the newest and those that are still in use; the others are deleted.
 func ExampleBulk() {
 	inUse := func(page *v1.WebPage, version *corev1.ConfigMap) bool {
 		return page.Annotations["uses"] == version.Name

@@ -9,24 +9,26 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 )
 
-// A Desired that reads another node sees it as it was before, or not at all, unless it depends on that node. What a function
-// reads, no declaration tells: so it is noticed when it reads, and said once.
+// A Desired that reads another node may see an old state of it, or nothing, unless it depends on
+// that node. No declaration says what a function reads. So this is detected when it reads, and
+// reported once.
 
-// order is the place of a node in a workflow.
+// order is the position of a node in a workflow.
 type order struct {
-	before atomic.Pointer[map[string]bool] // all nodes that come before; nil outside of a workflow
-	told   sync.Map                        // names of nodes that are known to read this one out of order
+	before   atomic.Pointer[map[string]bool] // all nodes before it; nil outside of a workflow
+	reported sync.Map                        // names of nodes that read this one out of order
 }
 
-// learn notes which nodes come before the objects' own, for [framework.Node.Check].
-func (o *objects[P, S]) learn(nodes []framework.Node[P]) error {
+// setOrder records which nodes come before the objects' own. It is for [framework.Node].Check.
+func (o *objects[P, S]) setOrder(nodes []framework.Node[P]) error {
 	before := framework.NodesBefore(nodes, o.node)
 	o.order.before.Store(&before)
 	return nil
 }
 
-// asks notes that Desired is called, until done is: in a workflow, others can see that it is.
-func (o *objects[P, S]) asks(c *framework.Context[P]) (done func()) {
+// enterDesired records that Desired is called, until done is called. In a workflow, other nodes can
+// see that.
+func (o *objects[P, S]) enterDesired(c *framework.Context[P]) (done func()) {
 	if o.order.before.Load() == nil {
 		return func() {}
 	}
@@ -35,7 +37,7 @@ func (o *objects[P, S]) asks(c *framework.Context[P]) (done func()) {
 	return func() { in.leave(o.node) }
 }
 
-// computing are the nodes whose Desired a run is in.
+// computing holds the nodes whose Desired is being called in a run.
 type computing struct {
 	mu    sync.Mutex // guards nodes; a leaf
 	nodes map[string]entered
@@ -53,7 +55,7 @@ func computingIn[P framework.Object](c *framework.Context[P]) *computing {
 	return c.PerRun(computingKey{}, func() any { return &computing{nodes: map[string]entered{}} }).(*computing)
 }
 
-// enter notes that the Desired of a node is called, until leave.
+// enter records that the Desired of a node is called, until leave.
 func (in *computing) enter(name string, o *order) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -71,8 +73,9 @@ func (in *computing) leave(name string) {
 	}
 }
 
-// outOfOrder returns a node in whose Desired another one may be read now, and that does not depend on it; empty if none
-// does, or if that is known already. If there are several, none of them depends on it.
+// outOfOrder returns the name of a node whose Desired may be reading another one now without
+// depending on it. It returns "" if there is none or it is known already. If several nodes may be
+// reading, none of them depends on it.
 func (in *computing) outOfOrder(read string, known *sync.Map) (reader string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
@@ -83,7 +86,7 @@ func (in *computing) outOfOrder(read string, known *sync.Map) (reader string) {
 		if before := e.order.before.Load(); before == nil || (*before)[read] {
 			return ""
 		}
-		if _, told := known.Load(name); told {
+		if _, reported := known.Load(name); reported {
 			return ""
 		}
 		reader = name
@@ -91,7 +94,8 @@ func (in *computing) outOfOrder(read string, known *sync.Map) (reader string) {
 	return reader
 }
 
-// inDesired reports whether the caller is, however deep, within a Desired. Others of the run may compute theirs meanwhile.
+// inDesired reports whether the caller is called, at any depth, by a Desired. Other nodes of the
+// run may be in theirs at the same time.
 func inDesired() bool {
 	var places [64]uintptr
 	frames := runtime.CallersFrames(places[:runtime.Callers(2, places[:])])
@@ -106,20 +110,20 @@ func inDesired() bool {
 	}
 }
 
-// noteRead says, once, that the node is read in the Desired of one that does not depend on it.
-func (o *objects[P, S]) noteRead(c *framework.Context[P]) {
+// reportRead reports, once, that the node is read in the Desired of one that does not depend on it.
+func (o *objects[P, S]) reportRead(c *framework.Context[P]) {
 	if o.access == ReadOnly || o.order.before.Load() == nil {
-		return // what no node writes has no turn
+		return // no node writes it, so there is no order
 	}
-	reader := computingIn(c).outOfOrder(o.node, &o.order.told)
+	reader := computingIn(c).outOfOrder(o.node, &o.order.reported)
 	if reader == "" || !inDesired() {
 		return
 	}
-	if _, told := o.order.told.LoadOrStore(reader, true); told {
+	if _, reported := o.order.reported.LoadOrStore(reader, true); reported {
 		return
 	}
-	c.Logger().Info("a dependent reads another that it does not depend on: it may see it as it was before; add it to DependsOn",
+	c.Logger().Info("a dependent reads another that it does not depend on, so it may see an old state: add it to DependsOn",
 		"node", reader, "reads", o.node)
 	c.Event(framework.Warning, "Reconcile", "MissingDependsOn",
-		"dependent %q reads %q and does not depend on it: it may see it as it was before; add %q to its DependsOn", reader, o.node, o.node)
+		"dependent %q reads %q and does not depend on it, so it may see an old state: add %q to its DependsOn", reader, o.node, o.node)
 }

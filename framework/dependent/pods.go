@@ -25,52 +25,61 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// PodsKey is the label that tells the Pods of one workload of a primary from all others. It is on the workload's Pods, and on the
+// PodsKey is the label of the Pods of one workload of a primary. It is on these Pods, and on the
 // ReplicaSets and Jobs between the workload and its Pods.
 const PodsKey = "evenkeel.dev/pods-of"
 
-// PodsVersionKey is the annotation with the [Pods.Version] that a Pod was made for.
+// PodsVersionKey is the annotation with the [Pods].Version that a Pod was made for.
 const PodsVersionKey = "evenkeel.dev/pods-version"
 
-// Pods are the Pods of a primary's workloads. They use what a workload is implemented on, often for longer than the workload
-// exists: the Pods of a Deployment outlive it unless it is deleted in the foreground, a Deployment is available while its former
-// Pods still terminate, and with --cascade=orphan they stay for good. Name them in [Kubernetes.Pods] or [Bulk.Pods]:
+// Pods tracks the Pods of a primary's workloads. Pods use what their workload needs, often for
+// longer than the workload exists. The Pods of a Deployment outlive it unless it is deleted in the
+// foreground. A Deployment is available while its former Pods still terminate. With
+// --cascade=orphan they stay for good. Set it in [Kubernetes].Pods or [Bulk].Pods:
 //
 //	pods := &dependent.Pods[*v1.App]{Version: func(app *v1.App) string { return app.Spec.Database }}
-//	web := &dependent.Kubernetes[*v1.App, *appsv1.Deployment]{Desired: webOf, Ready: ready.Deployment, Pods: pods}
+//	web := &dependent.Kubernetes[*v1.App, *appsv1.Deployment]{
+//		Desired: webOf, Ready: ready.Deployment, Pods: pods,
+//	}
 //
-// Then the node is ready only when no Pod of another version is left, and gone only when no Pod is left. The dependent puts a
-// label and annotations on the Pod template for that, so the first time that adds Pods to a workload that exists rolls it out.
+// The node is then ready only when no Pod of another version is left, and gone only when no Pod is
+// left. For that the dependent adds a label and annotations to the Pod template, so adding Pods to
+// an existing workload rolls it out once.
 //
-// Deployments, StatefulSets, DaemonSets, ReplicaSets, ReplicationControllers, Jobs and CronJobs have Pods, typed and
-// unstructured. The controller needs the rights to list and watch pods; for Deployments also replicasets, for CronJobs also jobs.
-// While nothing changes, it costs no request. Before a node counts as gone, and before a gate lets go of something
-// ([interlock.Gate.Settled]), the API server is asked once for the Pods, and once for the ReplicaSets or Jobs.
+// It supports Deployments, StatefulSets, DaemonSets, ReplicaSets, ReplicationControllers, Jobs and
+// CronJobs, typed and unstructured. The controller needs the rights to list and watch pods; for
+// Deployments also replicasets, for CronJobs also jobs. While nothing changes, it costs no request.
+// Before a node counts as gone, and before a gate releases something ([interlock.Gate.Settled]),
+// the API server is asked once for the Pods, and once for the ReplicaSets or Jobs.
 //
-// One Pods may be shared by several dependents, which keep their own Pods apart by the names of their nodes: with another name,
-// a node does not find the Pods that it made before. It is set up before the controller is registered, and not changed or copied
-// after that. Its methods are safe for concurrent use.
+// Several dependents may share one Pods. The names of their nodes separate their Pods, so a node
+// with a changed name does not find the Pods that it made before. Set it up before the controller
+// is registered; it must not be changed or copied afterwards. Its methods are safe for concurrent
+// use.
 //
-// [interlock.Gate.Settled]: https://pkg.go.dev/github.com/evenkeel/evenkeel/framework/interlock#Gate.Settled
+// [interlock.Gate.Settled]:
+// https://pkg.go.dev/github.com/evenkeel/evenkeel/framework/interlock#Gate.Settled
 type Pods[P framework.Object] struct {
-	// Version is what of the primary its Pods are made for, as the names of the databases that they use. Pods of another version
-	// keep the node from being ready, unless they have ended. A new version rolls out the workloads, and so should follow from
-	// what their templates follow from. It must be pure. Required.
+	// Version returns the part of the primary that its Pods depend on, such as the names of the
+	// databases that they use. Required. Pods of another version, unless they have ended, keep the
+	// node from being ready. A new version rolls out the workloads, so it should follow from the same
+	// fields as their templates. It must be pure.
 	Version func(primary P) string
-	// Name of the event source of the Pods, and the beginning of the names of those of ReplicaSets and Jobs. Default: "pods".
+	// Name is the name of the event source of the Pods, and the prefix of those of ReplicaSets and
+	// Jobs. Default: "pods".
 	Name string
-	// Namespaces to watch. Default: those of the controller.
+	// Namespaces are the namespaces to watch. Default: those of the controller.
 	Namespaces []string
-	// Cluster is the one that the workloads are in. Default: the operator's.
+	// Cluster is the cluster of the workloads. Default: the operator's.
 	Cluster *rest.Config
 
-	once        sync.Once // makes what follows
+	once        sync.Once // guards the creation of the fields below
 	pods        *framework.Secondary[*corev1.Pod]
 	replicaSets *framework.Secondary[*metav1.PartialObjectMetadata]
 	jobs        *framework.Secondary[*batchv1.Job]
 }
 
-// prepare makes the sources: of the labelled ones, and of what matters here.
+// prepare creates the sources. They watch only labelled objects and keep only what is needed here.
 func (p *Pods[P]) prepare() {
 	p.once.Do(func() {
 		name := p.Name
@@ -98,19 +107,19 @@ func (p *Pods[P]) prepare() {
 	})
 }
 
-// hasEnded reports whether a Pod runs nothing anymore, and never will.
+// hasEnded reports whether a Pod has ended and will never run again.
 func hasEnded(p *corev1.Pod) bool {
 	return p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 }
 
-// jobHasEnded reports whether a Job makes no Pods anymore.
+// jobHasEnded reports whether a Job will make no more Pods.
 func jobHasEnded(j *batchv1.Job) bool {
 	return slices.ContainsFunc(j.Status.Conditions, func(c batchv1.JobCondition) bool {
 		return c.Status == corev1.ConditionTrue && (c.Type == batchv1.JobComplete || c.Type == batchv1.JobFailed)
 	})
 }
 
-// secondariesFor are what is read for workloads of a kind.
+// secondariesFor returns what is read for workloads of a kind.
 func (p *Pods[P]) secondariesFor(workload schema.GroupKind) []framework.SecondarySource {
 	p.prepare()
 	switch workload {
@@ -122,38 +131,39 @@ func (p *Pods[P]) secondariesFor(workload schema.GroupKind) []framework.Secondar
 	return framework.Secondaries(p.pods)
 }
 
-// workload is a node's workloads of a kind, with their Pods: as one node makes them for its primaries.
+// workload describes the workloads that one node makes for its primaries, with their Pods.
 type workload[P framework.Object] struct {
 	pods *Pods[P]
 	node string
 	kind schema.GroupKind
 }
 
-// check reports what cannot be.
+// check returns an error that names every invalid field.
 func (w *workload[P]) check(access Access, cluster *rest.Config) error {
 	var errs []error
 	if !isWorkload(w.kind) {
-		errs = append(errs, misfit("Pods", "must not be set for the kind %q, which has no Pods that can be told", w.kind))
+		errs = append(errs, fieldError("Pods", "must not be set for the kind %q, whose Pods cannot be identified", w.kind))
 	}
 	if access == ReadOnly {
-		errs = append(errs, misfit("Pods", "must not be set with Access ReadOnly: nothing would put the label on them"))
+		errs = append(errs, fieldError("Pods", "must not be set with Access ReadOnly: nothing would label them"))
 	}
 	if w.pods.Version == nil {
-		errs = append(errs, misfit("Pods.Version", "must be set: it tells former Pods from present ones"))
+		errs = append(errs, fieldError("Pods.Version", "must be set: it separates former Pods from present ones"))
 	}
 	if w.pods.Cluster != cluster {
-		errs = append(errs, misfit("Pods.Cluster", "must be that of the workload's Secondary"))
+		errs = append(errs, fieldError("Pods.Cluster", "must be that of the workload's Secondary"))
 	}
 	return errors.Join(errs...)
 }
 
-// of is the label's value, for a primary.
+// of returns the label's value for a primary.
 func (w *workload[P]) of(c *framework.Context[P]) string {
 	sum := sha256.Sum256([]byte(strings.Join([]string{c.PrimaryKind().GroupKind().String(), c.Key().String(), w.node}, "\x00")))
 	return hex.EncodeToString(sum[:16])
 }
 
-// put returns a copy of the desired workload whose templates carry the marks by which its Pods are found.
+// put returns a copy of the desired workload with the labels and annotations by which its Pods are
+// found.
 func (w *workload[P]) put(c *framework.Context[P], desired framework.Object) (framework.Object, error) {
 	marked, err := copyOf(desired)
 	if err != nil {
@@ -165,7 +175,7 @@ func (w *workload[P]) put(c *framework.Context[P], desired framework.Object) (fr
 		return nil, err
 	}
 	annotations := carrier.Annotations
-	// What makes Pods for a Deployment, its ReplicaSets, has the annotations of the Deployment, and the labels of the template.
+	// ReplicaSets have the annotations of their Deployment and the labels of its template.
 	marked.SetAnnotations(joined(marked.GetAnnotations(), annotations))
 	annotations[PodsVersionKey] = w.pods.Version(c.Primary())
 	if u, untyped := marked.(*unstructured.Unstructured); untyped {
@@ -190,7 +200,7 @@ func joined(all, more map[string]string) map[string]string {
 	return all
 }
 
-// markAt puts labels and annotations into the metadata at a path.
+// markAt adds labels and annotations to the metadata at a path.
 func markAt(content map[string]any, path []string, labels, annotations map[string]string) error {
 	for field, more := range map[string]map[string]string{"labels": labels, "annotations": annotations} {
 		at := append(slices.Clone(path), "metadata", field)
@@ -205,11 +215,13 @@ func markAt(content map[string]any, path []string, labels, annotations map[strin
 	return nil
 }
 
-// PodsOf are the Pods of the workloads of a node that is not a [Kubernetes] or a [Bulk], or of what Reconcile makes by itself: one of your
-// own, which writes what Mark returns, and asks Gone and Settled. S is the type of the workloads.
+// PodsOf tracks the Pods of workloads that no [Kubernetes] or [Bulk] writes: of a node of your own,
+// or of your Reconcile. Write the result of Mark, and call Gone and Settled. S is the type of the
+// workloads.
 type PodsOf[P, S framework.Object] struct{ of workload[P] }
 
-// NewPodsOf returns those of the workloads of a node, of which the name is part of the label. The error says what does not fit.
+// NewPodsOf returns the PodsOf for the workloads of a node; the name of the node is part of the
+// label. It returns an error if the arguments do not fit together.
 func NewPodsOf[P, S framework.Object](pods *Pods[P], node string, workloads *framework.Secondary[S]) (PodsOf[P, S], error) {
 	w := workload[P]{pods, node, kindOfWorkload(workloads)}
 	if err := w.check(Applied, workloads.Cluster); err != nil {
@@ -218,12 +230,13 @@ func NewPodsOf[P, S framework.Object](pods *Pods[P], node string, workloads *fra
 	return PodsOf[P, S]{w}, nil
 }
 
-// Secondaries are what is read: for [framework.Node.Secondaries], or [framework.ControllerOptions.Secondaries].
+// Secondaries returns what is read, for [framework.Node].Secondaries or
+// [framework.ControllerOptions].Secondaries.
 func (p PodsOf[P, S]) Secondaries() []framework.SecondarySource {
 	return p.of.pods.secondariesFor(p.of.kind)
 }
 
-// Mark returns a copy of the desired workload, by whose templates its Pods are found.
+// Mark returns a copy of the desired workload with the marks by which its Pods are found.
 func (p PodsOf[P, S]) Mark(c *framework.Context[P], desired S) (S, error) {
 	marked, err := p.of.put(c, desired)
 	if err != nil {
@@ -232,22 +245,26 @@ func (p PodsOf[P, S]) Mark(c *framework.Context[P], desired S) (S, error) {
 	return marked.(S), nil
 }
 
-// Gone is a delete postcondition: met when no Pod of the primary is left, nor anything that would make one. To be asked when the
-// workload is gone. They must be in the primary's namespace. It costs one or two lists once the caches show none.
+// Gone is a delete postcondition. It is met when no Pod of the primary is left, nor anything that
+// would make one. Call it when the workload is gone. The Pods must be in the primary's namespace.
+// It costs one or two lists once the caches show none.
 func (p PodsOf[P, S]) Gone(ctx context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
 	return p.of.gone(ctx, c, c.Primary().GetNamespace())
 }
 
-// Settled is met when no Pod of another version than the present is left that may run. To be asked when the workload is ready, and
-// before something is let go of: it costs one or two lists once the caches show none.
+// Settled is met when no Pod of another than the present version is left that may run. Call it when
+// the workload is ready, and before something is released. It costs one or two lists once the
+// caches show none.
 func (p PodsOf[P, S]) Settled(ctx context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
 	return p.of.settled(ctx, c, c.Primary().GetNamespace(), true)
 }
 
-// isWorkload reports whether Pods can be told to be of an object of the kind.
+// isWorkload reports whether the kind is supported: whether the Pods of its objects can be
+// identified.
 func isWorkload(kind schema.GroupKind) bool { return templatePaths(kind) != nil }
 
-// templatePaths are where a kind of workloads has its templates: those of the Pods, and of what makes them.
+// templatePaths returns the paths of the templates in a kind of workloads: those of the Pods, and
+// of what makes them.
 func templatePaths(kind schema.GroupKind) [][]string {
 	switch kind {
 	case schema.GroupKind{Group: "apps", Kind: "Deployment"}, schema.GroupKind{Group: "apps", Kind: "StatefulSet"},
@@ -260,7 +277,7 @@ func templatePaths(kind schema.GroupKind) [][]string {
 	return nil
 }
 
-// templatesOf are the same of a typed object.
+// templatesOf returns the metadata of the templates in a typed object.
 func templatesOf(o framework.Object) []*metav1.ObjectMeta {
 	switch o := o.(type) {
 	case *appsv1.Deployment:
@@ -284,7 +301,7 @@ func templatesOf(o framework.Object) []*metav1.ObjectMeta {
 	return nil
 }
 
-// kindOfWorkload is the kind of typed workloads, and what the Secondary says of others.
+// kindOfWorkload returns the kind of typed workloads, and for others the kind of the Secondary.
 func kindOfWorkload[S framework.Object](source *framework.Secondary[S]) schema.GroupKind {
 	switch any(newObject[S]()).(type) {
 	case *appsv1.Deployment, *appsv1.StatefulSet, *appsv1.DaemonSet, *appsv1.ReplicaSet:
@@ -299,13 +316,13 @@ func kindOfWorkload[S framework.Object](source *framework.Secondary[S]) schema.G
 
 func typeName[S framework.Object]() string { return reflect.TypeFor[S]().Elem().Name() }
 
-// gone reports whether no Pod of the primary is left, nor anything that would make one.
+// gone returns whether no Pod of the primary is left, nor anything that would make one.
 func (w *workload[P]) gone(ctx context.Context, c *framework.Context[P], namespace string) (workflow.Verdict, error) {
 	return w.verdict(ctx, c, namespace, true, func(framework.Object) bool { return true })
 }
 
-// settled reports whether no Pod that was made for another version than the present is left and may run, nor a Job that would
-// make one. Unless it is to be sure, it is what the caches show.
+// settled returns whether no Pod that was made for another than the present version is left and may
+// run, nor a Job that would make one. Unless sure is set, it uses only the caches.
 func (w *workload[P]) settled(ctx context.Context, c *framework.Context[P], namespace string, sure bool) (workflow.Verdict, error) {
 	version := w.pods.Version(c.Primary())
 	return w.verdict(ctx, c, namespace, sure, func(o framework.Object) bool {
@@ -316,13 +333,14 @@ func (w *workload[P]) settled(ctx context.Context, c *framework.Context[P], name
 		case *batchv1.Job:
 			return former && !jobHasEnded(o)
 		}
-		return false // a ReplicaSet of a Deployment that is rolled out makes none of a former version
+		return false // ReplicaSets of a Deployment make no Pods of a former version after the rollout
 	})
 }
 
-// verdict is about what counts of a primary's Pods and of what makes them. The caches may only say that something is left, as they
-// may be behind. To be sure, the API server is asked after that: first for what makes Pods, then for the Pods, so that none
-// comes between the two.
+// verdict judges the primary's Pods, and what makes them, that counts selects. The caches are read
+// first; they can only prove that something is left, because they may be behind. If sure is set,
+// the API server is asked after that: first for what makes Pods, then for the Pods, so that none
+// appears in between.
 func (w *workload[P]) verdict(ctx context.Context, c *framework.Context[P], namespace string, sure bool, counts func(framework.Object) bool) (workflow.Verdict, error) {
 	p := w.pods
 	p.prepare()
@@ -342,7 +360,7 @@ func (w *workload[P]) verdict(ctx context.Context, c *framework.Context[P], name
 		for _, look := range looks {
 			names, err := look(live)
 			if err != nil {
-				return workflow.Verdict{}, fmt.Errorf("dependent %s: whether Pods are left: %w", w.node, err)
+				return workflow.Verdict{}, fmt.Errorf("dependent %s: check whether Pods are left: %w", w.node, err)
 			}
 			left = append(left, names...)
 		}
@@ -356,7 +374,8 @@ func (w *workload[P]) verdict(ctx context.Context, c *framework.Context[P], name
 	return workflow.Met(), nil
 }
 
-// remaining names what counts of a primary's, as the cache or the API server shows it.
+// remaining returns the names of the primary's objects that counts selects, from the cache or the
+// API server.
 func remaining[P, S framework.Object](ctx context.Context, c *framework.Context[P], source *framework.Secondary[S], live bool, selection framework.Selection, counts func(framework.Object) bool) (names []string, err error) {
 	all := source.Each(c)
 	if live {
@@ -374,7 +393,7 @@ func remaining[P, S framework.Object](ctx context.Context, c *framework.Context[
 	return names, nil
 }
 
-// described names an object that is left, and what holds it up.
+// described returns the name of a remaining object, and what blocks its deletion.
 func described(o framework.Object) string {
 	text := kindName(o)
 	if o.GetDeletionTimestamp() != nil {

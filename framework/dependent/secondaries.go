@@ -11,7 +11,8 @@ type Reading interface {
 	Secondaries() []framework.SecondarySource
 }
 
-// Secondaries are what several dependents read, each once, for [framework.ControllerOptions.Secondaries], where they are not part of a workflow.
+// Secondaries returns the secondaries that several dependents read, each once. Use it for
+// [framework.ControllerOptions].Secondaries if the dependents are not part of a workflow.
 func Secondaries(dependents ...Reading) []framework.SecondarySource {
 	var all []framework.SecondarySource
 	for _, d := range dependents {

@@ -9,27 +9,33 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// Values is a set of values of type V that each primary of type P needs in a system that is no part of the cluster, told apart by keys: as many as
-// Desired says, which may change from run to run. What is too many is deleted first, then what lacks is created and what differs updated,
-// one after the other. What fails for one of them does not keep the others from their turn; all errors are joined.
+// Values is a set of values of type V that each primary of type P needs in a system outside of the
+// cluster, identified by keys. Desired decides how many there are, which may change from run to
+// run. First superfluous values are deleted, then missing ones are created and different ones
+// updated, one after the other. A failure with one value does not stop the others; all errors are
+// joined.
 //
-// All else is as with [Value], whose fields of the same names say more.
+// Everything else is as in [Value]; see its fields of the same names.
 type Values[P framework.Object, V any] struct {
-	// Name of the node, required.
+	// Name is the name of the node. Required.
 	Name string
 	// DependsOn names the nodes that must be ready before this one.
 	DependsOn []string
 
-	// Desired returns what should exist, by keys. Required. It is not called to delete all.
+	// Desired returns the values that should exist, by keys. Required. It is not called when all
+	// values are deleted.
 	Desired func(ctx context.Context, primary P, c *framework.Context[P]) (map[string]V, error)
-	// Observe asks the system for what exists, by keys: all that is the primary's, also what is no longer desired. Required without
-	// Source and without State; with State it must not be set, but ByID.
+	// Observe reads the values from the system, by keys: all values of the primary, including those
+	// that are no longer desired. Required without Source and State; with State it must not be set,
+	// because ByID is used.
 	Observe func(ctx context.Context, c *framework.Context[P]) (map[string]V, error)
-	// Source, if set, is read rather than the system asked.
+	// Source, if set, is read instead of the system.
 	Source Source[V]
-	// Select tells which of the values that Source holds for the primary belong to the set. Default: all.
+	// Select reports which of the values that Source holds for the primary belong to the set. Default:
+	// all.
 	Select func(V) bool
-	// Key returns the key of a value that Source holds. Default: what it tells them apart by. With State, what is remembered tells the key.
+	// Key returns the key of a value that Source holds. Default: the source's ID. With State, the
+	// stored state has the keys.
 	Key func(V) string
 	// Create, Update, Remove and Matches are called for one value each.
 	Create  func(ctx context.Context, c *framework.Context[P], desired V, as Creation) (V, error)
@@ -37,32 +43,36 @@ type Values[P framework.Object, V any] struct {
 	Remove  func(ctx context.Context, c *framework.Context[P], actual V) error
 	Matches func(actual, desired V) bool
 
-	// State remembers the ids of the values, for systems that choose these themselves.
+	// State stores the ids of the values, for systems that choose ids themselves.
 	State State[P]
 	// ID and ByID are for one value.
 	ID   func(V) string
 	ByID func(ctx context.Context, c *framework.Context[P], id string) (V, bool, error)
-	// Find asks the system for all that was created with a [Creation.Tag], by [Creation.Key].
+	// Find searches the system for all values that were created with a [Creation].Tag, by
+	// [Creation].Key.
 	Find func(ctx context.Context, c *framework.Context[P], tag string) (map[string]V, error)
-	// Unknown is what becomes of a creation of which nobody can tell whether it has happened. Default: [Stall]. The others go on.
+	// Unknown decides what follows if the outcome of a creation is unknown. Default: [Stall]. It
+	// affects only that value.
 	Unknown UnknownFate
-	// Tag returns what values are found by that were created for a primary. Default: derived from its UID and Name.
+	// Tag returns the tag of the values of a primary. Default: derived from its UID and Name.
 	Tag func(primary P) string
 
-	// Ready is the ready postcondition, asked about all values that should exist and do. Default: ready.
+	// Ready is the ready postcondition, called with all values that should exist and do. Default:
+	// ready.
 	Ready func(values map[string]V) workflow.Verdict
-	// ActivationCondition, ReconcilePrecondition and DeletePostcondition are those of the node, DeleteInactive too: see [workflow.Node].
+	// ActivationCondition, ReconcilePrecondition, DeletePostcondition and DeleteInactive are those of
+	// [workflow.Node].
 	ActivationCondition   workflow.Condition[*framework.Context[P]]
 	ReconcilePrecondition workflow.Condition[*framework.Context[P]]
 	DeletePostcondition   workflow.Condition[*framework.Context[P]]
 	DeleteInactive        bool
 
-	once sync.Once // guards making made and bad, which are not changed any more then
+	once sync.Once // guards the creation of made and bad, which do not change afterwards
 	made *set[P, V]
 	bad  error
 }
 
-// Describe makes Values a [framework.Dependent]. An error names all fields that are wrong.
+// Describe returns the node for a workflow, or an error that names all invalid fields.
 func (b *Values[P, V]) Describe() (framework.Node[P], error) {
 	s, err := b.set()
 	if err != nil {
@@ -78,7 +88,8 @@ func (b *Values[P, V]) Describe() (framework.Node[P], error) {
 	return node, nil
 }
 
-// Reconcile brings the set about, and returns what exists of it then: with an error, too, as some may have succeeded.
+// Reconcile deletes, creates and updates values as desired, and returns those that exist then. It
+// returns them together with an error, too, because some values may have succeeded.
 func (b *Values[P, V]) Reconcile(ctx context.Context, c *framework.Context[P]) (map[string]V, error) {
 	s, err := b.set()
 	if err != nil {
@@ -87,7 +98,7 @@ func (b *Values[P, V]) Reconcile(ctx context.Context, c *framework.Context[P]) (
 	return s.reconcile(ctx, c)
 }
 
-// Delete removes all values, and what remembers them once they are gone.
+// Delete removes all values, and their stored state once they are gone.
 func (b *Values[P, V]) Delete(ctx context.Context, c *framework.Context[P]) error {
 	s, err := b.set()
 	if err != nil {
@@ -96,7 +107,8 @@ func (b *Values[P, V]) Delete(ctx context.Context, c *framework.Context[P]) erro
 	return s.delete(ctx, c)
 }
 
-// Get returns the values as this run has left them, or, before that, as they are observed. The map is the caller's.
+// Get returns the values that this run has left. Before that it returns the observed values. The
+// map is the caller's.
 func (b *Values[P, V]) Get(ctx context.Context, c *framework.Context[P]) (map[string]V, error) {
 	s, err := b.set()
 	if err != nil {
@@ -105,10 +117,11 @@ func (b *Values[P, V]) Get(ctx context.Context, c *framework.Context[P]) (map[st
 	return s.get(ctx, c)
 }
 
-// Sources are for [framework.ControllerOptions] where there is no workflow.
+// Sources returns what to register in [framework.ControllerOptions] if there is no workflow.
 func (b *Values[P, V]) Sources() []eventsource.Source { return sourcesOf(b.Source) }
 
-// Secondaries are for [framework.ControllerOptions] where there is no workflow: what State reads.
+// Secondaries returns what State reads, to register in [framework.ControllerOptions] if there is no
+// workflow.
 func (b *Values[P, V]) Secondaries() []framework.SecondarySource { return secondariesOf(b.State) }
 
 func (b *Values[P, V]) set() (*set[P, V], error) {
@@ -124,7 +137,7 @@ func (b *Values[P, V]) describe() (*set[P, V], error) {
 	if s.key == nil && !isNil(b.Source) {
 		s.key = b.Source.ID
 	}
-	return s, s.complete(remembering[P, V]{
+	return s, s.complete(memoryOptions[P, V]{
 		state: b.State, id: b.ID, byID: b.ByID, find: b.Find, unknown: b.Unknown,
 	}, b.DeleteInactive)
 }

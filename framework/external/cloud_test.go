@@ -25,7 +25,7 @@ type cloud struct {
 	last   int
 	calls  []string // all that reached it, as "create database", but reads
 	reads  int
-	slow   bool // what is removed is still there once more
+	slow   bool // a removed value still exists once more
 	leaves map[string]bool
 }
 
@@ -104,7 +104,8 @@ func (a *account) read() (unlock func(), err error) {
 	return a.mu.Unlock, nil
 }
 
-// create chooses an ID. A creation that is repeated with its token answers with what it has created.
+// create chooses an ID. If a creation is repeated with its token, it returns what the first one
+// created.
 func (a *account) create(ctx context.Context, t thing, token string) (thing, error) {
 	if err := ctx.Err(); err != nil {
 		return thing{}, err

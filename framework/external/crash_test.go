@@ -17,8 +17,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/testenv"
 )
 
-// sixDependents of a shop, of all sorts: two in the API server; a database and a bucket whose ids are in the status; queues whose ids are in
-// a ConfigMap; a listing whose key is the shop's.
+// sixDependents of a shop, of all sorts: two in the API server; a database and a bucket whose ids
+// are in the status; queues whose ids are in a ConfigMap; a listing whose key is the shop's.
 func sixDependents(t *testing.T, a *account) dependents {
 	config := configMap("config", func(_ context.Context, shop *Shop, _ *shopContext) (string, error) { return shop.Spec.Size, nil })
 	database := &external.Value[*Shop, thing]{
@@ -160,7 +160,7 @@ func liveThrough(t *testing.T, f *fuse) (left outcome, writes int) {
 	return left, writes
 }
 
-// contents are those of the ConfigMaps, but for what is random.
+// contents returns the contents of the ConfigMaps without their random parts.
 func (w *world) contents() []string {
 	all := []string{}
 	for _, o := range w.model.Objects("configmaps") {
@@ -171,7 +171,8 @@ func (w *world) contents() []string {
 	return all
 }
 
-// TestG13ACrashAtAnyWriteNeitherForgetsNorDoubles: before any write to the API server or to the cloud, after its commit, or after its answer.
+// TestG13ACrashAtAnyWriteNeitherForgetsNorDoubles: before any write to the API server or to the
+// cloud, after its commit, or after its answer.
 func TestG13ACrashAtAnyWriteNeitherForgetsNorDoubles(t *testing.T) {
 	want, writes := liveThrough(t, &fuse{})
 	t.Logf("%d writes: %+v", writes, want)
@@ -190,7 +191,8 @@ func TestG13ACrashAtAnyWriteNeitherForgetsNorDoubles(t *testing.T) {
 				dies = f.isDead()
 			})
 		}
-		if at < writes-3 { // as many as there were, but for conflicts of two dependents that write the status at a time
+		// As many as there were, but for conflicts of two dependents that write the status at a time.
+		if at < writes-3 {
 			t.Errorf("%v: died at %d writes only, of %d", when, at-2, writes)
 		}
 	}

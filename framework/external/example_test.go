@@ -11,7 +11,8 @@ import (
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
-// Monitor is what a monitoring service has for a page. The service chooses the ID, and keeps labels.
+// Monitor is what a monitoring service has for a page. The service chooses the ID, and keeps
+// labels.
 type Monitor struct {
 	ID, URL, Label string
 	Running        bool
@@ -75,7 +76,8 @@ func monitorOf(service Monitoring) *external.Value[*v1.WebPage, Monitor] {
 	}
 }
 
-// A monitor in a service that chooses ids itself: whatever happens between the creation and its answer, there is one for each page.
+// A monitor in a service that chooses ids itself: whatever happens between the creation and its
+// answer, there is one for each page.
 func ExampleValue() {
 	options := func(service Monitoring) framework.ControllerOptions[*v1.WebPage] {
 		return framework.ControllerOptions[*v1.WebPage]{
@@ -85,7 +87,8 @@ func ExampleValue() {
 	_ = options
 }
 
-// MonitoredReconciler does without a workflow. It is a Cleaner: nobody else would remove the monitor.
+// MonitoredReconciler has no workflow. It is a Cleaner, because otherwise nothing would remove the
+// monitor.
 type MonitoredReconciler struct {
 	monitor *external.Value[*v1.WebPage, Monitor]
 }

@@ -11,101 +11,121 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// Value is one value of type V that each primary of type P needs in a system that is no part of the cluster: a record, a
-// bucket, a repository. Its functions speak with that system. It is a node of a workflow, or is called from Reconcile and
-// Cleanup: see [Value.Reconcile] and [Value.Delete]. It usually is a field of the reconciler; its fields must not be
-// changed after the registration, and it must not be copied.
+// Value is one value of type V that each primary of type P needs in a system outside of the
+// cluster: a record, a bucket, a repository. Its functions call that system. It is a node of a
+// workflow, or is called from Reconcile and Cleanup: see [Value.Reconcile] and [Value.Delete]. It
+// usually is a field of the reconciler. Its fields must not be changed after the registration, and
+// it must not be copied.
 //
-// What exists is read from Source, or asked for with Observe; what lacks is created; what differs is updated. Where the system itself chooses
-// the id under which a value is found again, State remembers it, and a crash neither forgets nor doubles one: see [State].
+// The present value is read from Source, or from the system with Observe. A missing value is
+// created, and a different one is updated. If the system itself chooses the id of a value, State
+// stores it, and a crash neither loses nor duplicates a value: see [State].
 //
-// All functions get the context of the run, must return when it ends, and must be safe for concurrent use by runs of different primaries. A Context
-// must not be kept. Values are shared and must not be changed, but for that which Desired returns.
+// All functions get the context of the run and must return when it ends. They must be safe for
+// concurrent use by runs of different primaries, and must not keep a Context. Values are shared and
+// must not be changed, except the result of Desired.
 type Value[P framework.Object, V any] struct {
-	// Name of the node, required. No two externals of one primary may have the same, nor those of another controller of these primaries: [Creation.Tag]
-	// and the name of what remembers are derived from it. After a change of it, what is remembered under the old one is forgotten.
+	// Name is the name of the node. Required. It must be unique among the externals of a primary,
+	// including those of other controllers: [Creation].Tag and the name of the stored state are
+	// derived from it. If it changes, the state under the old name is lost.
 	Name string
 	// DependsOn names the nodes that must be ready before this one.
 	DependsOn []string
 
-	// Desired returns what should exist, without what only the system knows. Required. It is not called to delete.
+	// Desired returns the value that should exist, without the fields that only the system sets.
+	// Required. It is not called for deletions.
 	Desired func(ctx context.Context, primary P, c *framework.Context[P]) (V, error)
-	// Observe asks the system for what exists, and returns false if there is nothing. Unless it is sure of that it must return an error: it would
-	// be created anew. Required without Source and without State; with State it must not be set, but ByID. With Source, it is asked
-	// before something is created, after something was removed, and when the primary goes, as what a source holds may be old.
+	// Observe reads the value from the system, and returns false if there is none. Required without
+	// Source and State; with State it must not be set, because ByID is used. If it is not certain that
+	// there is none, it must return an error: otherwise the value would be created again. With Source,
+	// it is called before a creation, after a removal, and when the primary is deleted, because what a
+	// source holds may be old.
 	Observe func(ctx context.Context, c *framework.Context[P]) (V, bool, error)
-	// Source, if set, is read rather than the system asked, makes the primary due when something changes there, and is told what this dependent writes:
-	// that is read at once, and does not make its own primary due. Several dependents may share one.
+	// Source, if set, is read instead of the system, and makes the primary due when something changes
+	// there. Own writes are stored in it: they are read at once, and do not make their own primary
+	// due. Several dependents may share a Source.
 	Source Source[V]
-	// Select tells which of the values that Source holds for the primary is this one, where there are several. More than one is an error. Default: all.
-	// It must be pure. With State, the id tells, so it is needed only if ids are not unique there.
+	// Select reports which of the values that Source holds for the primary is this one. Default: all;
+	// more than one is an error. It must be pure. With State, the id selects the value, so it is
+	// needed only if ids are not unique in the source.
 	Select func(V) bool
-	// Create makes the value and returns it as the system answered it. Nil for what is only read, or updated.
+	// Create creates the value and returns it as the system answered. Default: values are only read or
+	// updated.
 	Create func(ctx context.Context, c *framework.Context[P], desired V, as Creation) (V, error)
-	// Update makes what exists as desired and returns it as the system answered it. With State, the id must stay. Nil for what is left as it was created.
+	// Update changes the present value as desired and returns it as the system answered. Default:
+	// values stay as they were created. With State, the id must not change.
 	Update func(ctx context.Context, c *framework.Context[P], actual, desired V) (V, error)
-	// Remove takes away what exists; what is gone already is no error. A value that exists afterwards, as far as Observe or ByID tell, is an error
-	// that matches [ErrNotGone], and Remove is called again in the next run. Nil for what is to stay when its primary goes.
+	// Remove removes the value. Default: it stays when its primary is deleted. It must not fail if the
+	// value is gone already. If Observe or ByID still finds a value afterwards, that is an error that
+	// matches [ErrNotGone], and the next run calls Remove again.
 	Remove func(ctx context.Context, c *framework.Context[P], actual V) error
-	// Matches tells that nothing has to be updated. Default: [reflect.DeepEqual], which suits values that have nothing but what Desired returns. With
-	// State and Update it is required, as they have an id. It must be pure.
+	// Matches reports whether no update is needed. Default: [reflect.DeepEqual], which suits values
+	// that consist only of what Desired returns. With State and Update it is required, because values
+	// have an id then. It must be pure.
 	Matches func(actual, desired V) bool
 
-	// State remembers the id of the value, for systems that choose that themselves. It requires ID, ByID, Create and Remove.
+	// State stores the id of the value, for systems that choose ids themselves. Default: none. It
+	// requires ID, ByID, Create and Remove.
 	State State[P]
-	// ID returns under which id the system has the value. It must be pure.
+	// ID returns the system's id of a value. It must be pure.
 	ID func(V) string
-	// ByID asks the system for a value by its id, and returns false if there is none. Unless it is sure of that it must return an error.
+	// ByID reads a value from the system by its id, and returns false if there is none. If it is not
+	// certain of that, it must return an error.
 	ByID func(ctx context.Context, c *framework.Context[P], id string) (V, bool, error)
-	// Find asks the system for what was created with a [Creation.Tag], and returns false if there is nothing. It should be set where the system can
-	// keep the tag with the value: then no crash needs a human, and what is remembered can be found anew if it is lost. It must
-	// not find what is being removed.
+	// Find searches the system for the value that was created with a [Creation].Tag, and returns false
+	// if there is none. It should be set if the system can keep the tag with the value: then no crash
+	// needs a human, and a lost id can be found again. It must not find values that are being removed.
 	Find func(ctx context.Context, c *framework.Context[P], tag string) (V, bool, error)
-	// Unknown is what becomes of a creation of which nobody can tell whether it has happened; it must be [Stall] if Find is set. Default: Stall.
+	// Unknown decides what follows if the outcome of a creation is unknown. Default: [Stall]. It must
+	// be Stall if Find is set.
 	Unknown UnknownFate
-	// Tag returns what values are found by that were created for a primary. Default: derived from its UID and Name, so that what is made for
-	// another one of its name is not mixed up with it. Another choice lets a primary that was restored from a backup find what it had.
+	// Tag returns the tag of the values of a primary. Default: derived from its UID and Name, so that
+	// values of another primary of that name are not mixed up with it. With a tag that does not depend
+	// on the UID, a primary that was restored from a backup finds its values.
 	Tag func(primary P) string
 
-	// Ready is the ready postcondition, asked about the value as it was left. Without a value, as of what is only read, the node is not ready.
-	// Default: ready. It must be pure.
+	// Ready is the ready postcondition, called with the value that the run has left. Default: ready.
+	// If there is no value, as for one that is only read, the node is not ready. It must be pure.
 	Ready func(V) workflow.Verdict
-	// ActivationCondition, ReconcilePrecondition and DeletePostcondition are those of the node, DeleteInactive too: see [workflow.Node].
+	// ActivationCondition, ReconcilePrecondition, DeletePostcondition and DeleteInactive are those of
+	// [workflow.Node].
 	ActivationCondition   workflow.Condition[*framework.Context[P]]
 	ReconcilePrecondition workflow.Condition[*framework.Context[P]]
 	DeletePostcondition   workflow.Condition[*framework.Context[P]]
 	DeleteInactive        bool
 
-	once sync.Once // guards making set and problem, which are not changed any more then
+	once sync.Once // guards the creation of made and bad, which do not change afterwards
 	made *set[P, V]
 	bad  error
 }
 
-// Source holds values of type V for primaries: [eventsource.Polling], [eventsource.PollingEach] and [eventsource.Inbound] do.
+// Source holds values of type V for primaries. [eventsource.Polling], [eventsource.PollingEach] and
+// [eventsource.Inbound] implement it.
 type Source[V any] interface {
 	eventsource.Source
-	// ID tells the values of one primary apart.
+	// ID identifies a value among those of its primary.
 	ID(value V) string
-	// Of are the values of a primary, Get that of an ID.
+	// Of returns the values of a primary, Get the one with an ID.
 	Of(primary types.NamespacedName) []V
 	Get(primary types.NamespacedName, id string) (value V, found bool)
-	// Wrote and Removed tell of own writes.
+	// Wrote and Removed store own writes.
 	Wrote(primary types.NamespacedName, value V)
 	Removed(primary types.NamespacedName, id string)
 }
 
-// Creation is what identifies the creation of a value.
+// Creation identifies the creation of a value.
 type Creation struct {
-	// Key is that of [Values], empty for a [Value].
+	// Key is the key of the value in [Values], "" for a [Value].
 	Key string
-	// Tag is always the same for a primary and a dependent, of which Find is told it: to be kept with the value, together with Key, as by a label.
+	// Tag is always the same for a primary and a dependent. Keep it with the value, together with Key,
+	// as a label for instance: Find is called with it.
 	Tag string
-	// Token is the same whenever one and the same creation is repeated, and another for another one: an idempotency key. With State it is remembered
-	// before Create is called. Without State there is none.
+	// Token is an idempotency key: the same for every attempt of one creation, and different for
+	// another creation. With State it is stored before Create is called. Without State it is "".
 	Token string
 }
 
-// Describe makes a Value a [framework.Dependent]. An error names all fields that are wrong.
+// Describe returns the node for a workflow, or an error that names all invalid fields.
 func (e *Value[P, V]) Describe() (framework.Node[P], error) {
 	s, err := e.set()
 	if err != nil {
@@ -127,8 +147,9 @@ func (e *Value[P, V]) Describe() (framework.Node[P], error) {
 	return node, nil
 }
 
-// Reconcile brings the value about, and returns it as it is then; false if there is none, as of what is only read. Its node calls it; call it where there
-// is no workflow. What it has created in a run that fails later is kept.
+// Reconcile creates or updates the value and returns it. It returns false if there is none, as for
+// a value that is only read. The node calls it; call it yourself if there is no workflow. A value
+// that was created stays, even if the run fails later.
 func (e *Value[P, V]) Reconcile(ctx context.Context, c *framework.Context[P]) (value V, found bool, err error) {
 	s, err := e.set()
 	if err != nil {
@@ -139,8 +160,9 @@ func (e *Value[P, V]) Reconcile(ctx context.Context, c *framework.Context[P]) (v
 	return value, found, err
 }
 
-// Delete removes the value, and what remembers it once it is gone. It is to be called from Cleanup where there is no workflow. Without a value it sends
-// nothing but what it takes to be sure.
+// Delete removes the value, and its stored state once the value is gone. Call it from Cleanup if
+// there is no workflow. If there is no value, it sends only the requests that are needed to be
+// certain.
 func (e *Value[P, V]) Delete(ctx context.Context, c *framework.Context[P]) error {
 	s, err := e.set()
 	if err != nil {
@@ -149,7 +171,8 @@ func (e *Value[P, V]) Delete(ctx context.Context, c *framework.Context[P]) error
 	return s.delete(ctx, c)
 }
 
-// Get returns the value as this run has left it, or, before that, as it is observed; false if there is none.
+// Get returns the value that this run has left. Before that it returns the observed value; false if
+// there is none.
 func (e *Value[P, V]) Get(ctx context.Context, c *framework.Context[P]) (value V, found bool, err error) {
 	s, err := e.set()
 	if err != nil {
@@ -160,13 +183,14 @@ func (e *Value[P, V]) Get(ctx context.Context, c *framework.Context[P]) (value V
 	return value, found, err
 }
 
-// Sources are for [framework.ControllerOptions] where there is no workflow.
+// Sources returns what to register in [framework.ControllerOptions] if there is no workflow.
 func (e *Value[P, V]) Sources() []eventsource.Source { return sourcesOf(e.Source) }
 
-// Secondaries are for [framework.ControllerOptions] where there is no workflow: what State reads.
+// Secondaries returns what State reads, to register in [framework.ControllerOptions] if there is no
+// workflow.
 func (e *Value[P, V]) Secondaries() []framework.SecondarySource { return secondariesOf(e.State) }
 
-// only is the key of a value that is alone.
+// only is the key of the value of a [Value].
 const only = ""
 
 func (e *Value[P, V]) set() (*set[P, V], error) {
@@ -189,7 +213,7 @@ func (e *Value[P, V]) describe() (*set[P, V], error) {
 	if e.Observe != nil {
 		s.observe = single(e.Observe)
 	}
-	m := remembering[P, V]{state: e.State, id: e.ID, byID: e.ByID, unknown: e.Unknown}
+	m := memoryOptions[P, V]{state: e.State, id: e.ID, byID: e.ByID, unknown: e.Unknown}
 	if e.Find != nil {
 		m.find = func(ctx context.Context, c *framework.Context[P], tag string) (map[string]V, error) {
 			value, found, err := e.Find(ctx, c, tag)

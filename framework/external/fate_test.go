@@ -14,7 +14,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/testenv"
 )
 
-// crashedCreation is a world in which a process died when the database was created, and no id was recorded.
+// crashedCreation is a world in which a process died when the database was created, and no id was
+// recorded.
 func crashedCreation(w *world, of func(a *account) *external.Value[*Shop, thing]) {
 	f := &fuse{at: 3, when: testenv.AfterCommit} // finalizer, intent, creation
 	w.start(f, dependents{of(&account{cloud: w.cloud, fuse: f})})
@@ -133,7 +134,8 @@ func TestG13AnIDIsRecordedThoughTheRunIsCancelledRightAfterTheCreation(t *testin
 			return made, err
 		}
 		r := &alone{database: database}
-		w.model.Intercept(func(apimodel.Request) apimodel.Fault { return apimodel.Fault{Delay: time.Millisecond} }) // time to notice
+		// Time to notice.
+		w.model.Intercept(func(apimodel.Request) apimodel.Fault { return apimodel.Fault{Delay: time.Millisecond} })
 		w.run(nil, r, framework.ControllerOptions[*Shop]{Secondaries: database.Secondaries(), RunTimeout: time.Minute})
 		w.create("corner", ShopSpec{Size: "1"})
 		w.pass(60*time.Second + 10*time.Millisecond) // and no longer: the next run would make up for it

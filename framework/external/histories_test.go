@@ -38,7 +38,8 @@ func TestG13ACleanupDoesNotForgetWhatItsCacheLacks(t *testing.T) {
 	})
 }
 
-// TestG13AReconcilerDoesNotDoubleWhatItsCacheLacks: what a conflict showed it of one value is no news of another.
+// TestG13AReconcilerDoesNotDoubleWhatItsCacheLacks: what a conflict showed it of one value is no
+// news of another.
 func TestG13AReconcilerDoesNotDoubleWhatItsCacheLacks(t *testing.T) {
 	inWorld(t, func(w *world) {
 		of := func() *external.Values[*Shop, thing] {
@@ -79,7 +80,8 @@ func (s *successor) Reconcile(ctx context.Context, shop *Shop, c *shopContext) (
 	return s.alone.Reconcile(ctx, shop, c)
 }
 
-// TestG13ARefusedCreationDoesNotStallAfterAnOutage: that it was refused is known, though it could not be recorded at once.
+// TestG13ARefusedCreationDoesNotStallAfterAnOutage: that it was refused is known, though it could
+// not be recorded at once.
 func TestG13ARefusedCreationDoesNotStallAfterAnOutage(t *testing.T) {
 	inPlaces(t, func(w *world, state func() external.State[*Shop]) {
 		var down atomic.Bool
@@ -102,7 +104,8 @@ func TestG13ARefusedCreationDoesNotStallAfterAnOutage(t *testing.T) {
 	})
 }
 
-// TestG13AnIntentWhoseAnswerWasLostDoesNotStall: nothing was begun, though the next intent cannot be recorded either.
+// TestG13AnIntentWhoseAnswerWasLostDoesNotStall: nothing was begun, though the next intent cannot
+// be recorded either.
 func TestG13AnIntentWhoseAnswerWasLostDoesNotStall(t *testing.T) {
 	inPlaces(t, func(w *world, state func() external.State[*Shop]) {
 		var records atomic.Int32
@@ -127,7 +130,8 @@ func TestG13AnIntentWhoseAnswerWasLostDoesNotStall(t *testing.T) {
 	})
 }
 
-// TestWhatIsRememberedOfOneOfASetCanBeFoundAnewIfItIsLost: also by the cleanup that remembers others.
+// TestWhatIsRememberedOfOneOfASetCanBeFoundAnewIfItIsLost: also by the cleanup that remembers
+// others.
 func TestWhatIsRememberedOfOneOfASetCanBeFoundAnewIfItIsLost(t *testing.T) {
 	inWorld(t, func(w *world) {
 		of := func() dependents {
@@ -148,7 +152,7 @@ func TestWhatIsRememberedOfOneOfASetCanBeFoundAnewIfItIsLost(t *testing.T) {
 	})
 }
 
-// TestAnUpdateMayReplaceAValueWhoseIDIsNotRemembered: what it replaced is not held any more.
+// TestAnUpdateMayReplaceAValueWhoseIDIsNotRemembered: the replaced value is no longer held.
 func TestAnUpdateMayReplaceAValueWhoseIDIsNotRemembered(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a := &account{cloud: w.cloud}
@@ -174,7 +178,8 @@ func TestAnUpdateMayReplaceAValueWhoseIDIsNotRemembered(t *testing.T) {
 	})
 }
 
-// TestG13WhatACancelledRunHasNotBegunDoesNotStall: another process could not tell, so its records are taken back.
+// TestG13WhatACancelledRunHasNotBegunDoesNotStall: another process could not find out, so the
+// records are removed.
 func TestG13WhatACancelledRunHasNotBegunDoesNotStall(t *testing.T) {
 	for place, state := range map[string]func() external.State[*Shop]{"in the status": inQueuesStatus, "in a ConfigMap": places["in a ConfigMap"]} {
 		for by, cancel := range map[string]func(w *world){
@@ -203,7 +208,8 @@ func TestG13WhatACancelledRunHasNotBegunDoesNotStall(t *testing.T) {
 	}
 }
 
-// TestG13WhoeverWasLateDoesNotCreateForAPrimaryThatGoes: another has cleaned up between the decision and its record.
+// TestG13WhoeverWasLateDoesNotCreateForAPrimaryThatGoes: another has cleaned up between the
+// decision and its record.
 func TestG13WhoeverWasLateDoesNotCreateForAPrimaryThatGoes(t *testing.T) {
 	inPlaces(t, func(w *world, state func() external.State[*Shop]) {
 		w.create("corner", ShopSpec{Size: "1"})

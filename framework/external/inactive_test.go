@@ -15,7 +15,8 @@ func whileOpen(_ context.Context, c *shopContext) (workflow.Verdict, error) {
 	return workflow.Verdict{Met: !c.Primary().Spec.Closed}, nil
 }
 
-// TestWhatAnInactiveNodeReadsFromIsNotThere: look-ups find nothing then, and DeleteInactive deletes all the same, also after a restart.
+// TestWhatAnInactiveNodeReadsFromIsNotThere: lookups find nothing then, and DeleteInactive deletes
+// nevertheless, also after a restart.
 func TestWhatAnInactiveNodeReadsFromIsNotThere(t *testing.T) {
 	ways := map[string]func(t *testing.T, a *account) *external.Value[*Shop, thing]{
 		"by name": func(t *testing.T, a *account) *external.Value[*Shop, thing] {

@@ -11,17 +11,17 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 )
 
-// remembering is what an author says of how values are remembered.
-type remembering[P framework.Object, V any] struct {
+// memoryOptions are the author's options for the stored state.
+type memoryOptions[P framework.Object, V any] struct {
 	state   State[P]
 	id      func(V) string
 	byID    func(context.Context, *framework.Context[P], string) (V, bool, error)
-	find    func(context.Context, *framework.Context[P], string) (map[string]V, error) // nil if it cannot be found
+	find    func(context.Context, *framework.Context[P], string) (map[string]V, error) // may be nil
 	unknown UnknownFate
 }
 
-// required names what lacks.
-func (m *remembering[P, V]) required(wrong func(field, why string)) {
+// required reports missing fields.
+func (m *memoryOptions[P, V]) required(wrong func(field, why string)) {
 	if m.id == nil {
 		wrong("ID", "is nil, and there is a State")
 	}
@@ -32,12 +32,12 @@ func (m *remembering[P, V]) required(wrong func(field, why string)) {
 	case m.unknown < Stall || m.unknown > CreateAgain:
 		wrong("Unknown", fmt.Sprintf("is %d: must be Stall or CreateAgain", int(m.unknown)))
 	case m.unknown != Stall && m.find != nil:
-		wrong("Unknown", fmt.Sprintf("is %q, and there is a Find, which knows", m.unknown))
+		wrong("Unknown", fmt.Sprintf("is %q, and there is a Find, which decides", m.unknown))
 	}
 }
 
-// forbidden names what has no meaning without a state.
-func (m *remembering[P, V]) forbidden(wrong func(field, why string)) {
+// forbidden reports fields that have no effect without a State.
+func (m *memoryOptions[P, V]) forbidden(wrong func(field, why string)) {
 	for _, field := range []struct {
 		name  string
 		given bool
@@ -48,28 +48,28 @@ func (m *remembering[P, V]) forbidden(wrong func(field, why string)) {
 	}
 }
 
-// memory remembers the ids of the values of a set.
+// memory stores the ids of the values of a set.
 type memory[P framework.Object, V any] struct {
-	remembering[P, V]
+	memoryOptions[P, V]
 	name string
 
 	attempts attempts
 }
 
-func newMemory[P framework.Object, V any](s *set[P, V], m remembering[P, V]) *memory[P, V] {
-	return &memory[P, V]{remembering: m, name: s.name, attempts: attempts{begun: map[place]attempt{}}}
+func newMemory[P framework.Object, V any](s *set[P, V], m memoryOptions[P, V]) *memory[P, V] {
+	return &memory[P, V]{memoryOptions: m, name: s.name, attempts: attempts{byKey: map[recordKey]attempt{}}}
 }
 
-// recalled is what a pass remembers.
+// recalled is the stored state as a pass has read it.
 type recalled[V any] struct {
 	Snapshot
-	found     map[string]V // by its tag, if asked
+	found     map[string]V // the values found by tag, if hasSought
 	hasSought bool
 }
 
-func (p *pass[P, V]) place(key string) place { return place{p.c.Primary().GetUID(), key} }
+func (p *pass[P, V]) recordKey(key string) recordKey { return recordKey{p.c.Primary().GetUID(), key} }
 
-// look finds out what exists, and records ids that no record has yet.
+// look reads the present values, and records ids that have no record yet.
 func (m *memory[P, V]) look(ctx context.Context, p *pass[P, V]) error {
 	if err := m.load(ctx, p); err != nil {
 		return err
@@ -99,13 +99,14 @@ func (m *memory[P, V]) look(ctx context.Context, p *pass[P, V]) error {
 	if err := m.findForgotten(ctx, p, learned); err != nil {
 		return err
 	}
-	if p.looking {
+	if p.readOnly {
 		return nil
 	}
 	return m.adopt(ctx, p, learned)
 }
 
-// load reads what is remembered. Whoever removes the last value must not believe a cache that remembers nothing.
+// load reads the stored state. The pass that removes the last value must not trust a cache that has
+// no records.
 func (m *memory[P, V]) load(ctx context.Context, p *pass[P, V]) (err error) {
 	p.recalled.Snapshot, err = m.state.Load(ctx, p.c, m.name, false)
 	unread := p.removing && errors.Is(err, framework.ErrInactive)
@@ -120,7 +121,7 @@ func (m *memory[P, V]) load(ctx context.Context, p *pass[P, V]) (err error) {
 
 // recall returns the value of a record, and whether there is one.
 func (m *memory[P, V]) recall(ctx context.Context, p *pass[P, V], held map[string]V, key string, record Record) (value V, exists bool, err error) {
-	made, known := m.attempts.of(p.place(key), record.Token)
+	made, known := m.attempts.of(p.recordKey(key), record.Token)
 	switch {
 	case record.ID != "" || known && made.id != "":
 		id := record.ID
@@ -132,11 +133,11 @@ func (m *memory[P, V]) recall(ctx context.Context, p *pass[P, V], held map[strin
 		}
 		value, exists, err = m.byID(ctx, p.c, id)
 		if err == nil && exists && m.id(value) != id {
-			err = fmt.Errorf("the system answered for the id %q with one that has %q", id, m.id(value))
+			err = fmt.Errorf("the system answered for the id %q with a value that has the id %q", id, m.id(value))
 		}
 		return value, exists, err
 	case m.find != nil:
-		if err := m.seek(ctx, p); err != nil {
+		if err := m.findByTag(ctx, p); err != nil {
 			return value, false, err
 		}
 		value, exists = p.recalled.found[key]
@@ -144,12 +145,12 @@ func (m *memory[P, V]) recall(ctx context.Context, p *pass[P, V], held map[strin
 	case m.unknown == CreateAgain, known && !made.begun:
 		return value, false, nil
 	}
-	return value, false, fmt.Errorf("%w: the creation with the token %q was begun, and no id was recorded: look for it in the system; then put its id into %s, or take the record away",
+	return value, false, fmt.Errorf("%w: the creation with the token %q was begun, and no id was recorded: look for the value in the system; then add its id to %s, or remove the record",
 		ErrUnknownFate, record.Token, p.recalled.Where)
 }
 
-// seek finds what was created with the tag, once a pass.
-func (m *memory[P, V]) seek(ctx context.Context, p *pass[P, V]) (err error) {
+// findByTag calls Find, once in a pass.
+func (m *memory[P, V]) findByTag(ctx context.Context, p *pass[P, V]) (err error) {
 	if p.recalled.hasSought {
 		return nil
 	}
@@ -160,7 +161,8 @@ func (m *memory[P, V]) seek(ctx context.Context, p *pass[P, V]) (err error) {
 	return err
 }
 
-// findForgotten looks for values without a record, where one would be created otherwise, or nobody would look again.
+// findForgotten searches for values without a record. It does so before such a value would be
+// created, and in the last pass.
 func (m *memory[P, V]) findForgotten(ctx context.Context, p *pass[P, V], learned Records) error {
 	if m.find == nil {
 		return nil
@@ -173,7 +175,7 @@ func (m *memory[P, V]) findForgotten(ctx context.Context, p *pass[P, V], learned
 	if !seek {
 		return nil
 	}
-	if err := m.seek(ctx, p); err != nil {
+	if err := m.findByTag(ctx, p); err != nil {
 		return p.errorf("find", err)
 	}
 	for key, value := range p.recalled.found {
@@ -184,11 +186,11 @@ func (m *memory[P, V]) findForgotten(ctx context.Context, p *pass[P, V], learned
 	return nil
 }
 
-// adopt records ids of values that exist.
+// adopt records the ids of values that exist.
 func (m *memory[P, V]) adopt(ctx context.Context, p *pass[P, V], learned Records) error {
 	for key, record := range learned {
 		if record.ID == "" {
-			p.fail(key, "recall", errors.New("ID returns no id for what the system has"))
+			p.fail(key, "recall", errors.New("ID returns no id for the value in the system"))
 			delete(learned, key)
 		}
 	}
@@ -196,7 +198,7 @@ func (m *memory[P, V]) adopt(ctx context.Context, p *pass[P, V], learned Records
 		return err
 	}
 	for key := range learned {
-		m.attempts.forget(p.place(key))
+		m.attempts.forget(p.recordKey(key))
 	}
 	return nil
 }
@@ -206,22 +208,23 @@ func (m *memory[P, V]) createAll(ctx context.Context, p *pass[P, V]) error {
 	missing, intents := p.missing(), Records{}
 	for _, key := range missing {
 		record, remembered := p.recalled.Records[key]
-		made, known := m.attempts.of(p.place(key), record.Token)
+		made, known := m.attempts.of(p.recordKey(key), record.Token)
 		gone := record.ID != "" || known && made.id != ""
 		if repeats := remembered && !gone && m.find != nil; !repeats {
 			intents[key] = Record{Token: string(uuid.NewUUID())}
-			m.attempts.plan(p.place(key), intents[key].Token, record.Token)
+			m.attempts.plan(p.recordKey(key), intents[key].Token, record.Token)
 		}
 	}
 	if err := m.save(ctx, p, intents, nil); err != nil {
 		return err
 	}
 	unbegun := Records{}
-	goes := m.seeThatItStays(ctx, p, intents)
+	goes := m.checkNotDeleted(ctx, p, intents)
 	for _, key := range missing {
 		if err := cmp.Or(goes, context.Cause(ctx)); err != nil {
 			p.fail(key, "create", err)
-			if intent, isNew := intents[key]; isNew && (m.find == nil || goes != nil) { // the next process could not tell, or there is none
+			if intent, isNew := intents[key]; isNew && (m.find == nil || goes != nil) {
+				// The next process could not find out, or the primary is being deleted.
 				unbegun[key] = intent
 			}
 			continue
@@ -234,12 +237,12 @@ func (m *memory[P, V]) createAll(ctx context.Context, p *pass[P, V]) error {
 }
 
 func (m *memory[P, V]) createOne(ctx context.Context, p *pass[P, V], key string) error {
-	record, at := p.recalled.Records[key], p.place(key)
-	m.attempts.note(at, attempt{token: record.Token, begun: true})
+	record, at := p.recalled.Records[key], p.recordKey(key)
+	m.attempts.put(at, attempt{token: record.Token, begun: true})
 	value, err := p.create(ctx, p.c, p.desired[key], Creation{Key: key, Tag: p.tag(p.c.Primary()), Token: record.Token})
 	if err != nil {
 		if isNotCreated(err) {
-			m.attempts.note(at, attempt{token: record.Token})
+			m.attempts.put(at, attempt{token: record.Token})
 			err = errors.Join(err, m.dropSurely(ctx, p, Records{key: record}))
 		}
 		return err
@@ -248,7 +251,7 @@ func (m *memory[P, V]) createOne(ctx context.Context, p *pass[P, V], key string)
 	if id == "" {
 		return errors.New("ID returns no id for the answer of Create")
 	}
-	m.attempts.note(at, attempt{token: record.Token, begun: true, id: id})
+	m.attempts.put(at, attempt{token: record.Token, begun: true, id: id})
 	p.wrote(key, value)
 	p.created[key] = true
 	if err := m.saveSurely(ctx, p, Records{key: {Token: record.Token, ID: id}}, nil); err != nil {
@@ -258,18 +261,18 @@ func (m *memory[P, V]) createOne(ctx context.Context, p *pass[P, V], key string)
 	return nil
 }
 
-// dropSurely drops records, and what this process knows beside them once the API server has confirmed that.
+// dropSurely drops records, and their attempts once the API server has confirmed that.
 func (m *memory[P, V]) dropSurely(ctx context.Context, p *pass[P, V], records Records) error {
 	if err := m.saveSurely(ctx, p, nil, records); err != nil {
 		return err
 	}
 	for key := range records {
-		m.attempts.forget(p.place(key))
+		m.attempts.forget(p.recordKey(key))
 	}
 	return nil
 }
 
-// drop takes the records away of what is gone.
+// drop removes the records of values that are gone.
 func (m *memory[P, V]) drop(ctx context.Context, p *pass[P, V]) error {
 	gone := Records{}
 	for key, record := range p.recalled.Records {
@@ -279,7 +282,7 @@ func (m *memory[P, V]) drop(ctx context.Context, p *pass[P, V]) error {
 		}
 	}
 	if len(p.recalled.Records)+len(p.desired) == 0 {
-		return m.write(ctx, p, nil, nil) // a crash may have left what remembers nothing
+		return m.write(ctx, p, nil, nil) // a crash may have left an object without records
 	}
 	return m.dropSurely(ctx, p, gone)
 }

@@ -16,20 +16,20 @@ import (
 )
 
 const (
-	// saveTime is for what must be recorded though the run may have been cancelled meanwhile.
+	// saveTime is the timeout for records that must be saved even if the run was cancelled meanwhile.
 	saveTime = 5 * time.Second
-	// saveTries bounds how often a record is written anew after a conflict.
+	// saveTries is how often a record is written after conflicts.
 	saveTries = 5
 )
 
-// saveSurely is save although the run may have been cancelled: what has happened outside must not be forgotten.
+// saveSurely is save, even if the run was cancelled: what has happened outside must be recorded.
 func (m *memory[P, V]) saveSurely(ctx context.Context, p *pass[P, V], put, drop Records) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveTime)
 	defer cancel()
 	return m.save(ctx, p, put, drop)
 }
 
-// save puts and drops records, and returns once the API server has confirmed them.
+// save adds and drops records, and returns once the API server has confirmed them.
 func (m *memory[P, V]) save(ctx context.Context, p *pass[P, V], put, drop Records) error {
 	if len(put) == 0 && len(drop) == 0 {
 		return nil
@@ -37,7 +37,8 @@ func (m *memory[P, V]) save(ctx context.Context, p *pass[P, V], put, drop Record
 	return m.write(ctx, p, put, drop)
 }
 
-// write does so. Others may have changed other records meanwhile, or something else of the object, but not these.
+// write saves even if nothing changes. Others may change other records of the object meanwhile, but
+// not these.
 func (m *memory[P, V]) write(ctx context.Context, p *pass[P, V], put, drop Records) error {
 	before := p.recalled.Records
 	for try := 1; ; try++ {
@@ -65,31 +66,34 @@ func (m *memory[P, V]) write(ctx context.Context, p *pass[P, V], put, drop Recor
 			return p.errorf("remember", errors.Join(err, loadErr))
 		}
 		if isOvertaken(before, fresh.Records, put, drop) {
-			return p.errorf("remember", fmt.Errorf("it was changed by another meanwhile: %w", err))
+			return p.errorf("remember", fmt.Errorf("the record was changed by another process meanwhile: %w", err))
 		}
-		p.distrust(before, fresh.Records, put, drop, err)
+		p.failChanged(before, fresh.Records, put, drop, err)
 		p.recalled.Snapshot = fresh
 	}
 }
 
-// distrust leaves the keys alone whose records another has changed since the pass looked: what it found out does not hold for them.
-func (p *pass[P, V]) distrust(before, now, put, drop Records, refusal error) {
+// failChanged leaves the keys alone whose records others have changed since the pass read them:
+// what the pass found out about them is no longer valid.
+func (p *pass[P, V]) failChanged(before, now, put, drop Records, refusal error) {
 	for _, records := range []Records{before, now} {
 		for key := range records {
 			_, puts := put[key]
 			_, drops := drop[key]
 			if before[key] != now[key] && !puts && !drops {
-				p.fail(key, "remember", fmt.Errorf("its record was changed by another meanwhile: %w", refusal))
+				p.fail(key, "remember", fmt.Errorf("its record was changed by another process meanwhile: %w", refusal))
 			}
 		}
 	}
 }
 
-// seeThatItStays fails if the primary goes. Whoever cleans up for it begins once it is marked as deleted: if it is not marked after the intents were
-// recorded, the cleanup will find them. Without this another instance, which has taken over, might have finished before they were.
-func (m *memory[P, V]) seeThatItStays(ctx context.Context, p *pass[P, V], intents Records) error {
+// checkNotDeleted returns an error if the primary is being deleted. Its cleanup begins once it is
+// marked as deleted. If it is not marked after the intents were recorded, the cleanup will find
+// them. Without this check another instance, which has taken over, might have finished the cleanup
+// before they were recorded.
+func (m *memory[P, V]) checkNotDeleted(ctx context.Context, p *pass[P, V], intents Records) error {
 	given, key := p.c.Primary(), p.c.Key()
-	if len(intents) == 0 || given.GetDeletionTimestamp() != nil { // the caller knows
+	if len(intents) == 0 || given.GetDeletionTimestamp() != nil { // the caller handles that
 		return nil
 	}
 	now, is := p.recalled.Base.(P) // what the API server answered
@@ -106,17 +110,18 @@ func (m *memory[P, V]) seeThatItStays(ctx context.Context, p *pass[P, V], intent
 		}
 	}
 	if isNil(now) || now.GetUID() != given.GetUID() || now.GetDeletionTimestamp() != nil {
-		return apierrors.NewConflict(schema.GroupResource{}, key.Name, fmt.Errorf("the primary with UID %s goes meanwhile", given.GetUID()))
+		return apierrors.NewConflict(schema.GroupResource{}, key.Name, fmt.Errorf("the primary with UID %s is gone or being deleted", given.GetUID()))
 	}
 	return nil
 }
 
-// isStale tells that what a record was to be written into is not as it was read.
+// isStale reports whether the object of a record has changed since it was read.
 func isStale(err error) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
 }
 
-// isOvertaken tells that another has changed a record that is to be written. One that is lost is none: an id takes its place.
+// isOvertaken reports whether another process has changed a record that is to be written. A record
+// that was lost does not count: the new id replaces it.
 func isOvertaken(before, now, put, drop Records) bool {
 	for key, record := range put {
 		lost := record.ID != "" && now[key] == Record{}

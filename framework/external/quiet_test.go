@@ -2,5 +2,5 @@ package external_test
 
 import "github.com/go-logr/logr"
 
-// quiet is for operators of which nobody reads the log.
+// quiet is for operators whose log is not needed.
 var quiet = logr.Discard()

@@ -22,7 +22,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 )
 
-// world is an API server in memory, a cloud, and one process of the operator at a time, in virtual time.
+// world is an API server in memory, a cloud, and one process of the operator at a time, in virtual
+// time.
 type world struct {
 	*testing.T
 	model *apimodel.Model
@@ -70,7 +71,7 @@ type shopkeeper struct {
 	explicit bool
 
 	mu     sync.Mutex // guards below
-	runs   int        // without those of which a node failed
+	runs   int        // without runs in which a node failed
 	before func(c *shopContext)
 	after  func(ctx context.Context, c *shopContext) error
 }
@@ -183,7 +184,7 @@ func (w *world) delete(name string) {
 	noError(w.T, w.shops.Delete(w.Context(), name, metav1.DeleteOptions{}))
 }
 
-// shop is one as the API server has it, nil if there is none.
+// shop returns a shop as the API server has it, or nil.
 func (w *world) shop(name string) *Shop {
 	w.Helper()
 	for _, o := range w.model.Objects("shops") {

@@ -112,7 +112,7 @@ func TestExternalStateITWithoutAWorkflow(t *testing.T) {
 		r := restart()
 		w.pass(time.Hour)
 		equal(w.T, "runs after a restart", r.runs.Load(), 1)
-		// Somebody else changes it: a poll tells.
+		// Somebody else changes it: a poll finds out.
 		changed := w.cloud.only("database")
 		changed.Content = "vandalised"
 		_, _ = (&account{cloud: w.cloud}).update(w.Context(), changed)
@@ -194,7 +194,7 @@ func TestBulkExternalDependentITTheDifferenceIsMade(t *testing.T) {
 				w.pass(time.Hour)
 				equal(t, "things", w.cloud.state(), []string{"queue of corner c: 2", "queue of corner d: 2", "queue of other a: 1"})
 				equal(t, "calls", w.cloud.counts(), map[string]int{"create queue": 5, "update queue": 1, "remove queue": 2})
-				w.cloud.lose(w.cloud.only("queue").ID) // whichever: a poll tells, and it is made anew
+				w.cloud.lose(w.cloud.only("queue").ID) // either one: a poll finds out, and it is created again
 				w.pass(time.Hour)
 				equal(t, "things", len(w.cloud.state()), 3)
 				w.delete("corner")

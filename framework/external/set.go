@@ -12,15 +12,16 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// ErrNotGone is in the error of a deletion after which the value still exists. The run is repeated with back-off, and calls Remove again.
-var ErrNotGone = errors.New("external: deleted, and not gone yet")
+// ErrNotGone is wrapped by the error of a deletion after which the value still exists. The run is
+// retried with back-off, and calls Remove again.
+var ErrNotGone = errors.New("external: deleted, but not gone yet")
 
-// set is the values of a primary, by keys: what [Value] and [Values] are made of.
+// set is the values of a primary, by keys. It implements [Value] and [Values].
 type set[P framework.Object, V any] struct {
 	what, name string
 	desired    func(context.Context, P, *framework.Context[P]) (map[string]V, error)
-	observe    func(context.Context, *framework.Context[P]) (map[string]V, error) // nil if it cannot be asked
-	source     Source[V]                                                          // nil if there is none
+	observe    func(context.Context, *framework.Context[P]) (map[string]V, error) // may be nil
+	source     Source[V]                                                          // may be nil
 	selects    func(V) bool
 	key        func(V) string
 	create     func(context.Context, *framework.Context[P], V, Creation) (V, error)
@@ -31,8 +32,8 @@ type set[P framework.Object, V any] struct {
 	memory     *memory[P, V] // nil without State
 }
 
-// complete fills in defaults, and says what is wrong.
-func (s *set[P, V]) complete(m remembering[P, V], deletesInactive bool) error {
+// complete sets defaults, and returns an error that names all invalid fields.
+func (s *set[P, V]) complete(m memoryOptions[P, V], deletesInactive bool) error {
 	if isNil(s.source) {
 		s.source = nil
 	}
@@ -59,28 +60,28 @@ func (s *set[P, V]) complete(m remembering[P, V], deletesInactive bool) error {
 			wrong("Observe", "is nil, and there is neither Source nor State")
 		}
 		if s.observe == nil && s.source != nil && deletesInactive {
-			wrong("Observe", "is nil, and DeleteInactive is set: the Source of an inactive node may not be there")
+			wrong("Observe", "is nil, and DeleteInactive is set: the Source of an inactive node may not exist")
 		}
 		return errors.Join(errs...)
 	}
 	m.required(wrong)
 	if s.observe != nil {
-		wrong("Observe", "must not be set with State, which has ByID")
+		wrong("Observe", "must not be set with State, which uses ByID")
 	}
 	if s.create == nil {
 		wrong("Create", "is nil, and there is a State")
 	}
 	if s.remove == nil {
-		wrong("Remove", "is nil, and there is a State: what remembers would be left")
+		wrong("Remove", "is nil, and there is a State: its records would be left")
 	}
 	if !hasMatches && s.update != nil {
-		wrong("Matches", "is nil, and there are State and Update: what the system answers has an id that Desired does not know, so it would be updated in each run")
+		wrong("Matches", "is nil, and there are State and Update: values of the system have an id, so without Matches every run would update them")
 	}
 	s.memory = newMemory(s, m)
 	return errors.Join(errs...)
 }
 
-// node is the set as a node, without what only the author says of it.
+// node returns the node of the set, without its dependencies and conditions.
 func (s *set[P, V]) node() framework.Node[P] {
 	node := framework.Node[P]{Sources: sourcesOf(s.source)}
 	node.Name = s.name
@@ -97,7 +98,7 @@ func (s *set[P, V]) node() framework.Node[P] {
 	return node
 }
 
-// verdict is a postcondition on what the run has left.
+// verdict returns a postcondition on the values that the run has left.
 func (s *set[P, V]) verdict(ready func(map[string]V) workflow.Verdict) workflow.Condition[*framework.Context[P]] {
 	return func(ctx context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
 		actual, err := s.get(ctx, c)
@@ -108,15 +109,15 @@ func (s *set[P, V]) verdict(ready func(map[string]V) workflow.Verdict) workflow.
 	}
 }
 
-// get is what the run has left, or what is there.
+// get returns the values that the run has left, or else the present values.
 func (s *set[P, V]) get(ctx context.Context, c *framework.Context[P]) (map[string]V, error) {
 	if actual, known := s.leftBy(c).get(); known {
 		return actual, nil
 	}
 	p := s.pass(c, nil)
-	p.looking = true
+	p.readOnly = true
 	err := p.look(ctx)
-	if errors.Is(err, framework.ErrInactive) { // what nobody looks after is not there
+	if errors.Is(err, framework.ErrInactive) { // the values of an inactive source are absent
 		return nil, nil
 	}
 	return p.actual, errors.Join(err, p.failed())
@@ -128,7 +129,7 @@ func (s *set[P, V]) reconcile(ctx context.Context, c *framework.Context[P]) (map
 		return nil, s.errorf("desired", err)
 	}
 	p := s.pass(c, desired)
-	err = p.bringAbout(ctx)
+	err = p.apply(ctx)
 	actual := maps.Clone(p.actual)
 	maps.DeleteFunc(actual, func(key string, _ V) bool { _, wanted := desired[key]; return !wanted })
 	s.leftBy(c).set(actual)
@@ -141,7 +142,7 @@ func (s *set[P, V]) delete(ctx context.Context, c *framework.Context[P]) error {
 	}
 	p := s.pass(c, nil)
 	p.removing = true
-	err := p.bringAbout(ctx)
+	err := p.apply(ctx)
 	if err == nil {
 		s.leftBy(c).set(nil)
 	}
@@ -152,24 +153,24 @@ func (s *set[P, V]) errorf(doing string, err error) error {
 	return fmt.Errorf("external: %s %q: %s: %w", s.what, s.name, doing, err)
 }
 
-// pass is one time that a set of one primary is looked at and brought about.
+// pass observes and changes the set of one primary once.
 type pass[P framework.Object, V any] struct {
 	*set[P, V]
 	c        *framework.Context[P]
 	desired  map[string]V
-	removing bool // all of it, and what remembers
-	looking  bool // writes nothing
+	removing bool // removes all values and their stored state
+	readOnly bool // only observes, and writes nothing
 	actual   map[string]V
-	created  map[string]bool  // by this pass
-	recalled recalled[V]      // with State
-	failures map[string]error // of keys that are left alone in this pass
+	created  map[string]bool  // created by this pass
+	recalled recalled[V]      // used with State
+	failures map[string]error // the failed keys, which are left alone in this pass
 }
 
 func (s *set[P, V]) pass(c *framework.Context[P], desired map[string]V) *pass[P, V] {
 	return &pass[P, V]{set: s, c: c, desired: desired, actual: map[string]V{}, created: map[string]bool{}, failures: map[string]error{}}
 }
 
-func (p *pass[P, V]) bringAbout(ctx context.Context) error {
+func (p *pass[P, V]) apply(ctx context.Context) error {
 	if err := p.look(ctx); err != nil {
 		return err
 	}
@@ -180,7 +181,7 @@ func (p *pass[P, V]) bringAbout(ctx context.Context) error {
 	return errors.Join(err, p.failed())
 }
 
-// fail leaves a key alone for the rest of the pass.
+// fail records an error for a key, which is left alone for the rest of the pass.
 func (p *pass[P, V]) fail(key, doing string, err error) {
 	if key != only {
 		doing = fmt.Sprintf("%s %q", doing, key)
@@ -196,12 +197,12 @@ func (p *pass[P, V]) failed() error {
 	return errors.Join(errs...)
 }
 
-// look finds out what exists.
+// look reads the present values.
 func (p *pass[P, V]) look(ctx context.Context) error {
 	if p.memory != nil {
 		return p.memory.look(ctx, p)
 	}
-	// What a source holds may be old: whoever is the last to look must not believe that it has nothing.
+	// What a source holds may be old: the last pass of a primary must not trust that it is empty.
 	found, err := p.observed(ctx, p.source == nil || p.observe != nil && p.isLast())
 	if p.removing && p.observe != nil && errors.Is(err, framework.ErrInactive) {
 		found, err = p.observed(ctx, true)
@@ -213,7 +214,8 @@ func (p *pass[P, V]) look(ctx context.Context) error {
 	return nil
 }
 
-// observed is what exists: what the source holds, or, to be sure, what the system says.
+// observed returns the present values: what the source holds, or, with sure, what the system
+// returns.
 func (p *pass[P, V]) observed(ctx context.Context, sure bool) (map[string]V, error) {
 	if sure {
 		return p.observe(ctx, p.c)
@@ -226,14 +228,14 @@ func (p *pass[P, V]) observed(ctx context.Context, sure bool) (map[string]V, err
 	for _, value := range held {
 		key := p.key(value)
 		if _, double := found[key]; double {
-			return nil, fmt.Errorf("source %q holds several values with the key %q for %s: Select or Key must tell which is meant", p.source.Name(), key, p.c.Key())
+			return nil, fmt.Errorf("source %q holds several values with the key %q for %s: Select or Key must select one", p.source.Name(), key, p.c.Key())
 		}
 		found[key] = value
 	}
 	return found, nil
 }
 
-// held are the values that the source has for the primary.
+// held returns the values that the source holds for the primary.
 func (p *pass[P, V]) held(ctx context.Context) ([]V, error) {
 	if p.source == nil {
 		return nil, nil
@@ -245,12 +247,12 @@ func (p *pass[P, V]) held(ctx context.Context) ([]V, error) {
 	return held, err
 }
 
-// isLast tells that nobody will look again, as the primary goes.
+// isLast reports whether no later pass will follow, because the primary is being deleted.
 func (p *pass[P, V]) isLast() bool {
 	return p.removing && p.c.Primary().GetDeletionTimestamp() != nil
 }
 
-// missing are the keys that are desired and do not exist, as far as that is known.
+// missing returns the desired keys that do not exist, as far as is known.
 func (p *pass[P, V]) missing() []string {
 	var keys []string
 	for _, key := range slices.Sorted(maps.Keys(p.desired)) {
@@ -303,13 +305,13 @@ func (p *pass[P, V]) updateAll(ctx context.Context) error {
 		}
 		value, err := p.update(ctx, p.c, actual, p.desired[key])
 		if err == nil && p.memory != nil && p.memory.id(value) != p.memory.id(actual) {
-			err = fmt.Errorf("the answer has the id %q, not %q: what is replaced must be removed, and created", p.memory.id(value), p.memory.id(actual))
+			err = fmt.Errorf("the answer has the id %q, not %q: to replace a value, remove it and create another", p.memory.id(value), p.memory.id(actual))
 		}
 		if err != nil {
 			p.fail(key, "update", err)
 			continue
 		}
-		if p.source != nil && p.source.ID(value) != p.source.ID(actual) { // it was replaced
+		if p.source != nil && p.source.ID(value) != p.source.ID(actual) { // the system has replaced it
 			p.source.Removed(p.c.Key(), p.source.ID(actual))
 		}
 		p.wrote(key, value)
@@ -317,7 +319,7 @@ func (p *pass[P, V]) updateAll(ctx context.Context) error {
 	return nil
 }
 
-// wrote takes in what exists now.
+// wrote records the present value of a key.
 func (p *pass[P, V]) wrote(key string, value V) {
 	p.actual[key] = value
 	if p.source != nil {
@@ -325,7 +327,7 @@ func (p *pass[P, V]) wrote(key string, value V) {
 	}
 }
 
-// removeAll removes what is not desired.
+// removeAll removes the values that are not desired.
 func (p *pass[P, V]) removeAll(ctx context.Context) error {
 	if p.remove == nil {
 		return nil
@@ -350,7 +352,7 @@ func (p *pass[P, V]) removeAll(ctx context.Context) error {
 	return nil
 }
 
-// confirm sees what of that was removed is gone.
+// confirm checks which of the removed values are gone.
 func (p *pass[P, V]) confirm(ctx context.Context, removed []string) error {
 	left := map[string]V{}
 	if len(removed) > 0 && p.memory == nil && p.observe != nil {

@@ -77,7 +77,8 @@ func TestWhatASourceHoldsMayBeOld(t *testing.T) {
 		inWorld(t, func(w *world) {
 			a := &account{cloud: w.cloud}
 			queues := queuesByName(a)
-			queues.Source, queues.Key = polling(t, &account{cloud: newCloud()}, "queue", time.Hour), func(q thing) string { return q.Key } // which has nothing
+			// Which has nothing.
+			queues.Source, queues.Key = polling(t, &account{cloud: newCloud()}, "queue", time.Hour), func(q thing) string { return q.Key }
 			w.start(nil, dependents{queues})
 			w.create("corner", ShopSpec{Size: "1"})
 			w.pass(time.Minute)
@@ -95,7 +96,8 @@ func TestWhatASourceHoldsMayBeOld(t *testing.T) {
 			w.create("corner", ShopSpec{Size: "1"})
 			w.pass(time.Minute)
 			database := remembered(a, state())
-			database.Source = polling(w.T, &account{cloud: newCloud()}, "database", time.Hour) // which has nothing yet
+			// Which has nothing yet.
+			database.Source = polling(w.T, &account{cloud: newCloud()}, "database", time.Hour)
 			k := w.start(nil, dependents{database})
 			w.pass(time.Minute)
 			equal(w.T, "runs", k.ran(), 1)
@@ -160,7 +162,8 @@ func TestOfAnExternalThatIsOnlyReadNothingIsWritten(t *testing.T) {
 	})
 }
 
-// TestWhatIsGoneOrAsItShouldBeCostsNoWrite, and an unwanted node that was never there no read either.
+// TestWhatIsGoneOrAsItShouldBeCostsNoWrite, and an unwanted node that was never there no read
+// either.
 func TestWhatIsGoneOrAsItShouldBeCostsNoWrite(t *testing.T) {
 	inPlaces(t, func(w *world, state func() external.State[*Shop]) {
 		database := tagged(&account{cloud: w.cloud}, state())

@@ -17,25 +17,30 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 )
 
-// StateKey is the label, and the finalizer, of the ConfigMaps of [InConfigMap].
+// StateKey is the label and the finalizer of the ConfigMaps of [InConfigMap].
 const StateKey = "evenkeel.dev/external-state"
 
 const recordsKey = "records.json"
 
-// InConfigMap remembers in a ConfigMap for each primary and dependent, whose name follows from the primary's name and UID and the name of the dependent. It exists
-// as long as there is something to remember. One InConfigMap may be the State of several dependents of a controller; several of one controller need different SourceNames. It must not be copied.
+// InConfigMap stores records in one ConfigMap for each primary and dependent. Its name is derived
+// from the primary's name and UID and the name of the dependent. It exists as long as there are
+// records. One InConfigMap may be the State of several dependents of a controller; several of one
+// controller need different SourceNames. It must not be copied.
 //
-// The ConfigMap has a finalizer of its own, and no owner: neither the end of a namespace nor the garbage collector nor anybody who deletes it
-// takes it away before the external value is gone. It belongs to its primary by [eventsource.Marks].
+// The ConfigMap has its own finalizer and no owner: neither the end of a namespace nor the garbage
+// collector nor a user who deletes it removes it before the external value is gone. It belongs to
+// its primary by [eventsource.Marks].
 type InConfigMap[P framework.Object] struct {
-	// Namespace of the ConfigMaps. Default: the primary's. Required for primaries that are cluster-scoped.
+	// Namespace is the namespace of the ConfigMaps. Default: the primary's. Required for
+	// cluster-scoped primaries.
 	Namespace string
-	// Marks name the primary. Default: those of the zero value.
+	// Marks are the marks that name the primary. Default: the zero value.
 	Marks eventsource.Marks
-	// SourceName is the name of the secondary that the ConfigMaps are read from. Default: "external-state".
+	// SourceName is the name of the secondary from which the ConfigMaps are read. Default:
+	// "external-state".
 	SourceName string
 
-	once       sync.Once // guards making configMaps
+	once       sync.Once // guards the initialization of configMaps
 	configMaps framework.Secondary[*corev1.ConfigMap]
 }
 
@@ -87,7 +92,7 @@ func where(o metav1.ObjectMeta) string {
 	return fmt.Sprintf("%s of ConfigMap %s/%s", recordsKey, o.Namespace, o.Name)
 }
 
-// keyOf is the stable name.
+// keyOf returns the name of the ConfigMap.
 func (s *InConfigMap[P]) keyOf(primary P, name string) (metav1.ObjectMeta, error) {
 	key := metav1.ObjectMeta{Namespace: s.Namespace, Name: primary.GetName()}
 	if key.Namespace == "" {
@@ -141,7 +146,8 @@ func (s *InConfigMap[P]) Save(ctx context.Context, c *framework.Context[P], name
 			next.Data = map[string]string{}
 		}
 		next.Data[recordsKey] = string(content)
-		if next.DeletionTimestamp == nil && !slices.Contains(next.Finalizers, StateKey) { // it was left by a crash
+		if next.DeletionTimestamp == nil && !slices.Contains(next.Finalizers, StateKey) {
+			// A crash has left the ConfigMap without the finalizer.
 			next.Finalizers = append(next.Finalizers, StateKey)
 		}
 		if stored, err = framework.Update(ctx, c, next); err != nil {
@@ -151,7 +157,8 @@ func (s *InConfigMap[P]) Save(ctx context.Context, c *framework.Context[P], name
 	return snapshotOf(stored)
 }
 
-// remove takes the records and the finalizer away at once, so that what a crash leaves remembers nothing.
+// remove removes the records and the finalizer in one request, so that a crash leaves only a
+// ConfigMap without records.
 func (s *InConfigMap[P]) remove(ctx context.Context, c *framework.Context[P], from Snapshot, there *corev1.ConfigMap) (Snapshot, error) {
 	if len(from.Records) > 0 || slices.Contains(there.Finalizers, StateKey) {
 		next := there.DeepCopy()
@@ -163,7 +170,7 @@ func (s *InConfigMap[P]) remove(ctx context.Context, c *framework.Context[P], fr
 		}
 		there = stored
 	}
-	// Unchanged, or somebody may remember something in it by now.
+	// Delete it only if unchanged: another process may have written records meanwhile.
 	if err := framework.Delete(ctx, c, there, framework.IfUnchanged()); err != nil {
 		return from, err
 	}

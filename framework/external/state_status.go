@@ -10,20 +10,23 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 )
 
-// InStatus remembers in the status of the primary. It costs no further object, and goes with the primary. Each dependent needs fields of its own there.
+// InStatus stores records in the status of the primary. It needs no further object, and the records
+// are deleted with the primary. Each dependent needs its own fields there.
 //
-// What the author writes of the status must leave these fields as they were read: a status that is made anew without
-// them takes them away, and one that is applied owns them. Use [InConfigMap] where that cannot be promised. In the run that records
-// something, the primary that Reconcile was given does not show it.
+// An author who writes the status must keep these fields as they were read: a status that is built
+// without them removes them, and one that is applied takes over their ownership. Use [InConfigMap]
+// if you cannot ensure that. In the run that records something, the primary that was passed to
+// Reconcile does not have it.
 type InStatus[P framework.Object] struct {
-	// Get returns what is in the fields. It must not change the primary.
+	// Get returns the records in the fields. It must not change the primary.
 	Get func(primary P) Records
-	// Set writes the fields, to nothing if there are no records. It gets a private copy. The API server must keep what it writes: fields that the
-	// schema of the kind lacks are dropped there, which is noticed before anything is created.
+	// Set writes the fields, and empties them if there are no records. It gets a private copy. The API
+	// server must keep what it writes: fields that are missing in the schema of the kind are dropped
+	// there, which is detected before anything is created.
 	Set func(primary P, records Records)
 }
 
-// OneInStatus is [InStatus] for a [Value], which has one [Record]. The zero Record is none.
+// OneInStatus is [InStatus] for a [Value], which has one [Record]. The zero Record means none.
 func OneInStatus[P framework.Object](get func(primary P) Record, set func(primary P, record Record)) InStatus[P] {
 	return InStatus[P]{
 		Get: func(primary P) Records {
@@ -52,7 +55,7 @@ func (s InStatus[P]) Load(ctx context.Context, c *framework.Context[P], _ string
 	case err != nil:
 		return Snapshot{}, fmt.Errorf("external: read the status of %s: %w", key, err)
 	case isNil(primary) || primary.GetUID() != given.GetUID():
-		// The next run, if there is one, has the other incarnation.
+		// The next run, if there is one, gets the other incarnation.
 		return Snapshot{}, apierrors.NewConflict(schema.GroupResource{}, key.Name, fmt.Errorf("there is no object with UID %s", given.GetUID()))
 	}
 	return s.snapshot(primary), nil
@@ -74,7 +77,7 @@ func (s InStatus[P]) Save(ctx context.Context, c *framework.Context[P], _ string
 	if patch == nil {
 		return from, nil
 	}
-	// It carries the version, so it holds for that alone.
+	// The patch contains the version, so it applies only to that version.
 	stored, err := framework.MergePatch(ctx, c, before, patch, framework.Subresource("status"))
 	if err != nil {
 		return from, err

@@ -31,7 +31,8 @@ func TestTheRecordSurvivesUntilTheSystemSaysThatTheValueIsGone(t *testing.T) {
 	})
 }
 
-// TestTheRecordSurvivesTheEndOfItsNamespace: all that is in it is deleted before the primary is cleaned up.
+// TestTheRecordSurvivesTheEndOfItsNamespace: all that is in it is deleted before the primary is
+// cleaned up.
 func TestTheRecordSurvivesTheEndOfItsNamespace(t *testing.T) {
 	inWorld(t, func(w *world) {
 		of := func() dependents {
@@ -55,7 +56,8 @@ func TestTheRecordSurvivesTheEndOfItsNamespace(t *testing.T) {
 	})
 }
 
-// TestACleanupDoesNotBelieveACacheThatRemembersNothing: it may be that of an instance that has just taken over.
+// TestACleanupDoesNotBelieveACacheThatRemembersNothing: it may be that of an instance that has just
+// taken over.
 func TestACleanupDoesNotBelieveACacheThatRemembersNothing(t *testing.T) {
 	inWorld(t, func(w *world) {
 		of := func() *external.Value[*Shop, thing] {

@@ -5,102 +5,114 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Source is how one source of a controller does: what feeds its primaries, its secondaries, or a source that the
-// author brought. It suits JSON.
+// Source is the state of one source of a controller: the watch of its primaries or secondaries, or
+// a source that the author registered. It can be encoded as JSON.
 type Source struct {
-	// Controller is the name of the controller, Source that of the source: of the primaries' own, the controller's.
+	// Controller is the name of the controller, Source that of the source. The source of the primaries
+	// has the controller's name.
 	Controller string `json:"controller"`
 	Source     string `json:"source"`
-	// Problem is what is wrong with it now, empty if nothing is. [framework.Operator.Ready] fails for it.
+	// Problem is the present problem, empty if there is none. [framework.Operator.Ready] fails because
+	// of it.
 	Problem string `json:"problem,omitempty"`
-	// Synced says that all that there was at the start is known.
+	// Synced is set once everything that existed at the start is known.
 	Synced bool `json:"synced"`
 
-	// Kind and what follows are of primaries and secondaries alone: Kind is group, version and kind, Cluster where they are,
-	// empty for the operator's own, Cache what is watched, as in [Cache], which sources may share.
+	// Kind and the fields below it are only set for primaries and secondaries. Kind is group, version
+	// and kind. Cluster is empty for the operator's own. Cache is what is watched, as in [Cache];
+	// sources may share it.
 	Kind    string `json:"kind,omitempty"`
 	Cluster string `json:"cluster,omitempty"`
 	Cache   string `json:"cache,omitempty"`
-	// Watches are those of the cache, one for each namespace or one for all.
+	// Watches are the watches of the cache, one for each namespace or one for all.
 	Watches []trc.WatchHealth `json:"watches,omitempty"`
-	// Objects are how many the cache shows; Ahead those newer than its watches have delivered, which answers to own writes
-	// tell of; SetAside those that do not fit their Go type.
+	// Objects is the number of objects in the cache. Ahead is the number of those that are newer than
+	// the watches have delivered, because of answers to own writes. SetAside is the number of
+	// undecodable objects, which do not fit their Go type.
 	Objects  int `json:"objects"`
 	Ahead    int `json:"ahead,omitempty"`
 	SetAside int `json:"setAside,omitempty"`
-	// Incomparable says that the resourceVersions are no integers: own writes are not filtered.
+	// Incomparable says that the resourceVersions are not integers: own writes are not filtered.
 	Incomparable bool `json:"incomparable,omitempty"`
 
-	// External is what a source that the author brought tells of itself, nil if it tells nothing; see
+	// External is what a source of the author reports, nil if it reports nothing; see
 	// [eventsource.HealthReporter].
 	External *eventsource.Health `json:"external,omitempty"`
 }
 
-// Cache is what one cache of an operator holds.
+// Cache is the state of one cache of an operator.
 type Cache struct {
-	// Cache is the kind, namespaces and selector that it watches.
+	// Cache names the kind, namespaces and selector that the cache watches.
 	Cache string
-	// Objects is how many it shows.
+	// Objects is the number of objects that readers see.
 	Objects int
-	// Ahead is how many objects are shown newer than the watch has delivered, from own writes. It is
-	// bounded: beyond, writes wait.
+	// Ahead is the number of objects that are newer than the watch has delivered, because of own
+	// writes. It is limited: beyond the limit, writes wait.
 	Ahead int
-	// Whole is how many are kept whole beside what is kept of all; see [framework.Secondary.KeepWhole].
+	// Whole is the number of objects that are also kept without the Transform; see
+	// [framework.Secondary].KeepWhole.
 	Whole int
-	// SetAside is how many objects there are beside them that do not fit their Go type. They are not read and
-	// have no runs until they fit; each is told of once in the log and as a Kubernetes event.
+	// SetAside is the number of undecodable objects, which do not fit their Go type. They are not
+	// among Objects. They are not read and have no runs until they decode again. Each is reported once
+	// in the log and as a Kubernetes event.
 	SetAside int
-	// Comparable is false if the resourceVersions are no integers: then own writes are not filtered.
+	// Comparable is false if the resourceVersions are not integers: then own writes are not filtered.
 	Comparable bool
-	// Err is what is wrong with it, nil if nothing is.
+	// Err is the present problem, nil if there is none.
 	Err error
 }
 
 // Lag is how far one watch of a cache is behind its API server.
 type Lag struct {
-	// Cache is what is watched, as in [Cache], Namespace the watch's, empty for all.
+	// Cache is what is watched, as in [Cache]. Namespace is the namespace of the watch, empty for all.
 	Cache     string `json:"cache"`
 	Namespace string `json:"namespace"`
-	// Consistent is the version that the API server had when it was asked, Progress that up to which everything was in the cache
-	// right after that.
+	// Consistent is the version that the API server had when it was asked. Progress is the version up
+	// to which everything was in the cache right after that.
 	Consistent string `json:"consistent,omitempty"`
 	Progress   string `json:"progress,omitempty"`
-	// Current is a proof that nothing was missing: Progress had reached Consistent. Without it nothing is proven, as
-	// what lies between may be changes of other resources, of which a watch hears with its next bookmark only.
+	// Current proves that nothing was missing: Progress had reached Consistent. If it is false,
+	// nothing is proven: the difference may be changes of other resources, which a watch learns of
+	// only with its next bookmark.
 	Current bool `json:"current"`
-	// Versions are how many lie between, changes of whatever resource: 0 if the versions are no integers.
+	// Versions is the number of versions in between, which count changes of all resources; 0 if
+	// versions are not integers.
 	Versions uint64 `json:"versions,omitempty"`
-	// Err is why the API server could not be asked; Error is its text.
+	// Err is why the API server could not be asked, nil if it could. Error is its text.
 	Err   error  `json:"-"`
 	Error string `json:"error,omitempty"`
 }
 
-// Occupancy is what an operator holds in memory. At rest, all but Objects, Confirmed, Keys, Histories, WorkflowResults and Added are 0, and
-// once all objects are gone these are, too.
+// Occupancy is what an operator holds in memory. While nothing happens, all fields except Objects,
+// Confirmed, Keys, Histories, WorkflowResults and Added are 0. Once all objects are gone, these are
+// 0, too.
 type Occupancy struct {
-	// Caches are in a stable order.
+	// Caches are the caches, in a stable order.
 	Caches []Cache
-	// Edges are the proven writes of runs that are not decided yet; Forgotten those that were dropped so
-	// far because there were too many, each of which cost at most one run.
+	// Edges is the number of proven writes of runs whose causes are not decided yet. Forgotten is the
+	// number of those that were dropped so far because there were too many; each cost at most one run.
 	Edges, Forgotten int
-	// Confirmed are the applies that are known to change nothing, at most one per object, field manager and
-	// sub-resource.
+	// Confirmed is the number of applies that are known to change nothing, at most one per object,
+	// field manager and sub-resource.
 	Confirmed int
-	// Keys are the primaries that schedulers keep state for: due, running, or with a timer, as for the max interval.
+	// Keys is the number of primaries with scheduler state: due, running, or with a timer, as for the
+	// max interval.
 	Keys int
-	// Histories are the primaries that [framework.Operator.History] knows runs of.
+	// Histories is the number of primaries with records in [framework.Operator.History].
 	Histories int
-	// WorkflowResults are the primaries that [framework.Operator.WorkflowResult] knows a pass of.
+	// WorkflowResults is the number of primaries with a result in [framework.Operator.WorkflowResult].
 	WorkflowResults int
-	// Unresolved are the writes of unknown fate that the next run of their primary begins with.
+	// Unresolved is the number of writes of unknown outcome, which the next run of their primary
+	// resolves first.
 	Unresolved int
-	// Added are the sources that were added beside those of the options, with those that are being removed.
+	// Added is the number of dynamic sources, including those that are being removed.
 	Added int
-	// Departures are the names of primaries that are gone and wait for their last run; see
-	// [framework.ControllerOptions.AllEvents].
+	// Departures is the number of deleted primaries whose final run is still to come; see
+	// [framework.ControllerOptions].AllEvents.
 	Departures int
-	// Applying are the objects that an apply is under way to, or waits for another one.
+	// Applying is the number of objects with an apply that is under way, or waits for another one.
 	Applying int
-	// Echoes are the answers to writes whose echo in the watch is still expected, to spare decoding it.
+	// Echoes is the number of answers in the decode caches: their watch events are still expected, and
+	// need not be decoded.
 	Echoes int
 }

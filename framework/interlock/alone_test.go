@@ -11,7 +11,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/interlock"
 )
 
-// TestAGuardWorksAlone: whoever implements the apps knows nothing of interlocks, so what they refer to is all there is to tell.
+// TestAGuardWorksAlone: the operator that implements the apps does not use interlocks, so only
+// references count.
 func TestAGuardWorksAlone(t *testing.T) {
 	relation := interlock.Relation[*App]{Name: "alone.shop.example.com", Providers: databasesOf, Unclaimed: true}
 	openShopOf(t, func(_ *shop, op *framework.Operator) error {

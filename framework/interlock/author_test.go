@@ -35,7 +35,7 @@ func TestAnothersFinalizerDoesNotKeepADependent(t *testing.T) {
 	})
 }
 
-// labelling is a controller of apps that sets all their labels and annotations anew.
+// labelling is a controller of apps that replaces all their labels and annotations.
 type labelling struct{ implementing }
 
 func (r *labelling) Reconcile(ctx context.Context, app *App, c *framework.Context[*App]) (framework.UpdateControl[*App], error) {

@@ -27,11 +27,13 @@ import (
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 )
 
-// What stands behind a gate goes before the provider: workloads with their Pods, and what has lost its owner.
+// The implementation behind a gate is gone before the provider: workloads with their Pods, and
+// objects that have lost their owner.
 
 type appContext = framework.Context[*App]
 
-// behind is a controller of apps whose implementation is the dependents that a function makes, each of which depends on "gate".
+// behind is a controller of apps. A function makes the dependents that implement them, each of
+// which depends on "gate".
 type behind struct {
 	gate interlock.Gate[*Database, *App]
 }
@@ -41,7 +43,8 @@ func (r *behind) Reconcile(_ context.Context, app *App, c *appContext) (framewor
 	return framework.PatchStatus(app), nil
 }
 
-// openShopBehind runs a test with the implementation behind a gate, and a node that lets go behind the nodes that are named.
+// openShopBehind runs a test with the implementation behind a gate, and a settling node that
+// depends on the named nodes.
 func openShopBehind(t *testing.T, implementation func() []framework.Dependent[*App], settles []string, test func(s *shop)) {
 	t.Helper()
 	openShopOf(t, func(s *shop, op *framework.Operator) error {
@@ -111,8 +114,8 @@ func (s *shop) deletions() (asked func() []string) {
 	}
 }
 
-// TestAWorkloadBehindAGateIsDeletedInTheForeground, so that it is gone only after its Pods. Other kinds, other places and authors who
-// say otherwise are not concerned.
+// TestAWorkloadBehindAGateIsDeletedInTheForeground, so that it is gone only after its Pods. Other
+// kinds, other places and authors who say otherwise are not concerned.
 func TestAWorkloadBehindAGateIsDeletedInTheForeground(t *testing.T) {
 	untyped := func(app *App) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
@@ -211,8 +214,8 @@ func (s *shop) goAtOnce(o client.Object) {
 
 func heldPod(p *corev1.Pod) { p.Finalizers = []string{"example.com/held"} }
 
-// TestNoProviderGoesBeforeThePodsOfWhatStoodBehindTheGate: however the Deployment went, whatever holds its Pods, and though the cache
-// of Pods may be behind.
+// TestNoProviderGoesBeforeThePodsOfWhatStoodBehindTheGate: however the Deployment went, whatever
+// holds its Pods, and though the cache of Pods may be behind.
 func TestNoProviderGoesBeforeThePodsOfWhatStoodBehindTheGate(t *testing.T) {
 	for name, c := range map[string]struct {
 		before func(s *shop) // before the Pod is there
@@ -231,7 +234,7 @@ func TestNoProviderGoesBeforeThePodsOfWhatStoodBehindTheGate(t *testing.T) {
 				s.goAtOnce(web)
 			},
 			"deleted in the background before": func(s *shop, d *App, web *appsv1.Deployment) {
-				s.model.Lag("deployments", time.Minute) // or it would be made anew
+				s.model.Lag("deployments", time.Minute) // otherwise it would be created again
 				s.goAtOnce(web)
 				s.delete(d)
 				s.pass(2 * time.Minute)
@@ -260,7 +263,8 @@ func TestNoProviderGoesBeforeThePodsOfWhatStoodBehindTheGate(t *testing.T) {
 	}
 }
 
-// TestWhatMakesPodsKeepsTheProvider: a ReplicaSet that was orphaned has no Pod at the moment, and makes one the next.
+// TestWhatMakesPodsKeepsTheProvider: a ReplicaSet that was orphaned has no Pod at the moment, and
+// makes one the next.
 func TestWhatMakesPodsKeepsTheProvider(t *testing.T) {
 	for _, lag := range []time.Duration{0, time.Hour} {
 		openShopBehind(t, only(withPods(nil)), nil, func(s *shop) {
@@ -359,7 +363,8 @@ func TestNothingIsLetGoOfWhileFormerPodsAreThere(t *testing.T) {
 	})
 }
 
-// TestWhatIsOnlyReadLetsGo: nothing of a ReadOnly node's object is ours, so nothing of it can use what was let go of.
+// TestWhatIsOnlyReadLetsGo: the object of a ReadOnly node is not ours, so it cannot use what was
+// released.
 func TestWhatIsOnlyReadLetsGo(t *testing.T) {
 	web := func() []framework.Dependent[*App] {
 		return []framework.Dependent[*App]{&dependents.Kubernetes[*App, *corev1.ConfigMap]{
@@ -387,7 +392,8 @@ func TestWhatIsOnlyReadLetsGo(t *testing.T) {
 	})
 }
 
-// TestPodsThatAreLookedAfterCostNoRequestAtRest: neither does Settled ask where there is nothing to let go of.
+// TestPodsThatAreLookedAfterCostNoRequestAtRest: neither does Settled ask where there is nothing to
+// let go of.
 func TestPodsThatAreLookedAfterCostNoRequestAtRest(t *testing.T) {
 	ready := func(*appsv1.Deployment) workflow.Verdict { return workflow.Met() }
 	openShopBehind(t, only(withPods(ready)), []string{"web"}, func(s *shop) {
@@ -405,7 +411,8 @@ func TestPodsThatAreLookedAfterCostNoRequestAtRest(t *testing.T) {
 	})
 }
 
-// TestJobsOfACronJobKeepWhatTheyUse: a former one that has not ended would make a Pod again, and in a deletion each counts.
+// TestJobsOfACronJobKeepWhatTheyUse: a former one that has not ended would make a Pod again, and in
+// a deletion each counts.
 func TestJobsOfACronJobKeepWhatTheyUse(t *testing.T) {
 	cronJob := kept(func(app *App) *batchv1.CronJob {
 		return &batchv1.CronJob{ObjectMeta: metaOf(app), Spec: batchv1.CronJobSpec{
@@ -547,7 +554,8 @@ func TestPodsMustFit(t *testing.T) {
 	}
 }
 
-// strip takes the owner references off what implements an app, as --cascade=orphan does, and anybody can.
+// strip takes the owner references off what implements an app, as --cascade=orphan does, and
+// anybody can.
 func (s *shop) strip(o client.Object) {
 	s.Helper()
 	noError(s.T, s.admin.Patch(s.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"ownerReferences":null}}`))))
@@ -560,7 +568,8 @@ func heldConfig(app *App) *corev1.ConfigMap {
 	return config
 }
 
-// TestAnImplementationThatLostItsOwnerGoesBeforeTheProvider: it is deleted with the app, and seen gone, whenever it lost it.
+// TestAnImplementationThatLostItsOwnerGoesBeforeTheProvider: it is deleted with the app, and seen
+// gone, whenever it lost it.
 func TestAnImplementationThatLostItsOwnerGoesBeforeTheProvider(t *testing.T) {
 	for name, ties := range map[string]func(*dependents.Kubernetes[*App, *corev1.ConfigMap]){
 		"owned":           nil,
@@ -628,7 +637,8 @@ func keyOfApp(app *App) types.NamespacedName {
 	return types.NamespacedName{Namespace: app.Namespace, Name: app.Name}
 }
 
-// TestWhatMayBeTheImplementationKeepsTheProvider: what the controller wrote, and nobody can tell for whom. It is not deleted.
+// TestWhatMayBeTheImplementationKeepsTheProvider: objects that the controller wrote for an unknown
+// primary. They are not deleted.
 func TestWhatMayBeTheImplementationKeepsTheProvider(t *testing.T) {
 	var failing atomic.Bool
 	failingConfig := func() []framework.Dependent[*App] {

@@ -31,8 +31,8 @@ func (s *shop) contests() (apps []string) {
 	return slices.Compact(apps)
 }
 
-// showedContested reports whether an app has said so in its status: the other instance, which does not know yet, may have overwritten
-// that since.
+// showedContested reports whether an app has said so in its status: the other instance, which does
+// not know yet, may have overwritten that since.
 func (s *shop) showedContested() bool {
 	return slices.ContainsFunc(s.model.History(), func(commit apimodel.Commit) bool {
 		app := App{}
@@ -53,8 +53,8 @@ func sameApps(s *shop) *side {
 	}}
 }
 
-// TestTwoOperatorsThatImplementTheSameAreNoticed, whenever the second comes, and said so in an event, in the status and in the log. It ends when
-// one of them does.
+// TestTwoOperatorsThatImplementTheSameAreNoticed, whenever the second comes, and said so in an
+// event, in the status and in the log. It ends when one of them does.
 func TestTwoOperatorsThatImplementTheSameAreNoticed(t *testing.T) {
 	for name, c := range map[string]struct {
 		before, after bool // the app is there before the second operator comes, after that
@@ -130,7 +130,8 @@ func TestTwoThatContestDoNotBusyThemselves(t *testing.T) {
 	})
 }
 
-// TestOneOperatorAfterAnotherContestsNothing: a restart, a hand-over and an author's write are no contest.
+// TestOneOperatorAfterAnotherContestsNothing: a restart, a hand-over and an author's write are no
+// contest.
 func TestOneOperatorAfterAnotherContestsNothing(t *testing.T) {
 	quiet := func(s *shop) {
 		s.Helper()
@@ -189,7 +190,7 @@ func TestOneOperatorAfterAnotherContestsNothing(t *testing.T) {
 	})
 }
 
-// TestWhoOnlyLetsGoIsNoticed: another operator's node lets go of what this one uses.
+// TestWhoOnlyLetsGoIsNoticed: another operator's node releases what this one uses.
 func TestWhoOnlyLetsGoIsNoticed(t *testing.T) {
 	openShop(t, func(s *shop) {
 		s.database("p")

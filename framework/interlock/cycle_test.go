@@ -26,7 +26,7 @@ var apps = interlock.Relation[*App]{Name: "apps.shop.example.com", Providers: fu
 	return names
 }}
 
-// using is a controller of apps that use apps. It notes in which order they are torn down.
+// using is a controller of apps that use apps. It records in which order they are deleted.
 type using struct {
 	gate  interlock.Gate[*App, *App]
 	eager bool // tears down what may still be used
@@ -86,7 +86,7 @@ func (s *shop) deleteAll(all map[string]*App) {
 	}
 }
 
-// reported are the notes of events with a reason.
+// reported returns the notes of events with a reason.
 func (s *shop) reported(reason string) (notes []string) {
 	for _, e := range s.model.Objects("events") {
 		if e.Object["reason"] == reason {
@@ -133,7 +133,8 @@ func TestACycleDrainsIfNobodyWaits(t *testing.T) {
 	})
 }
 
-// TestACycleIsReported: the apps wait for each other. One hangs on the cycle, and is none of it; one keeps out a while.
+// TestACycleIsReported: the apps wait for each other. One hangs on the cycle, and is none of it;
+// one keeps out a while.
 func TestACycleIsReported(t *testing.T) {
 	graph := map[string][]string{"a": {"b"}, "b": {"c"}, "c": {"a"}, "d": {"a"}, "e": {"f"}, "f": nil}
 	openUsingShop(t, false, graph, func(s *shop, _ *using, apps map[string]*App) {

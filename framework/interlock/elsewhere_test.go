@@ -14,7 +14,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/interlock"
 )
 
-// openLimitedShop has a gate whose controller watches the namespace of the apps alone, if the options do not say otherwise. There is a database in another one.
+// openLimitedShop has a gate whose controller watches the namespace of the apps alone, if the
+// options do not say otherwise. There is a database in another one.
 func openLimitedShop(t *testing.T, providers framework.Secondary[*Database], test func(s *shop, elsewhere *Database)) {
 	t.Helper()
 	openShopOf(t, func(s *shop, op *framework.Operator) error {
@@ -34,7 +35,8 @@ func (s *shop) watch(namespaces ...string) {
 	s.pass(time.Second)
 }
 
-// TestAProviderThatTheOperatorDoesNotWatchIsNotGranted, and is not asked about: nothing would tell what becomes of it.
+// TestAProviderThatTheOperatorDoesNotWatchIsNotGranted, and not requested: there would be no events
+// about it.
 func TestAProviderThatTheOperatorDoesNotWatchIsNotGranted(t *testing.T) {
 	openLimitedShop(t, framework.Secondary[*Database]{}, func(s *shop, p *Database) {
 		d := s.app("d", "elsewhere/p")
@@ -82,7 +84,8 @@ func TestAProviderIsGrantedOnceTheOperatorWatchesItsNamespace(t *testing.T) {
 	})
 }
 
-// TestAnImplementationOutlastsTheWatchOfItsProvider: its claims stay, so the provider does, but nothing is granted anew.
+// TestAnImplementationOutlastsTheWatchOfItsProvider: its claims stay, so the provider stays, but
+// nothing new is granted.
 func TestAnImplementationOutlastsTheWatchOfItsProvider(t *testing.T) {
 	openLimitedShop(t, framework.Secondary[*Database]{}, func(s *shop, p *Database) {
 		s.watch("default", "elsewhere")

@@ -15,7 +15,8 @@ import (
 type appReconciler struct {
 	gate      interlock.Gate[*Database, *App]
 	implement func(ctx context.Context, app *App) error
-	remove    func(ctx context.Context, app *App) (gone bool, err error) // gone is what has been seen to be, not what was asked to go
+	// Returns whether it is gone, not whether its deletion was requested.
+	remove func(ctx context.Context, app *App) (gone bool, err error)
 }
 
 func (r *appReconciler) Reconcile(ctx context.Context, app *App, c *framework.Context[*App]) (framework.UpdateControl[*App], error) {
@@ -31,18 +32,19 @@ func (r *appReconciler) Reconcile(ctx context.Context, app *App, c *framework.Co
 		return framework.NoUpdate[*App](), err
 	}
 	conditions.MarkReady(&app.Status.Conditions, app.Generation, "Implemented", "")
-	return framework.PatchStatus(app), r.gate.Release(ctx, c) // what it does not refer to any more
+	return framework.PatchStatus(app), r.gate.Release(ctx, c) // releases what it no longer refers to
 }
 
 func (r *appReconciler) Cleanup(ctx context.Context, app *App, c *framework.Context[*App]) (framework.DeleteControl, error) {
 	gone, err := r.remove(ctx, app)
-	if err != nil || !gone { // an event of what is still there brings the next run
+	if err != nil || !gone { // an event of the rest starts the next run
 		return framework.KeepFinalizer(), err
 	}
 	return framework.RemoveFinalizer(), r.gate.Release(ctx, c)
 }
 
-// A database is kept for as long as apps may be implemented on it, and no app is implemented on one that is missing or in deletion.
+// A database is kept for as long as apps may be implemented on it, and no app is implemented on one
+// that is missing or in deletion.
 func Example() {
 	databases := interlock.Relation[*App]{
 		Name: "databases.shop.example.com",

@@ -1,7 +1,7 @@
 package interlock
 
-// drains finds out whether everything comes to rest if nobody else does anything any more. Where it rests, quiet has found nothing stuck; so if all is
-// asked to be deleted, everything goes.
+// drains checks whether everything comes to rest if the environment does nothing more. At rest,
+// quiet has found nothing stuck; so if the deletion of everything is requested, everything goes.
 type drains struct {
 	wanted bool
 	moves  []move // of the operators, without faults
@@ -9,7 +9,7 @@ type drains struct {
 
 type move struct{ from, to int32 }
 
-// note notes a step.
+// note records a step.
 func (d *drains) note(a action, from, to int32) {
 	switch a.kind {
 	case createProvider, deleteProvider, createDependent, deleteDependent, refer, crashGuard, crashGate:

@@ -39,7 +39,7 @@ func (x *exploration) startAcquire(w *world, d int) {
 	x.acquire(w, d)
 }
 
-// acquire calls acquire until it asks what is not known yet.
+// acquire calls acquire until it needs an answer that is not known yet.
 func (x *exploration) acquire(w *world, d int) {
 	run := &w.gate.runs[d]
 	granted, failed, ended, holding := x.call(&run.asked, d, run.dependent)
@@ -83,14 +83,15 @@ type call struct {
 	refs           set
 }
 
-// outcome is what it leads to.
+// outcome is the result.
 type outcome struct {
 	granted, failed, ended bool
 	holding                table
 	question               question
 }
 
-// claiming is the request that makes the claims of a dependent what they are to be, for the version that [Gate.decidedOn] returns.
+// claiming returns the request that writes the claims of a dependent, for the version that
+// [Gate.decidedOn] returns.
 func (w *world) claiming(d int, of dependent, claims set) request {
 	version := of.version
 	if shown := w.gate.dependents.shown[d]; shown.uid == of.uid && shown.refs == of.refs {
@@ -99,7 +100,8 @@ func (w *world) claiming(d int, of dependent, claims set) request {
 	return request{verb: claimProviders, which: uint8(d), uid: of.uid, version: version, claims: claims}
 }
 
-// answer answers the question of acquire that is open, as gateSide does. A claim that has to be written is not among those.
+// answer answers the question of acquire that is open, as gateSide does. A claim that has to be
+// written is not among those.
 func (x *exploration) answer(w *world, d int) {
 	run := &w.gate.runs[d]
 	q, p := run.asked.question, int(run.asked.question.provider)
@@ -132,7 +134,7 @@ func (x *exploration) answer(w *world, d int) {
 	run.asked.given, run.asked.ready = told, true
 }
 
-// grantable tells of a provider what gateSide does.
+// grantable judges a provider as gateSide does.
 func (x *exploration) grantable(p provider) (uid, reason uint8) {
 	switch {
 	case p.uid == 0:
@@ -145,7 +147,7 @@ func (x *exploration) grantable(p provider) (uid, reason uint8) {
 	return p.uid, 0
 }
 
-// implement implements a dependent on what was granted, and on nothing else any more.
+// implement implements a dependent on the granted providers and on no others.
 func (x *exploration) implement(w *world, d int) (broken string) {
 	run := &w.gate.runs[d]
 	for p := range x.scenario.providers {
@@ -197,7 +199,7 @@ func (x *exploration) released(w *world, d int) {
 	*run = gateRun{}
 }
 
-// leave takes a dependent out of the table but for what it refers to.
+// leave removes a dependent from the table, except for what it refers to.
 func (w *world) leave(d int, of dependent) {
 	w.gate.holders.with(func(h *holders) {
 		if of.refs == 0 || of.deleting {
@@ -264,7 +266,8 @@ func (x *exploration) gateHears(w *world, d int) {
 	}
 }
 
-// showGateDependent lays a dependent over the gate's cache, and makes it due if that is news that concerns it.
+// showGateDependent lays a dependent over the gate's cache, and makes it due if that is news that
+// concerns it.
 func (w *world) showGateDependent(d int, now dependent) {
 	old, changed := w.gate.dependents.lay(d, now)
 	if changed && now.uid != 0 && (now.uid != old.uid || now.generation != old.generation || now.deleting != old.deleting || !now.deleting && !now.kept) {
@@ -272,7 +275,8 @@ func (w *world) showGateDependent(d int, now dependent) {
 	}
 }
 
-// showGateProvider lays a provider over the gate's cache, and makes those due that refer to it or claim it.
+// showGateProvider lays a provider over the gate's cache, and makes those due that refer to it or
+// claim it.
 func (w *world) showGateProvider(p int, now provider) {
 	if _, changed := w.gate.providers.lay(p, now); !changed {
 		return
@@ -284,7 +288,8 @@ func (w *world) showGateProvider(p int, now provider) {
 	}
 }
 
-// gateMoves delivers changes to one of the gate's caches: one, or with a relist what has come of all.
+// gateMoves delivers changes to one of the gate's caches: one, or with a relist what has come of
+// all.
 func (w *world) gateMoves(dependents bool, how int) {
 	for more := true; more; more = how == relist {
 		switch {
@@ -304,8 +309,8 @@ func (w *world) gateMoves(dependents bool, how int) {
 	}
 }
 
-// crashGate loses all that the gate's operator knew. The next begins with fresh caches, or, if it stood by and could not catch up, with some that are
-// behind: as far as the guard's.
+// crashGate loses all that the gate's operator knew. The next begins with fresh caches, or, if it
+// stood by and could not catch up, with some that are behind: as far as the guard's.
 func (w *world) crashGate(stoodBy bool) {
 	w.gate = gateState{due: 1<<maxDependents - 1}
 	w.gate.providers.refill(w.providers)

@@ -40,7 +40,7 @@ func (x *exploration) startGuard(w *world, p int) {
 	}
 }
 
-// decide calls mayGo until it asks what is not known yet.
+// decide calls mayGo until it needs an answer that is not known yet.
 func (x *exploration) decide(w *world, p int) {
 	run := &w.guard.runs[p]
 	may, ended := run.looking.run(x.rules.mayGo)
@@ -97,7 +97,8 @@ func (w *world) guardHears(p int, said result) {
 	*run = guardRun{}
 }
 
-// showGuardProvider lays a provider over the guard's cache, and makes it due if that is news that concerns it.
+// showGuardProvider lays a provider over the guard's cache, and makes it due if that is news that
+// concerns it.
 func (w *world) showGuardProvider(p int, now provider) {
 	old, changed := w.guard.providers.lay(p, now)
 	if changed && now.uid != 0 && (now.uid != old.uid || now.deleting != old.deleting || !now.deleting && !now.guarded) {
@@ -105,14 +106,16 @@ func (w *world) showGuardProvider(p int, now provider) {
 	}
 }
 
-// showGuardDependent lays a dependent over the guard's cache, and makes the providers due that it claimed or claims.
+// showGuardDependent lays a dependent over the guard's cache, and makes the providers due that it
+// claimed or claims.
 func (w *world) showGuardDependent(d int, now dependent) {
 	if old, changed := w.guard.dependents.lay(d, now); changed {
 		w.guard.due |= old.claims | now.claims
 	}
 }
 
-// guardMoves delivers changes to one of the guard's caches: one, or with a relist what has come of all.
+// guardMoves delivers changes to one of the guard's caches: one, or with a relist what has come of
+// all.
 func (w *world) guardMoves(dependents bool, how int) {
 	for more := true; more; more = how == relist {
 		switch {

@@ -5,22 +5,26 @@ import (
 	"math/bits"
 )
 
-// What must hold (G10). As long as a dependent is implemented on a provider,
+// These are the laws (G10). While a dependent is implemented on a provider,
 //
-//   - that very provider, by its UID, is in its store and carries the finalizer, so that it cannot go,
+//   - that very provider, by its UID, is in its store with the finalizer, so that it cannot be
+//     removed,
 //   - and the dependent is in its store and claims it, so that every consistent list shows that.
 //
-// An implementation is started on a provider only if that exists and, if its deletion has been requested, has been claimed by some dependent at every moment
-// since. Without another dependent to join that is one's own claim, stored before the deletion was requested. It cannot be said of every start that
-// the dependent's own claim is older than the deletion: who joins another comes later, and that one's claim, and then its own, kept every list from being empty.
-// (This is checked where the implementation starts, in exploration.implement.)
+// An implementation may start on a provider only if that exists and, if its deletion has been
+// requested, some dependent has claimed it at every moment since. Without another dependent to
+// join, that is the own claim, stored before the deletion was requested. It does not hold for every
+// start that the dependent's own claim is older than the deletion: a dependent that joins another
+// comes later, and first the other's claim and then its own kept every list from being empty.
+// (exploration.implement checks this when the implementation starts.)
 //
-// Of holders: each dependent in the table is in its store and claims the provider, whose UID is that of the table and which carries the finalizer,
-// unless the dependent is in deletion.
+// About holders: each dependent in the table is in its store and claims the provider, which has the
+// UID of the table and the finalizer, unless the dependent is in deletion.
 //
-// Where all is quiet, that is when no run is under way or due and the caches know everything, nothing is stuck: see quiet.
+// When all is quiet, that is when no run is under way or due and the caches are up to date, nothing
+// is stuck: see quiet.
 
-// laws tells what a world breaks, if it does.
+// laws returns which law a world breaks, or "".
 func laws(w *world) (broken string) {
 	for d := range w.stands {
 		for p, uid := range w.stands[d] {
@@ -49,7 +53,7 @@ func laws(w *world) (broken string) {
 	return ""
 }
 
-// holdsWrongly tells what it breaks that a dependent is in the table.
+// holdsWrongly returns which law is broken by a dependent in the table.
 func holdsWrongly(w *world, p int, uid uint8, d int, incarnation uint8) (broken string) {
 	provider, dependent := w.providers[p], w.dependents[d]
 	switch {
@@ -63,7 +67,7 @@ func holdsWrongly(w *world, p int, uid uint8, d int, incarnation uint8) (broken 
 	return ""
 }
 
-// isQuiet tells whether nothing happens any more unless somebody else does something.
+// isQuiet reports whether nothing more happens unless the environment acts.
 func isQuiet(w *world) bool {
 	if w.guard.due|w.gate.due != 0 || w.late.verb != 0 || w.guard.providers.behind+w.guard.dependents.behind+w.gate.providers.behind+w.gate.dependents.behind > 0 {
 		return false
@@ -81,8 +85,9 @@ func isQuiet(w *world) bool {
 	return true
 }
 
-// quiet tells what is stuck in a world that is quiet. As nobody has to ask for more than deletion, everything goes in the end if
-// neither a dependent nor a provider that nobody claims is stuck in deletion.
+// quiet returns what is stuck in a quiet world. Everything is removed in the end if neither a
+// dependent nor an unclaimed provider is stuck in deletion, because deletion is all that anybody
+// must request.
 func quiet(w *world) (broken string) {
 	var claimed set
 	for d, now := range w.dependents {
@@ -109,7 +114,7 @@ func quiet(w *world) (broken string) {
 	return ""
 }
 
-// grantableAll tells whether nothing speaks against implementing on providers.
+// grantableAll reports whether all these providers may be granted.
 func grantableAll(w *world, refs set) bool {
 	for p, now := range w.providers {
 		if refs.has(p) && (now.uid == 0 || now.deleting || !now.guarded) {
@@ -119,7 +124,7 @@ func grantableAll(w *world, refs set) bool {
 	return true
 }
 
-// settled tells what is stuck of a dependent that could be implemented on all that it refers to.
+// settled returns what is stuck of a dependent that could be implemented on all its references.
 func settled(w *world, d int, now dependent) (broken string) {
 	for p, uid := range w.stands[d] {
 		if now.refs.has(p) != (uid != 0) {

@@ -9,19 +9,23 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestExplorationFindsMutants: a world that is explored to its end and shows nothing proves something only if it shows what is wrong. With -v it prints how.
+// TestExplorationFindsMutants: exploring a world to its end without a finding proves something only
+// if faults would be found. With -v it prints how.
 //
-// One mistake is not among them, as it is none: who joins another, and enters without the second look of enterBeside. The own claim is stored before
-// another looks into the table, and who is in there then has a claim that is stored, too, unless in deletion; so both are there at the same time, which is all that
-// joining needs, even if the other leaves in between. The second look matters to those who look for another before they claim, which is a mutant.
+// One change is not among the mutants, because it is not a fault: joining another without the
+// second check of enterBeside. The own claim is stored before the table is searched for another,
+// and a holder in the table also has a stored claim, unless it is in deletion. So both claims exist
+// at the same time, which is all that joining needs, even if the other leaves in between. The
+// second check matters if the table is searched before claiming, which is a mutant.
 func TestExplorationFindsMutants(t *testing.T) {
 	for _, m := range mistakes() {
 		t.Run(m.name, func(t *testing.T) { m.isFound(t, m.scenario) })
 	}
 }
 
-// TestMistakesAreFoundInEveryOrder: so must the worlds of two of each in which everything happens. A late write to a provider that has come since takes more steps than
-// they can be explored to soon: the world of that mistake is small.
+// TestMistakesAreFoundInEveryOrder: so must the worlds of two of each in which everything happens.
+// A late write to a provider that has come since takes more steps than they can be explored to
+// soon: the world of that mistake is small.
 func TestMistakesAreFoundInEveryOrder(t *testing.T) {
 	if raceEnabled || testing.Short() {
 		t.Skip("too many states for the race detector, which has nothing to find here")
@@ -51,9 +55,10 @@ type mistake struct {
 	name     string
 	mutate   func(r *rules)
 	scenario scenario
-	among    scenario // of those in which everything happens, one that shows it soon; the zero value if there is none
-	finds    string   // in the transcript
-	common   bool     // random walks come across it soon, too
+	// One of the scenarios in which everything happens that finds it soon; zero if there is none.
+	among  scenario
+	finds  string // in the transcript
+	common bool   // random walks come across it soon, too
 }
 
 func mistakes() []mistake {
@@ -120,7 +125,7 @@ func mistakes() []mistake {
 }
 
 // trusting is mayGo without the list.
-func trusting(_ context.Context, side providerSide) (string, error) { return side.shown() }
+func trusting(_ context.Context, side providerSide) (string, error) { return side.cached() }
 
 // acquireReadingFirst is acquire that reads a provider, and then stores the claim.
 func acquireReadingFirst(h *holders, ctx context.Context, me dependentID, providers []types.NamespacedName, side dependentSide) ([]Denial, error) {
@@ -139,7 +144,8 @@ func acquireReadingFirst(h *holders, ctx context.Context, me dependentID, provid
 	return nil, nil
 }
 
-// acquireJoiningFirst is acquire that finds another holder, stores the claim, and enters beside that one.
+// acquireJoiningFirst is acquire that finds another holder, stores the claim, and enters beside
+// that one.
 func acquireJoiningFirst(h *holders, ctx context.Context, me dependentID, providers []types.NamespacedName, side dependentSide) ([]Denial, error) {
 	if len(providers) != 1 {
 		return h.acquire(ctx, me, providers, side)

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// What the production functions are told is made of constants, as this is what takes most of the time.
+// The production functions receive constants, because this takes most of the time.
 const (
 	providerNames  = "p0p1"
 	dependentNames = "d0d1d2"
@@ -41,7 +41,7 @@ func setOf(keys []types.NamespacedName) (s set) {
 	return s
 }
 
-// table is what holders knows, in bytes.
+// table is the state of holders, in bytes.
 type table [maxProviders]held
 
 type held struct {
@@ -101,7 +101,8 @@ const (
 	aboutVouching
 )
 
-// reply is what it is told, and the table of holders as acquire finds it when it goes on.
+// reply is the answer that it receives, and the table of holders as acquire finds it when it
+// continues.
 type reply struct {
 	carried set
 	uid     uint8
@@ -112,7 +113,8 @@ type reply struct {
 	found   table
 }
 
-// maxAnswers bounds those of one call: a vouching for itself and for each other, and a read, of each provider, and a claim.
+// maxAnswers bounds those of one call: a vouching for itself and for each other, and a read, of
+// each provider, and a claim.
 const maxAnswers = 12
 
 // asked is how far a call of acquire has come.
@@ -175,7 +177,8 @@ func (a *acquiring) vouches(id dependentID, key types.NamespacedName, uid types.
 // acquirer is [holders.acquire], or a mutant of it.
 type acquirer func(*holders, context.Context, dependentID, []types.NamespacedName, dependentSide) ([]Denial, error)
 
-// run repeats the call up to the question that is open, or to its end, with the holders as they are in the end.
+// run repeats the call up to the question that is open, or to its end, with the holders as they are
+// in the end.
 func (a *asked) run(f acquirer, me dependentID, refs set) (granted, failed, ended bool, holding table) {
 	side := &acquiring{asked: a, h: newHolders()}
 	a.began.load(side.h)
@@ -199,7 +202,8 @@ func (a *asked) goOn(now table) {
 	a.given, a.ready, a.question = reply{}, false, question{}
 }
 
-// looking is the side of a call of mayGo, repeated in the same way: for each question the dependent that was named, from 1 on.
+// looking is the side of a call of mayGo, repeated in the same way: for each question the dependent
+// that was named, from 1 on.
 type looking struct {
 	answers [2]uint8
 	n       uint8
@@ -224,7 +228,7 @@ func (l *lookingAgain) ask(lists bool) string {
 	return dependentKey(int(told - 1)).Name
 }
 
-func (l *lookingAgain) shown() (string, error)               { return l.ask(false), nil }
+func (l *lookingAgain) cached() (string, error)              { return l.ask(false), nil }
 func (l *lookingAgain) live(context.Context) (string, error) { return l.ask(true), nil }
 
 // decider is [mayGo], or a mutant of it.

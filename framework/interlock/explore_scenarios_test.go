@@ -24,7 +24,8 @@ func provided(n int, dependents ...set) func(w *world) {
 	}
 }
 
-// standing begins with providers that are kept, and with dependents that are implemented on what they refer to: all is at rest.
+// standing begins with providers that are kept, and with dependents that are implemented on what
+// they refer to: all is at rest.
 func standing(n int, dependents ...set) func(w *world) {
 	return func(w *world) {
 		provided(n, dependents...)(w)
@@ -58,7 +59,7 @@ func everyday() []scenario {
 
 // long are those that take minutes and gigabytes.
 func long() []scenario {
-	three := threeAtRest() // of which a crash makes too many states for 24 GiB
+	three := threeAtRest() // a crash would make too many states for 24 GiB
 	all := []scenario{threeDependents(), three.withoutCrash(), three.withoutFaults().withChanges(3), twoOfEachCrossed()}
 	for _, s := range atRest() {
 		all = append(all, s.withoutCrash().withChanges(3))
@@ -162,8 +163,8 @@ func twoOfEachCrossed() scenario {
 	}
 }
 
-// atRest are two providers and two dependents that are implemented, to which everything happens: two changes by others, a crash and a lost answer, while all
-// caches are up to two changes behind.
+// atRest are two providers and two dependents that are implemented, to which everything happens:
+// two changes by others, a crash and a lost answer, while all caches are up to two changes behind.
 func atRest() []scenario { return []scenario{shared(), apart(), crossed()} }
 
 func shared() scenario {
@@ -182,7 +183,8 @@ func crossed() scenario {
 	return s
 }
 
-// arriving is a provider and a dependent that refers to none, to which all that happens, beside others that come.
+// arriving is a provider and a dependent that refers to none, to which all that happens, beside
+// others that come.
 func arriving() scenario {
 	s := everything("providers and dependents come", provided(1, none))
 	s.bornUnguarded = true

@@ -16,21 +16,26 @@ type scenario struct {
 	left                  budget
 	bounded               bool           // others do no more than the budget says in all
 	begin                 func(w *world) // puts objects into the stores, which the caches know then
-	bornUnguarded         bool           // providers come without the finalizer: there is no admission policy
-	cleansUpAlone         bool           // the cleanup of a dependent does not call Gate.Release
-	standsBy              bool           // who follows a gate that has crashed may have caches that are behind
+	// Providers come without the finalizer: there is no admission policy.
+	bornUnguarded bool
+	cleansUpAlone bool // the cleanup of a dependent does not call Gate.Release
+	// The successor of a gate that has crashed may have caches that are behind.
+	standsBy bool
 }
 
-// rules are what is explored: the production functions, and sides that behave as those of Guard and Gate, or mutants of either.
+// rules are the explored functions: the production functions, and sides that behave like Guard and
+// Gate, or mutants of either.
 type rules struct {
 	mayGo   decider
 	acquire acquirer
 
-	anyVersion        bool // claims that were refused for their version are applied to whatever there is
-	unconditional     bool // the finalizer is taken off whatever provider has the name
-	staleList         bool // the list is served from a watch cache
-	claimFromCache    bool // the claims that the cache shows are believed
-	unreferred        bool // they are looked up, and not whether the dependent still refers to the providers
+	// Claims that were refused for their version are applied to whatever there is.
+	anyVersion     bool
+	unconditional  bool // the finalizer is taken off whatever provider has the name
+	staleList      bool // the list is served from a watch cache
+	claimFromCache bool // the claims that the cache shows are believed
+	// They are looked up, and not whether the dependent still refers to the providers.
+	unreferred        bool
 	inDeletion        bool // they are looked up, and not whether the dependent is in deletion
 	providerFromCache bool // providers are read from the cache
 	deletionUnchecked bool // a provider in deletion is granted
@@ -107,7 +112,8 @@ func (x *exploration) run() (counterexample string) {
 	return ""
 }
 
-// queue holds the states that are to be expanded, in the order in which they were reached. It gives the memory of those back that were.
+// queue holds the states that are to be expanded, in the order in which they were reached. It gives
+// the memory of those back that were.
 type queue struct {
 	blocks [][]reached
 	next   int // in the first block
@@ -180,7 +186,7 @@ func (x *exploration) judge(at int32, w *world) (broken string) {
 	return quiet(w)
 }
 
-// transcript tells how a state was reached, step by step, with what each has changed.
+// transcript returns how a state was reached, step by step, with the changes of each.
 func (x *exploration) transcript(at int) string {
 	var steps []action
 	for ; x.nodes[at].from >= 0; at = int(x.nodes[at].from) {

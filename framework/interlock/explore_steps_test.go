@@ -29,7 +29,7 @@ const (
 	arriveLate
 )
 
-// What becomes of a write.
+// The possible outcomes of a write.
 const (
 	arrives     = iota
 	isRepeated  // it was carried out, the answer was lost, and it is sent again
@@ -132,7 +132,8 @@ func (x *exploration) stepActions(w *world, of kind, which int, q request, yield
 	}
 }
 
-// mayArrive tells whether a write has no cache further behind than it may be: as there is room, or as it changes nothing.
+// mayArrive reports whether a write would leave no cache further behind than allowed: because there
+// is room, or because it changes nothing.
 func (x *exploration) mayArrive(w *world, q request) bool {
 	return !w.crowded(q.verb, x.scenario.lag) || !w.wouldChange(q)
 }
@@ -146,7 +147,8 @@ func moveActions(of kind, behind uint8, yield func(action)) {
 	}
 }
 
-// crashActions are the crashes. A write that is on its way may outlast the one who sent it: that of the run with the number.
+// crashActions are the crashes. A write that is on its way may outlast the one who sent it: that of
+// the run with the number.
 func (x *exploration) crashActions(w *world, yield func(action)) {
 	if w.left.crashes == 0 {
 		return
@@ -175,7 +177,7 @@ func (x *exploration) crashActions(w *world, yield func(action)) {
 	}
 }
 
-// do changes the world by an action, and tells what that breaks.
+// do changes the world by an action, and returns which law that breaks.
 func (x *exploration) do(w *world, a action) (broken string) {
 	which := int(a.which)
 	switch a.kind {
@@ -287,7 +289,7 @@ func (x *exploration) stepGate(w *world, d, fate int) (broken string) {
 	return ""
 }
 
-// send sends a write, and tells whether there is an answer.
+// send sends a write, and reports whether there is an answer.
 func (w *world) send(q request, fate int) (answered bool, said result) {
 	if fate == isOutlasted {
 		w.late = q
@@ -300,7 +302,7 @@ func (w *world) send(q request, fate int) (answered bool, said result) {
 	return fate == arrives, said
 }
 
-// forgetDue forgets what is due though a run would find nothing to do: whatever changes that makes it due again.
+// forgetDue removes what is due if a run would find nothing to do: a change makes it due again.
 func (w *world) forgetDue() {
 	for p, shown := range w.guard.providers.shown {
 		if shown.uid == 0 || shown.guarded != shown.deleting {

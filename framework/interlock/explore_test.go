@@ -14,8 +14,10 @@ import (
 // production is what runs in operators.
 func production() rules { return rules{mayGo: mayGo, acquire: (*holders).acquire} }
 
-// TestG10InEveryOrder explores all scenarios to their ends: in a minute or two, and some GiB. With the race detector, which has nothing to find here, and with -short
-// it leaves out those in which everything happens to two of each at once. With INTERLOCK_LONG=1, as in make soak, it explores those that take minutes each instead.
+// TestG10InEveryOrder explores all scenarios to their ends: in a minute or two, and some GiB. With
+// the race detector, which has nothing to find here, and with -short it leaves out those in which
+// everything happens to two of each at once. With INTERLOCK_LONG=1, as in make soak, it explores
+// those that take minutes each instead.
 func TestG10InEveryOrder(t *testing.T) {
 	scenarios, atOnce := everyday(), true
 	switch {
@@ -46,7 +48,8 @@ func TestG10InEveryOrder(t *testing.T) {
 	}
 }
 
-// TestTheShortcutIsExplored: scenarios in which nobody joins another would show nothing about joining.
+// TestTheShortcutIsExplored: scenarios in which no dependent joins another would prove nothing
+// about joining.
 func TestTheShortcutIsExplored(t *testing.T) {
 	r, joined := production(), 0
 	r.acquire = func(h *holders, ctx context.Context, me dependentID, providers []types.NamespacedName, side dependentSide) ([]Denial, error) {
@@ -65,7 +68,7 @@ func TestTheShortcutIsExplored(t *testing.T) {
 	}
 }
 
-// reads notes what a side is asked for.
+// reads records the requests to a side.
 type reads struct {
 	dependentSide
 	claimed, read bool

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// anything is a world with as much of everything as it holds: too large to be explored to its end, so it is walked through at random.
+// anything is a world with as much of everything as it holds: too large to be explored to its end,
+// so it is walked through at random.
 func anything(random *rand.Rand) scenario {
 	return scenario{
 		name: "two of each, everything may happen", providers: 2, dependents: 2, references: []set{none, first, second, both}, lag: all(2),
@@ -19,8 +20,9 @@ func anything(random *rand.Rand) scenario {
 // walks is how many there are in the default run. INTERLOCK_WALKS=n makes n, which take new ways.
 const walks = 20_000
 
-// TestG10InRandomOrders walks through two providers and two dependents, whose references change, with caches that are up to two changes behind, crashes, lost
-// answers and late writes, each walk up to where nothing is left to happen.
+// TestG10InRandomOrders walks through two providers and two dependents, whose references change,
+// with caches that are up to two changes behind, crashes, lost answers and late writes, each walk
+// up to where nothing is left to happen.
 func TestG10InRandomOrders(t *testing.T) {
 	seed, n := uint64(0), walks
 	if given, err := strconv.Atoi(os.Getenv("INTERLOCK_WALKS")); err == nil {
@@ -41,7 +43,8 @@ func TestG10InRandomOrders(t *testing.T) {
 	}
 }
 
-// walk takes one step after the other at random until there is none. What must not be is returned as a transcript.
+// walk takes one step after the other at random until there is none. What must not be is returned
+// as a transcript.
 func (x *exploration) walk(random *rand.Rand) (counterexample string) {
 	w := x.first()
 	x.nodes = append(x.nodes[:0], trail{from: -1})
@@ -63,8 +66,8 @@ func (x *exploration) walk(random *rand.Rand) (counterexample string) {
 	}
 }
 
-// TestRandomOrdersFindMutants: what walks at random do not come across, they do not show. Of the mistakes that an exploration finds they find
-// a third in as many walks as are made by default.
+// TestRandomOrdersFindMutants: what walks at random do not come across, they do not show. Of the
+// mistakes that an exploration finds they find a third in as many walks as are made by default.
 func TestRandomOrdersFindMutants(t *testing.T) {
 	for _, m := range mistakes() {
 		if !m.common {

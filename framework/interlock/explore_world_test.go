@@ -1,19 +1,27 @@
-// The interlock's core is explored exhaustively: the tests of the files explore_*_test.go drive the production functions holders.acquire,
-// leave and leaveAll, and mayGo, through every order in which the steps of a small world can happen, and check every state that is reached.
+// The core of the interlock is explored exhaustively. The tests in the files explore_*_test.go
+// drive the production functions holders.acquire, leave and leaveAll, and mayGo, through every
+// order in which the steps of a small world can happen, and check every state that is reached.
 //
 // # How to read it
 //
-// A world (this file) is a value of a few hundred bytes that can be copied and hashed: the two stores, the caches of the two operators and how
-// far they are behind, what is due, the runs under way, the table of holders, the implementations, and how much the outside may still do. What happens in it is a list
-// of small steps: those of others (explore_foreign_test.go), those of the guard (explore_guard_test.go) and those of the gate
-// (explore_gate_test.go). explore_replay_test.go is how a production function is stopped at each question it asks: it is called anew for each step,
-// told what it was told before, and given up at the first question that is open. What must hold is in explore_laws_test.go and explore_drain_test.go, the search, with
-// transcripts of what it finds, in explore_search_test.go; explore_scenarios_test.go has the scenarios, explore_mutants_test.go what must be found.
+// A world (this file) is a value of a few hundred bytes that can be copied and hashed: the two
+// stores, the caches of the two operators and how far they are behind, what is due, the runs under
+// way, the table of holders, the implementations, and how much the environment may still do. It
+// changes in small steps: those of the environment (explore_foreign_test.go), those of the guard
+// (explore_guard_test.go) and those of the gate (explore_gate_test.go).
+//
+// explore_replay_test.go stops a production function at each question that it asks: the function is
+// called again for each step, gets the same answers as before, and is abandoned at the first open
+// question. explore_laws_test.go and explore_drain_test.go have the laws. explore_search_test.go
+// has the search, with transcripts of its findings. explore_scenarios_test.go has the scenarios,
+// and explore_mutants_test.go the faults that must be found.
 //
 // # How to extend it
 //
-// What the environment may do is another kind of action: give it a case in actions, do and describe. What the sides do otherwise is a field of rules, with a mutant that
-// shows that it matters. A new law is a line in laws. More of everything is a scenario. All fields of a world are bytes, as this makes hashing quick.
+// Another ability of the environment is another kind of action: add a case to actions, do and
+// describe. Another behaviour of the sides is a field of rules, with a mutant that shows that it
+// matters. A new law is a line in laws. Larger worlds are scenarios. All fields of a world are
+// bytes, to make hashing fast.
 package interlock
 
 // The most that a world holds. A scenario uses as many as it says.
@@ -32,13 +40,14 @@ func just(i int) set              { return 1 << i }
 func (s set) has(i int) bool      { return s&just(i) != 0 }
 func (s set) minus(other set) set { return s &^ other }
 
-// provider is one as a version of its store has it.
+// provider is a provider at one version of its store.
 type provider struct {
 	version, uid      uint8 // the uid is 0 if there is none
 	deleting, guarded bool
 }
 
-// dependent is one as a version of its store has it. kept says that it carries the finalizer of its own controller.
+// dependent is a dependent at one version of its store. kept says that it has the finalizer of its
+// own controller.
 type dependent struct {
 	version, uid   uint8
 	generation     uint8 // changes with the references
@@ -61,21 +70,22 @@ type change[O versioned] struct {
 	now   O
 }
 
-// cache follows a store, behind it by the changes that are pending, but shows what a request has shown since. So it is for each
-// object, as in package trc.
+// cache follows a store. It is behind by the pending changes, but has what a request has returned
+// since. That holds for each object, as in package trc.
 type cache[O versioned] struct {
 	shown   [names]O
 	pending [maxLag]change[O]
 	behind  uint8
 }
 
-// hear notes a change of the store.
+// hear records a change of the store.
 func (c *cache[O]) hear(which int, now O) {
 	c.pending[c.behind] = change[O]{uint8(which), now}
 	c.behind++
 }
 
-// lay shows an object, unless it shows a newer one, and tells what it showed before.
+// lay makes an object visible, unless a newer one is visible, and returns the one that was visible
+// before.
 func (c *cache[O]) lay(which int, now O) (old O, changed bool) {
 	old = c.shown[which]
 	if now.at() <= old.at() {
@@ -94,10 +104,11 @@ func (c *cache[O]) next() change[O] {
 	return first
 }
 
-// refill lists the store anew, as at a start.
+// refill lists the store again, as at a start.
 func (c *cache[O]) refill(store [names]O) { *c = cache[O]{shown: store} }
 
-// request is a write that is on its way, or will be. uid and version are its preconditions, 0 for none.
+// request is a write that is on its way, or will be. uid and version are its preconditions, 0 for
+// none.
 type request struct {
 	verb                verb
 	which, uid, version uint8
@@ -115,8 +126,8 @@ const (
 	claimProviders      // applies the claims of a dependent
 )
 
-// budget is what may still happen: creations, changes of references, and so on. foreign is how much others may do in all, deletions among it, for as long as
-// that is bounded.
+// budget is what may still happen: creations, changes of references, and so on. foreign is how much
+// others may do in all, deletions among it, for as long as that is bounded.
 type budget struct{ providers, dependents, changes, crashes, losses, foreign uint8 }
 
 // guarding operator's state.
@@ -124,8 +135,9 @@ type guardState struct {
 	providers  cache[provider]
 	dependents cache[dependent]
 	due        set
-	await      [names]uint8 // the version that the cache must show before a run, after a write of unknown fate
-	runs       [maxProviders]guardRun
+	// The version that the cache must show before a run, after a write of unknown fate.
+	await [names]uint8
+	runs  [maxProviders]guardRun
 }
 
 // gating operator's state.
@@ -145,10 +157,12 @@ type world struct {
 	born       struct{ providers, dependents [names]uint8 } // the last UIDs
 	guard      guardState
 	gate       gateState
-	late       request                            // of which nobody waits for the answer any more
-	stands     [maxDependents][maxProviders]uint8 // the UIDs of the providers on which dependents are implemented
-	unbroken   set                                // the providers in deletion that have been claimed all the time since it was requested
-	left       budget
+	late       request // a request that nobody waits for any longer
+	// The UIDs of the providers on which dependents are implemented.
+	stands [maxDependents][maxProviders]uint8
+	// The providers in deletion that have been claimed all the time since it was requested.
+	unbroken set
+	left     budget
 }
 
 // putProvider stores one.
@@ -179,7 +193,7 @@ func (w *world) putDependent(which int, now dependent) {
 	w.breakChains()
 }
 
-// breakChains notes which providers nobody claims.
+// breakChains records which providers are unclaimed.
 func (w *world) breakChains() {
 	var claimed set
 	for _, d := range w.dependents {
@@ -188,13 +202,13 @@ func (w *world) breakChains() {
 	w.unbroken &= claimed
 }
 
-// lags are how many changes the caches may be behind. One of which that is 0 hears at once.
+// lags is how many changes each cache may be behind. A cache with 0 receives changes at once.
 type lags struct{ guardProviders, guardDependents, gateProviders, gateDependents uint8 }
 
 // all lets all caches be behind.
 func all(n uint8) lags { return lags{n, n, n, n} }
 
-// crowded tells that a change of a store would have a cache further behind than it may be.
+// crowded reports whether a change of a store would leave a cache further behind than allowed.
 func (w *world) crowded(of verb, lag lags) bool {
 	if of == guardProvider || of == letProviderGo {
 		return full(w.guard.providers.behind, lag.guardProviders) || full(w.gate.providers.behind, lag.gateProviders)
@@ -242,7 +256,7 @@ func (w *world) serve(q request) result {
 	return said
 }
 
-// wouldChange tells whether a write would change the store.
+// wouldChange reports whether a write would change the store.
 func (w *world) wouldChange(q request) bool {
 	p, d, said := w.written(q)
 	return said == done && (p != w.providers[q.which] || d != w.dependents[q.which])

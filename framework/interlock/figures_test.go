@@ -9,15 +9,18 @@ import (
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 )
 
-// The figures of "Preserve Kubernetes API Objects While They Are in Use" by Mike Spreitzer, each with its order of events forced.
+// The figures of "Preserve Kubernetes API Objects While They Are in Use" by Mike Spreitzer, each
+// with its order of events forced.
 
-// TestFigure0AReferenceMayDangleButIsNotImplemented: a client deletes the provider while another creates a dependent. Nothing keeps the
-// dependent from being stored after the provider is gone; what is kept from happening is its implementation.
+// TestFigure0AReferenceMayDangleButIsNotImplemented: a client deletes the provider while another
+// creates a dependent. The dependent may be stored after the provider is gone; only its
+// implementation is prevented.
 func TestFigure0AReferenceMayDangleButIsNotImplemented(t *testing.T) {
 	openShop(t, func(s *shop) {
 		p := s.database("p")
 		s.pass(time.Second)
-		s.model.Lag("apps", time.Minute) // so that nobody hears of the dependent before the provider is gone
+		// So that the dependent is not seen before the provider is gone.
+		s.model.Lag("apps", time.Minute)
 		d := s.app("d", "p")
 		s.delete(p)
 		s.pass(10 * time.Second)
@@ -30,15 +33,15 @@ func TestFigure0AReferenceMayDangleButIsNotImplemented(t *testing.T) {
 	})
 }
 
-// TestFigure1TheFinalizerIsKeptForADependentThatTheListFinds: the guard's cache does not show that the dependent claims the provider,
-// the list does.
+// TestFigure1TheFinalizerIsKeptForADependentThatTheListFinds: the guard's cache does not show that
+// the dependent claims the provider, the list does.
 func TestFigure1TheFinalizerIsKeptForADependentThatTheListFinds(t *testing.T) {
 	openShop(t, func(s *shop) {
 		p := s.database("p")
 		s.pass(time.Second)
 		s.model.Lag("apps", time.Minute)
 		d := s.app("d", "p")
-		s.pass(time.Minute + time.Second) // it was heard of, and claims what nobody has heard yet
+		s.pass(time.Minute + time.Second) // it was seen, and its claim is not seen yet
 		s.expect([]client.Object{p}, nil, d)
 		s.requests()
 		s.delete(p)
@@ -54,8 +57,8 @@ func TestFigure1TheFinalizerIsKeptForADependentThatTheListFinds(t *testing.T) {
 	})
 }
 
-// TestFigure2TheFinalizerIsRemovedAndTheImplementationNeverStarts: the list is served before the claim is stored, and the
-// dependent's controller looks before the finalizer is off.
+// TestFigure2TheFinalizerIsRemovedAndTheImplementationNeverStarts: the list is served before the
+// claim is stored, and the dependent's controller looks before the finalizer is off.
 func TestFigure2TheFinalizerIsRemovedAndTheImplementationNeverStarts(t *testing.T) {
 	openShop(t, func(s *shop) {
 		p := s.database("p")
@@ -82,8 +85,9 @@ func TestFigure2TheFinalizerIsRemovedAndTheImplementationNeverStarts(t *testing.
 	})
 }
 
-// TestFigure3TheFinalizerIsKeptAndTheImplementationAvoided: the claim is stored before the list is served, and the dependent's controller
-// looks after the deletion was requested. The dependent can never be implemented, and says so; when it is gone, so is the provider.
+// TestFigure3TheFinalizerIsKeptAndTheImplementationAvoided: the claim is stored before the list is
+// served, and the dependent's controller looks after the deletion was requested. The dependent can
+// never be implemented, and says so; when it is gone, so is the provider.
 func TestFigure3TheFinalizerIsKeptAndTheImplementationAvoided(t *testing.T) {
 	openShop(t, func(s *shop) {
 		p := s.database("p")

@@ -19,29 +19,34 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 )
 
-// Gate is the side of the dependents: nothing of a dependent of type D is implemented on a provider of type P before the gate has granted
-// that. It belongs to the one controller that implements the dependents, which must be a [framework.Cleaner] or have a [Gate.Node] in its
-// workflow: a dependent has to stay until its implementation has gone. It must not be copied after its first use.
+// Gate is the side of the dependents: nothing of a dependent of type D is implemented on a provider
+// of type P before the gate has granted that. It belongs to the one controller that implements the
+// dependents. That controller must be a [framework.Cleaner] or have a [Gate.Node] in its workflow,
+// because a dependent must exist until its implementation is gone. A Gate must not be copied after
+// its first use.
 type Gate[P, D framework.Object] struct {
-	// Relation is that of the dependents. Required.
+	// Relation is the relation of the dependents. Required.
 	Relation Relation[D]
-	// Providers is how providers are watched, which follows from the type mostly: their changes make those that refer to them due. Its namespaces are the
-	// controller's by default, and no provider in another is granted: see [Unwatched]. By and Map must not be set. Several gates of one controller on one
-	// kind of providers need different names here.
+	// Providers configures how providers are watched. Their changes make the dependents that refer to
+	// them due. Default: derived from the type, in the controller's namespaces. No provider in another
+	// namespace is granted: see [Unwatched]. By and Map must not be set. If a controller has several
+	// gates for one kind of providers, they need different names here.
 	Providers framework.Secondary[P]
-	// Finalizer is what a provider must carry to be granted, if its side is not a [Guard] of the relation. Default: [Relation.Finalizer].
+	// Finalizer is the finalizer that a provider must have to be granted, if its side is not a [Guard]
+	// of the relation. Default: [Relation.Finalizer].
 	Finalizer string
 
-	watch *watch[D] // see Sources; made once
+	watch *watch[D] // see Sources; created once
 }
 
-// watch is what the gate is told of its dependents, and what it keeps that follows from that.
+// watch receives changes of the gate's dependents, and keeps the state that depends on them.
 type watch[D framework.Object] struct {
 	source  *eventsource.Changes[D]
-	holders atomic.Pointer[holders] // of the present term
+	holders atomic.Pointer[holders] // the holders of the present term
 }
 
-// left takes a dependent out that is not this instance's any more: others may take its claims off, and put them on again.
+// left removes a dependent that no longer belongs to this instance: others may remove its claims
+// and add them again.
 func (w *watch[D]) left(dependent D) {
 	if h := w.holders.Load(); h != nil {
 		h.leaveAll(idOf(dependent))
@@ -49,20 +54,26 @@ func (w *watch[D]) left(dependent D) {
 	}
 }
 
-// Secondaries are what it reads, for [framework.ControllerOptions.Secondaries]. Its nodes bring them along.
+// Secondaries returns what the gate reads, for [framework.ControllerOptions].Secondaries. Its nodes
+// register it themselves.
 func (g *Gate[P, D]) Secondaries() []framework.SecondarySource {
 	return framework.Secondaries(framework.Referred(&g.Providers, func(dependent D) []types.NamespacedName {
 		return sorted(append(g.Relation.refers(dependent), g.Relation.claims(dependent)...))
 	}))
 }
 
-// Sources are, for [framework.ControllerOptions.Sources], what makes a dependent due that was robbed of a claim: by a PUT that drops its labels, say, which is no new
-// generation. Then its next run claims anew what it refers to. So does one whose claims another instance has written, see [Contested]. They also tell the gate of dependents that leave it, for another operator or for good. Its nodes bring them along.
+// Sources returns the event source of the gate, for [framework.ControllerOptions].Sources. Its
+// nodes register it themselves.
+//
+// It makes a dependent due that lost a claim, as by a PUT that drops its labels, which is no new
+// generation: the next run claims again what the dependent refers to. It also makes a dependent due
+// whose claims another instance has written, see [Contested]. And it notifies the gate of
+// dependents that leave it, for another operator or for good.
 func (g *Gate[P, D]) Sources() []eventsource.Source {
 	if g.watch == nil {
 		w := &watch[D]{}
 		source, err := eventsource.NewChanges(g.Relation.Annotation(), func(old, new D) bool {
-			return g.Relation.robbed(old, new) || w.taken(g.Relation.instance(), old, new)
+			return g.Relation.lostClaim(old, new) || w.takenOver(g.Relation.instance(), old, new)
 		})
 		if err != nil {
 			panic(err) // neither the name nor the function is missing
@@ -74,7 +85,7 @@ func (g *Gate[P, D]) Sources() []eventsource.Source {
 	return []eventsource.Source{g.watch.source}
 }
 
-// Grant is what [Gate.Acquire] has come to.
+// Grant is the result of [Gate.Acquire].
 type Grant struct {
 	// Denials are the providers that were not granted, sorted.
 	Denials []Denial
@@ -82,16 +93,18 @@ type Grant struct {
 	details map[types.NamespacedName]string // what is missing, for people
 }
 
-// Granted tells whether everything may be implemented.
+// Granted reports whether everything may be implemented.
 func (g Grant) Granted() bool { return len(g.Denials) == 0 }
 
-// Acquire claims the providers that the run's primary refers to, and finds out whether it may be implemented on them. An implementation on what was
-// granted before may stay whatever the answer, until it is released.
+// Acquire claims the providers that the run's primary refers to, and returns whether it may be
+// implemented on them. An implementation on providers that were granted before may stay, whatever
+// the result, until they are released.
 //
-// The first time it takes one request for the claims, and one for each provider that no other dependent holds already; after that
-// none, as long as nothing changes. What reads of a granted provider show from then on is that very one, and never another that had its name
-// before (internal/interlocktest). It returns an error for a primary in deletion, for one without the finalizer of the controller, as others end
-// when others want, and for a relation that cannot be.
+// The first call takes one request for the claims, and one for each provider that no other
+// dependent holds already. Later calls take none while nothing changes. From then on, reads of a
+// granted provider return exactly that one, and never another that had its name before
+// (internal/interlocktest). It returns an error for an invalid relation, for a primary in deletion,
+// and for one without the controller's finalizer, which could be removed at any time.
 func (g *Gate[P, D]) Acquire(ctx context.Context, c *framework.Context[D]) (Grant, error) {
 	if err := g.Relation.validate(); err != nil {
 		return Grant{}, err
@@ -102,18 +115,19 @@ func (g *Gate[P, D]) Acquire(ctx context.Context, c *framework.Context[D]) (Gran
 	}
 	switch {
 	case primary.GetDeletionTimestamp() != nil:
-		return fail(errors.New("the dependent is in deletion: nothing is to be implemented any more"))
+		return fail(errors.New("the dependent is in deletion: nothing may be implemented for it"))
 	case !slices.Contains(primary.GetFinalizers(), c.Finalizer()):
-		return fail(errors.New("the dependent has no finalizer of the controller, so it would not stay until its implementation has gone: the reconciler must be a Cleaner, or its workflow must have a node of the gate"))
+		return fail(errors.New("the dependent has no finalizer of the controller, so it would not stay until its implementation is gone: the reconciler must be a Cleaner, or its workflow must have a node of the gate"))
 	}
-	if _, err := g.Providers.Covers(c, ""); err != nil { // or a claim would be written, for nothing
+	// Otherwise a claim would be written for nothing.
+	if _, err := g.Providers.Covers(c, ""); err != nil {
 		return fail(unread(err))
 	}
 	if g.watch == nil {
-		return fail(errors.New("what Gate.Sources returns is not registered with the controller: the gate would not be told of dependents that others work on meanwhile"))
+		return fail(errors.New("what Gate.Sources returns is not registered with the controller: the gate would miss dependents that others work on meanwhile"))
 	}
 	c.Reserve(g.Relation.Name + "/")
-	possible, impossible := g.Relation.parted(g.Relation.refers(primary))
+	possible, impossible := g.Relation.splitByName(g.Relation.refers(primary))
 	if other := g.contested(c); other != "" {
 		return g.explained(contests(possible), impossible).because(Contested, "another instance of the gate implements the dependent, too: "+other), nil
 	}
@@ -124,7 +138,7 @@ func (g *Gate[P, D]) Acquire(ctx context.Context, c *framework.Context[D]) (Gran
 	return g.explained(denials, impossible), nil
 }
 
-// unread says what to do about providers that the controller does not read.
+// unread explains the error about providers that the controller does not read.
 func unread(err error) error {
 	if errors.Is(err, framework.ErrInactive) || errors.Is(err, framework.ErrRunEnded) {
 		return err
@@ -132,8 +146,9 @@ func unread(err error) error {
 	return fmt.Errorf("what Gate.Secondaries returns is not registered with the controller: %w", err)
 }
 
-// Release lets go of the providers that the run's primary does not refer to any more, and of all of them if it is in deletion: it is for
-// when the implementation uses them no more. It takes a request if there are any, and the primary stays. It returns an error for a relation that cannot be.
+// Release releases the providers that the run's primary no longer refers to, and all of them if it
+// is in deletion. Call it when the implementation no longer uses them. It takes a request if there
+// are any, and the primary stays. It returns an error for an invalid relation.
 func (g *Gate[P, D]) Release(ctx context.Context, c *framework.Context[D]) error {
 	if err := g.Relation.validate(); err != nil {
 		return err
@@ -146,7 +161,7 @@ func (g *Gate[P, D]) Release(ctx context.Context, c *framework.Context[D]) error
 }
 
 func (g *Gate[P, D]) releaseAllBut(ctx context.Context, c *framework.Context[D], kept []types.NamespacedName) error {
-	g.contested(c) // or an instance that only lets go would not be noticed
+	g.contested(c) // otherwise an instance that only releases would not be detected
 	primary, claims := c.Primary(), g.claimed(c)
 	rest := slices.DeleteFunc(slices.Clone(claims), func(key types.NamespacedName) bool { return !slices.Contains(kept, key) })
 	if len(kept) == 0 {
@@ -169,8 +184,10 @@ func (g *Gate[P, D]) releaseAllBut(ctx context.Context, c *framework.Context[D],
 	return nil
 }
 
-// announce says on a primary that claims of what it still refers to will be taken off. When that is sent, and is late, whoever relies on them again sees the
-// announcement, and takes it off: so it is for another version. Other releases follow from what the primary is like, which has to change before.
+// announce writes to the primary that claims of what it still refers to will be removed. If the
+// removal arrives late, a process that relies on the claims again sees the announcement and removes
+// it, so the late removal is for another version and fails. Other releases follow from the
+// primary's own state, which must change before they can be wrong.
 func (g *Gate[P, D]) announce(ctx context.Context, c *framework.Context[D], claims, rest []types.NamespacedName) error {
 	primary := c.Primary()
 	refers := g.Relation.refers(primary)
@@ -184,7 +201,7 @@ func (g *Gate[P, D]) announce(ctx context.Context, c *framework.Context[D], clai
 	return err
 }
 
-// applyClaims writes the claims of the primary as they are to be, and whether some of them are about to go.
+// applyClaims writes the claims of the primary, and whether some of them are about to be removed.
 func (g *Gate[P, D]) applyClaims(ctx context.Context, c *framework.Context[D], claims []types.NamespacedName, leaving bool) (metav1.Object, error) {
 	primary := c.Primary()
 	intent := &unstructured.Unstructured{}
@@ -211,7 +228,8 @@ func (g *Gate[P, D]) applyClaims(ctx context.Context, c *framework.Context[D], c
 		now.mu.Lock()
 		defer now.mu.Unlock()
 		if now.by != "" && now.by != g.instance(c) {
-			g.lookAgain(c, 2*contestGrace) // the other may have said meanwhile that it is contested, and be gone then
+			// The other instance may detect the contest meanwhile, and be gone then.
+			g.runAgain(c, 2*contestGrace)
 		}
 		now.all, now.known, now.by = g.Relation.Claims(stored), true, stored.GetAnnotations()[g.Relation.instance()]
 		g.holders(c).look(primary.GetUID(), now.by)
@@ -219,8 +237,9 @@ func (g *Gate[P, D]) applyClaims(ctx context.Context, c *framework.Context[D], c
 	return stored, err
 }
 
-// decidedOn is the version of the primary that its claims are written for, and no other: the newest that is shown and refers to the same. So a write
-// that arrives when its sender has given it up takes off no claim that has been made, or relied upon, since what it refers to changed.
+// decidedOn returns the version of the primary that its claims are written for, and no other: the
+// newest cached version that has the same references. So a write that arrives after its sender has
+// given it up removes no claim that was made, or relied upon, since the references changed.
 func (g *Gate[P, D]) decidedOn(c *framework.Context[D]) string {
 	primary := c.Primary()
 	shown, err := c.Primaries().Get(primary.GetNamespace(), primary.GetName())
@@ -230,11 +249,11 @@ func (g *Gate[P, D]) decidedOn(c *framework.Context[D]) string {
 	return primary.GetResourceVersion()
 }
 
-// claims are those of a run's primary, which its own writes change.
+// claims are the claims of a run's primary, which the run's own writes change.
 type claims struct {
-	mu    sync.Mutex // guards below; a leaf
+	mu    sync.Mutex // guards the fields below; a leaf
 	all   []types.NamespacedName
-	known bool   // all is
+	known bool   // all is set
 	by    string // the instance that wrote them
 }
 
@@ -242,7 +261,7 @@ func (g *Gate[P, D]) claims(c *framework.Context[D]) *claims {
 	return c.PerRun(g, func() any { return &claims{by: c.Primary().GetAnnotations()[g.Relation.instance()]} }).(*claims)
 }
 
-// claimed are the claims that the primary has by now.
+// claimed returns the present claims of the primary.
 func (g *Gate[P, D]) claimed(c *framework.Context[D]) []types.NamespacedName {
 	now := g.claims(c)
 	now.mu.Lock()
@@ -253,7 +272,8 @@ func (g *Gate[P, D]) claimed(c *framework.Context[D]) []types.NamespacedName {
 	return slices.Clone(now.all)
 }
 
-// labelValue is the beginning of a name, as a label may hold it: names of some kinds, such as ClusterRoles, may have any characters.
+// labelValue returns the beginning of a name as a valid label value: names of some kinds, such as
+// ClusterRoles, may contain any characters.
 func labelValue(name string) string {
 	fits := []byte(name[:min(len(name), 63)])
 	for i, c := range fits {
@@ -268,10 +288,12 @@ func (g *Gate[P, D]) holders(c *framework.Context[D]) *holders {
 	h := c.PerTerm(g, func() any {
 		h := newHolders()
 		h.id = c.Instance() + " " + c.FieldManager()
-		h.alone = g.Relation.MayUse != nil // its answer may change in the store before anything is taken out
+		// The result may change in the store before a holder is removed.
+		h.alone = g.Relation.MayUse != nil
 		return h
 	}).(*holders)
-	if g.watch != nil && g.watch.holders.Load() != h { // once a term; create may be called more often
+	// Once in a term; the function may be called more often.
+	if g.watch != nil && g.watch.holders.Load() != h {
 		g.watch.holders.Store(h)
 	}
 	return h
@@ -281,7 +303,7 @@ func idOf(o metav1.Object) dependentID {
 	return dependentID{types.NamespacedName{Namespace: o.GetNamespace(), Name: o.GetName()}, o.GetUID()}
 }
 
-// gateSide is what the framework answers for a dependent.
+// gateSide implements dependentSide with the framework.
 type gateSide[P, D framework.Object] struct {
 	*Gate[P, D]
 	c *framework.Context[D]
@@ -291,26 +313,27 @@ func (s gateSide[P, D]) claim(ctx context.Context, providers []types.NamespacedN
 	known := s.claimed(s.c)
 	wanted := sorted(slices.Concat(known, providers))
 	if len(wanted) > len(known) {
-		return s.carry(ctx, wanted)
+		return s.writeClaims(ctx, wanted)
 	}
-	// The cache may be behind: an instance that led before may have released them.
+	// The cache may be behind: an instance that led before may have released the claims.
 	live, err := s.c.LivePrimary(ctx)
 	if err != nil {
 		return nil, err
 	}
 	if _, leaving := live.GetAnnotations()[s.Relation.leaving()]; leaving && !s.Relation.Unclaimed {
-		return s.carry(ctx, wanted)
+		return s.writeClaims(ctx, wanted)
 	}
 	relied := s.reliable(live)
 	if s.Relation.Unclaimed || len(relied) == 0 || live.GetAnnotations()[s.Relation.instance()] == s.instance(s.c) {
 		return relied, nil
 	}
-	carried, err := s.carry(ctx, wanted) // so that the instance that wrote them learns that it is not alone, if it still works
+	// So that the instance that wrote them detects that it is not alone, if it still works.
+	carried, err := s.writeClaims(ctx, wanted)
 	return slices.DeleteFunc(relied, func(key types.NamespacedName) bool { return !slices.Contains(carried, key) }), err
 }
 
-// carry has the dependent carry claims, none of which is about to go.
-func (s gateSide[P, D]) carry(ctx context.Context, wanted []types.NamespacedName) ([]types.NamespacedName, error) {
+// writeClaims writes claims to the dependent, none of which is about to be removed.
+func (s gateSide[P, D]) writeClaims(ctx context.Context, wanted []types.NamespacedName) ([]types.NamespacedName, error) {
 	stored, err := s.applyClaims(ctx, s.c, wanted, false)
 	if err != nil {
 		return nil, err
@@ -318,8 +341,9 @@ func (s gateSide[P, D]) carry(ctx context.Context, wanted []types.NamespacedName
 	return s.Relation.Claims(stored), nil
 }
 
-// reliable are the claims of a dependent that nobody has decided to take off, for as long as it is of this version, and that guards heed: it refers to
-// the providers, may be using them, and is not in deletion. What another instance has sent before that was decided is refused for its version.
+// reliable returns the claims of a dependent that nobody has decided to remove, as long as it has
+// this version, and that guards respect: it refers to the providers, may be using them, and is not
+// in deletion. A request that another instance has sent before is refused because of its version.
 func (s gateSide[P, D]) reliable(live D) []types.NamespacedName {
 	if live.GetDeletionTimestamp() != nil {
 		return nil
@@ -367,5 +391,5 @@ func (g *Gate[P, D]) protects(provider P) bool {
 	return slices.Contains(provider.GetFinalizers(), g.finalizer())
 }
 
-// finalizer is what a provider must carry.
+// finalizer returns the finalizer that a provider must have.
 func (g *Gate[P, D]) finalizer() string { return cmp.Or(g.Finalizer, g.Relation.Finalizer()) }

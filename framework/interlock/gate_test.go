@@ -77,7 +77,8 @@ func TestAProviderInDeletionIsGrantedToNobodyAnew(t *testing.T) {
 	})
 }
 
-// TestManyDependentsOfAProviderTakeFewRequests: those that come one after the other share the first one's read, and their deletions one list.
+// TestManyDependentsOfAProviderTakeFewRequests: those that come one after the other share the first
+// one's read, and their deletions one list.
 func TestManyDependentsOfAProviderTakeFewRequests(t *testing.T) {
 	for _, n := range []int{1, 10, 100} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
@@ -113,7 +114,8 @@ func TestManyDependentsOfAProviderTakeFewRequests(t *testing.T) {
 	}
 }
 
-// TestAChangedReferenceReleasesTheOldProviderOnceItIsOutOfUse: the implementation stays on the old one until the new one is granted.
+// TestAChangedReferenceReleasesTheOldProviderOnceItIsOutOfUse: the implementation stays on the old
+// one until the new one is granted.
 func TestAChangedReferenceReleasesTheOldProviderOnceItIsOutOfUse(t *testing.T) {
 	openShop(t, func(s *shop) {
 		old := s.database("old")
@@ -162,8 +164,10 @@ func TestAnInstanceThatComesUpTrustsNoClaimThatItHasNotSeenAnswered(t *testing.T
 	})
 }
 
-// TestWhoLetsGoVouchesForNobody: the first dependent has held the provider and holds it no more, which nobody but the server knows: its answer is on its
-// way, and the watches of the gate are behind. A guard that is up to date has let the provider go. The second was seen before, and claims it only now.
+// TestWhoLetsGoVouchesForNobody: the first dependent has held the provider and no longer does,
+// which only the server knows: its answer is under way, and the watches of the gate are behind. A
+// guard that is up to date has removed the provider's finalizer. The second dependent was seen
+// before, and claims the provider only now.
 func TestWhoLetsGoVouchesForNobody(t *testing.T) {
 	for name, letGo := range map[string]func(s *shop, first *App) (stays []*App){
 		"by its end":           func(s *shop, first *App) []*App { s.delete(first); return nil },
@@ -218,15 +222,16 @@ func TestAnObjectOfTheSameNameIsAnotherOne(t *testing.T) {
 		s.owners.stop()
 		p, d = s.database("p"), s.app("d", "p")
 		s.pass(time.Second)
-		s.expect([]client.Object{p, d}, nil) // nobody keeps it
+		s.expect([]client.Object{p, d}, nil) // nothing keeps it
 		s.start(s.owners, "owners")
 		s.pass(time.Second)
 		s.expect([]client.Object{p, d}, nil, d)
 	})
 }
 
-// TestG10HoldsInRandomHistories has apps and databases come, change and go, while watches lag, answers are lost and operators end: what an app is implemented on is
-// there, and in the end nothing is.
+// TestG10HoldsInRandomHistories has apps and databases come, change and go, while watches lag,
+// answers are lost and operators end: what an app is implemented on is there, and in the end
+// nothing is.
 func TestG10HoldsInRandomHistories(t *testing.T) {
 	for seed := range uint64(200) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -244,7 +249,8 @@ func (h *history) live() {
 	for _, plural := range []string{"apps", "databases"} {
 		h.model.Lag(plural, time.Duration(h.random.IntN(3))*7*time.Second)
 	}
-	faults, mu := rand.New(rand.NewPCG(h.random.Uint64(), 0)), sync.Mutex{} // all who send requests ask it
+	// All who send requests ask it.
+	faults, mu := rand.New(rand.NewPCG(h.random.Uint64(), 0)), sync.Mutex{}
 	h.disturb(func(apimodel.Request) apimodel.Fault {
 		mu.Lock()
 		defer mu.Unlock()
@@ -260,7 +266,7 @@ func (h *history) live() {
 	h.disturb(nil)
 	for _, plural := range []string{"databases", "apps"} {
 		for _, o := range h.model.Objects(plural) {
-			_ = h.admin.Delete(h.Context(), o) // which may be gone by now
+			_ = h.admin.Delete(h.Context(), o) // it may be gone
 		}
 	}
 	h.pass(20 * time.Minute)

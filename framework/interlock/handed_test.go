@@ -10,7 +10,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/interlock"
 )
 
-// Apps may be handed from one operator to another, and back. What the first one knew is from before then: its grants have ended.
+// Apps may be handed from one operator to another, and back. What the first one knew is from before
+// then: its grants have ended.
 
 // registerFor registers a controller of apps with options.
 func registerFor(s *shop, op *framework.Operator, options framework.ControllerOptions[*App]) error {
@@ -20,7 +21,8 @@ func registerFor(s *shop, op *framework.Operator, options framework.ControllerOp
 	return framework.Register(op, r, options)
 }
 
-// handing runs a test with two operators that select apps by their class, which the test may change.
+// handing runs a test with two operators that select apps by their class, which the test may
+// change.
 func handing(t *testing.T, test func(s *shop, appOf func(name, class string) *App, classify func(d *App, class string))) {
 	of := func(class string) framework.ControllerOptions[*App] {
 		return framework.ControllerOptions[*App]{LabelSelector: "class=" + class}

@@ -12,27 +12,31 @@ import (
 // Reason is why a provider was not granted.
 type Reason int
 
-// The reasons. Only what comes of [InDeletion] is for good: the dependent's claim keeps the provider from going, so that no other of its name can
-// come, until the dependent is gone or refers to another one.
+// Only [InDeletion] is permanent: the dependent's claim keeps the provider from being removed, so
+// no other provider of its name can be created until the dependent is gone or refers to another
+// one.
 const (
-	// Absent providers do not exist, or never can, for their name.
+	// Absent providers do not exist, or cannot exist because of their name.
 	Absent Reason = iota + 1
-	// InDeletion ones are being deleted.
+	// InDeletion providers are being deleted.
 	InDeletion
-	// Unprotected ones do not carry the finalizer yet, so nothing would keep them.
+	// Unprotected providers do not have the finalizer yet, so nothing would keep them.
 	Unprotected
-	// Unclaimable ones are those whose claim the dependent does not carry after it was put on, as an admission policy may have it, or which it turns out
-	// not to refer to any more, or those that no claim can name.
+	// Unclaimable providers are those that no claim can name, and those whose claim the dependent does
+	// not have after it was written, as because of an admission policy, or because the dependent no
+	// longer refers to them.
 	Unclaimable
-	// Unwatched ones are in a namespace that the operator does not watch, so that it would not hear what becomes of them. They are not asked about. When the
-	// namespace is watched, one that is there makes the dependent due.
+	// Unwatched providers are in a namespace that the operator does not watch, so it would receive no
+	// events about them. They are not requested. When the namespace is watched, an existing one makes
+	// the dependent due.
 	Unwatched
-	// Contested is every provider of a dependent that another instance of a gate implements, too: another operator, or another process
-	// of this one without leader election. Neither knows what the other implements, so nothing more is granted until there is one only.
+	// Contested is the reason for all providers of a dependent that another instance of a gate also
+	// implements: another operator, or another process of this one without leader election. Neither
+	// has a record of what the other implements, so nothing more is granted until there is only one.
 	Contested
 )
 
-// String returns the reason in one CamelCase word, as conditions have it.
+// String returns the reason in one CamelCase word, as for conditions.
 func (r Reason) String() string {
 	switch r {
 	case Absent:
@@ -57,7 +61,7 @@ type Denial struct {
 	Reason   Reason
 }
 
-// dependentID tells dependents apart: another one of the same name holds nothing.
+// dependentID identifies a dependent: another one of the same name holds nothing.
 type dependentID struct {
 	key types.NamespacedName
 	uid types.UID
@@ -67,33 +71,44 @@ func (d dependentID) before(other dependentID) bool {
 	return cmp.Or(cmp.Compare(d.key.Namespace, other.key.Namespace), cmp.Compare(d.key.Name, other.key.Name), cmp.Compare(d.uid, other.uid)) < 0
 }
 
-// dependentSide is what a dependent's side asks and does, each at most once for a provider.
+// dependentSide is what holders need from the framework. Each method is called at most once for a
+// provider.
 type dependentSide interface {
-	// claim sees to it that the dependent carries claims of the providers, beside those it has, and returns those that it carries, as an answer of
-	// the server has shown since the call, for a version of it that refers to them and is not in deletion.
+	// claim ensures that the dependent has claims of the providers beside its present ones. It returns
+	// the claims that the dependent has according to an answer of the server since the call, for a
+	// version that refers to the providers and is not in deletion.
 	claim(ctx context.Context, providers []types.NamespacedName) (carried []types.NamespacedName, err error)
-	// provider reads one consistently. The UID is empty if it is not to be granted, for the reason.
+	// provider reads a provider consistently. The UID is empty if it must not be granted, with the
+	// reason.
 	provider(ctx context.Context, key types.NamespacedName) (types.UID, Reason, error)
-	// vouches tells from the caches whether a dependent claims a provider, which is still the one of the UID, and is not in deletion. Before
-	// its finalizer is taken off, the caches show its deletion; for the rest they may be behind, and show what was done by force.
-	// If so, dying says that the provider is in deletion, which is for good.
+	// vouches reports from the caches whether a dependent claims a provider, has not changed its UID
+	// and is not in deletion, and whether the provider still has the given UID. Before its finalizer
+	// is removed, the caches have its deletion. Otherwise they may be behind, and also reflect what
+	// was done by force. dying reports whether the provider is in deletion, which is permanent.
 	vouches(dependent dependentID, provider types.NamespacedName, uid types.UID) (vouched, dying bool)
 }
 
-// holders knows which dependents hold which providers: those that this instance has granted in this term, and that have not let go.
+// holders records which dependents hold which providers: those that this instance has granted in
+// this term and that have not been released.
 //
-// Its invariant is that a dependent in it carries its claim in the store, and did so without a break since before the provider was found fit
-// to be granted, unless it is in deletion: so the provider's finalizer cannot have gone. A dependent is entered after the answers that prove it, and taken
-// out before anything is sent that ends the claim (see leave), or when it is not this instance's any more (see watch). The lock makes joining another holder and that one's leaving follow one another,
-// and one in deletion is not joined: so there is a time at which both claims are there. Of the list that lets a
-// provider go, either it was served before both, and then the read that the first was granted by has shown the deletion, or it shows one of them.
+// Invariant: a dependent in it has its claim in the store, and has had it without a break since
+// before the provider was found fit to be granted, unless the dependent is in deletion. So the
+// provider's finalizer cannot have been removed.
+//
+// A dependent is added after the answers that prove this. It is removed before anything is sent
+// that ends the claim (see leave), or when it no longer belongs to this instance (see watch). The
+// lock orders joining another holder and that holder's leaving, and a provider in deletion is not
+// joined. So there is a time at which both claims exist. The list that allows removing the
+// provider's finalizer was served either before both, and then the read by which the first was
+// granted has shown the deletion, or it shows one of them.
 type holders struct {
-	alone bool // nobody vouches for another, whose claim may lose its force without a write of this instance; set once
+	// No other holder counts, because its claim may lose its force without a write of this instance.
+	alone bool
 	instances
 
 	mu   sync.Mutex // guards below; a leaf
 	held map[types.NamespacedName]*hold
-	// names finds what dependents hold by their name, whichever UIDs they have or had.
+	// names finds what dependents hold by their name, with any UID.
 	names map[types.NamespacedName]map[holding]bool // not empty
 }
 
@@ -103,7 +118,7 @@ type hold struct {
 	by  map[dependentID]bool // not empty
 }
 
-// holding is that a dependent holds a provider.
+// holding is a pair of a dependent and a provider that it holds.
 type holding struct {
 	dependent dependentID
 	provider  types.NamespacedName
@@ -113,7 +128,8 @@ func newHolders() *holders {
 	return &holders{held: map[types.NamespacedName]*hold{}, names: map[types.NamespacedName]map[holding]bool{}, instances: newInstances()}
 }
 
-// acquire grants a dependent the providers, or tells why not. Those it holds already take no request.
+// acquire grants a dependent the providers, or returns why not. Those that it holds already take no
+// request.
 func (h *holders) acquire(ctx context.Context, me dependentID, providers []types.NamespacedName, side dependentSide) ([]Denial, error) {
 	var missing []types.NamespacedName
 	for _, key := range providers {
@@ -150,7 +166,8 @@ func (h *holders) acquire(ctx context.Context, me dependentID, providers []types
 	return denials, nil
 }
 
-// holds tells whether a dependent holds a provider. One that the caches do not vouch for holds it no more.
+// holds reports whether a dependent holds a provider. If the caches do not confirm it, it no longer
+// does.
 func (h *holders) holds(me dependentID, key types.NamespacedName, side dependentSide) bool {
 	uid, holds := h.uidOf(me, key)
 	if !holds {
@@ -163,8 +180,10 @@ func (h *holders) holds(me dependentID, key types.NamespacedName, side dependent
 	return false
 }
 
-// join enters a dependent beside another one that holds the provider, if there is one that the caches vouch for, and if the provider is not known to be in
-// deletion: that would be safe, too, but would keep it for longer. One that they do not vouch for is taken out, and one that cannot be joined has gone meanwhile: so it comes to an end.
+// join adds a dependent beside another holder of the provider, if the caches confirm one, and the
+// provider is not known to be in deletion: joining it would be safe, too, but would keep it for
+// longer. A holder that the caches do not confirm is removed, and a holder that cannot be joined
+// has left meanwhile, so the loop ends.
 func (h *holders) join(me dependentID, key types.NamespacedName, side dependentSide) bool {
 	for {
 		uid, other, exists := h.another(me, key)
@@ -182,7 +201,7 @@ func (h *holders) join(me dependentID, key types.NamespacedName, side dependentS
 	}
 }
 
-// uidOf is that of the provider, if a dependent holds it.
+// uidOf returns the UID of the provider, if a dependent holds it.
 func (h *holders) uidOf(me dependentID, key types.NamespacedName) (uid types.UID, holds bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -192,7 +211,7 @@ func (h *holders) uidOf(me dependentID, key types.NamespacedName) (uid types.UID
 	return "", false
 }
 
-// another is the first of the others that hold a provider, so that nothing is left to chance.
+// another returns the first of the other holders of a provider, in a fixed order.
 func (h *holders) another(me dependentID, key types.NamespacedName) (uid types.UID, other dependentID, exists bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -208,7 +227,7 @@ func (h *holders) another(me dependentID, key types.NamespacedName) (uid types.U
 	return held.uid, other, exists
 }
 
-// enterBeside enters a dependent if the other still holds the provider.
+// enterBeside adds a dependent if the other still holds the provider.
 func (h *holders) enterBeside(me, other dependentID, key types.NamespacedName, uid types.UID) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -220,7 +239,8 @@ func (h *holders) enterBeside(me, other dependentID, key types.NamespacedName, u
 	return true
 }
 
-// enter enters a dependent that has found the provider fit to be granted. Who held another one of its name, does not any more.
+// enter adds a dependent for which the provider was found fit to be granted. Holders of another
+// provider of that name are removed.
 func (h *holders) enter(me dependentID, key types.NamespacedName, uid types.UID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -246,7 +266,7 @@ func (h *holders) enterLocked(me dependentID, key types.NamespacedName, held *ho
 	h.names[me.key][holding{me, key}] = true
 }
 
-// leave takes a dependent out: before anything is sent that ends its claims.
+// leave removes a dependent. Call it before anything is sent that ends its claims.
 func (h *holders) leave(me dependentID, providers ...types.NamespacedName) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -255,7 +275,7 @@ func (h *holders) leave(me dependentID, providers ...types.NamespacedName) {
 	}
 }
 
-// leaveAll takes a dependent out wherever it is, and others of its name.
+// leaveAll removes a dependent from all providers, and others of its name.
 func (h *holders) leaveAll(me dependentID) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -278,19 +298,22 @@ func (h *holders) leaveLocked(out holding) {
 	}
 }
 
-// providerSide is what a provider's side asks.
+// providerSide is what mayGo needs from the framework.
 type providerSide interface {
-	// shown returns a dependent that the cache shows and that may be using the provider, empty for none.
-	shown() (user string, err error)
-	// live returns one from a consistent list, sent after the call, of all that claim the provider; empty for none. The cache shows it from then on, until it leaves.
+	// cached returns a dependent in the cache that may be using the provider, or "".
+	cached() (user string, err error)
+	// live returns a dependent that claims the provider, from a consistent list that is sent after the
+	// call, or "". The cache has it from then on, until it leaves.
 	live(ctx context.Context) (user string, err error)
 }
 
-// mayGo tells whether a provider in deletion may lose its finalizer: no dependent may be using it. If not, one is named, and its leaving is an event.
+// mayGo returns a dependent that may be using a provider in deletion, or "" if its finalizer may be
+// removed. The end of that dependent's claim is an event.
 //
-// The cache may only say no. That it shows none says nothing, as it may be behind.
+// The cache may only prevent the removal. If it has no dependent, that proves nothing, because it
+// may be behind.
 func mayGo(ctx context.Context, side providerSide) (user string, err error) {
-	if user, err = side.shown(); user != "" || err != nil {
+	if user, err = side.cached(); user != "" || err != nil {
 		return user, err
 	}
 	return side.live(ctx)

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// stripped is a dependent of which an admission policy takes claims off.
+// stripped is a dependent whose claims an admission policy removes.
 type stripped struct{ reads int }
 
 func (s *stripped) claim(context.Context, []types.NamespacedName) ([]types.NamespacedName, error) {
@@ -59,9 +59,10 @@ func TestWhoHeldAnotherProviderOfTheNameHoldsNothing(t *testing.T) {
 	}
 }
 
-// TestAProviderOfTwoRelationsMayBeInACycleByEither: what one guard says is not what the other has said.
+// TestAProviderOfTwoRelationsMayBeInACycleByEither: what one guard says is not what the other has
+// said.
 func TestAProviderOfTwoRelationsMayBeInACycleByEither(t *testing.T) {
-	w := newWaits().(*waits)
+	w := newWaitGraph().(*waitGraph)
 	a, b, c := object{kind: "a"}, object{kind: "b"}, object{kind: "c"}
 	w.wait(b, "one", a)
 	w.wait(b, "two", c)

@@ -10,8 +10,9 @@ import (
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 )
 
-// TestAReleaseThatOutlastsItsSenderTakesNoClaimOff: an app refers to no database for a while. That its claim be taken off is refused, as somebody changed it, is sent
-// again, and does not arrive until it has been given up, and the app has been granted the database that it refers to again.
+// TestAReleaseThatOutlastsItsSenderTakesNoClaimOff: an app refers to no database for a while. That
+// its claim be taken off is refused, as somebody changed it, is sent again, and does not arrive
+// until it has been given up, and the app has been granted the database that it refers to again.
 func TestAReleaseThatOutlastsItsSenderTakesNoClaimOff(t *testing.T) {
 	openShop(t, func(s *shop) {
 		p := s.database("p")
@@ -51,7 +52,8 @@ func TestAReleaseThatOutlastsItsSenderTakesNoClaimOff(t *testing.T) {
 	})
 }
 
-// TestAClaimIsReliedUponOnlyIfTheDependentIsStillToHaveIt: what an instance sees when it comes up may be over, and the one before it may have sent what follows from that.
+// TestAClaimIsReliedUponOnlyIfTheDependentIsStillToHaveIt: what an instance sees when it comes up
+// may be over, and the one before it may have sent what follows from that.
 func TestAClaimIsReliedUponOnlyIfTheDependentIsStillToHaveIt(t *testing.T) {
 	for name, change := range map[string]func(s *shop, d *App){
 		"not if it is in deletion":                func(s *shop, d *App) { s.delete(d) },

@@ -13,7 +13,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework/interlock"
 )
 
-// finishing is a controller of apps that are done at some time, and use nothing any more then.
+// finishing is a controller of apps that finish at some time, and use nothing after that.
 type finishing struct{ implementing }
 
 func done(app *App) bool { return slices.Contains(app.Spec.Apps, "touched") }
@@ -26,7 +26,8 @@ func (r *finishing) Reconcile(ctx context.Context, app *App, c *framework.Contex
 	return r.implementing.Reconcile(ctx, app, c)
 }
 
-// TestWhoUsesNothingAnyMoreVouchesForNobody, though its claim is still there: the guard does not heed that.
+// TestWhoUsesNothingAnyMoreVouchesForNobody, though its claim is still there: the guard does not
+// heed that.
 func TestWhoUsesNothingAnyMoreVouchesForNobody(t *testing.T) {
 	relation := databases
 	relation.MayUse = func(app *App, _ types.NamespacedName) bool { return !done(app) }

@@ -16,7 +16,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework/interlock"
 )
 
-// noting is a controller of apps that notes how acquiring and releasing end.
+// noting is a controller of apps that records how acquiring and releasing end.
 type noting struct {
 	gate interlock.Gate[*Database, *App]
 
@@ -38,12 +38,13 @@ func (r *noting) Cleanup(context.Context, *App, *framework.Context[*App]) (frame
 	return framework.RemoveFinalizer(), nil
 }
 
-// TestAGateThatCannotBeSaysSo: without a workflow, too, where nothing is checked at registration. It writes nothing.
+// TestAGateThatCannotBeSaysSo: without a workflow, too, where nothing is checked at registration.
+// It writes nothing.
 func TestAGateThatCannotBeSaysSo(t *testing.T) {
 	for want, relation := range map[string]interlock.Relation[*App]{
 		`interlock: Relation.Name "databases": must be a DNS subdomain of at most 128 bytes, such as databases.example.com`: {Name: "databases", Providers: databasesOf},
 		`interlock: relation "databases.example.com": Providers must not be nil`:                                            {Name: "databases.example.com"},
-		`interlock: relation "databases.example.com": Select is for Unclaimed: claims select by themselves`: {
+		`interlock: relation "databases.example.com": Select is only for Unclaimed: claims select by themselves`: {
 			Name: "databases.example.com", Providers: databasesOf, Select: func(types.NamespacedName) framework.Selection { return framework.Selection{} },
 		},
 	} {
@@ -64,12 +65,13 @@ func TestAGateThatCannotBeSaysSo(t *testing.T) {
 	}
 }
 
-// TestADenialSaysWhichFinalizerIsMissing: where the sides name the relation differently, or nothing guards, that is all there is to see.
+// TestADenialSaysWhichFinalizerIsMissing: where the sides name the relation differently, or nothing
+// guards, that is all there is to see.
 func TestADenialSaysWhichFinalizerIsMissing(t *testing.T) {
 	relation := interlock.Relation[*App]{Name: "others.shop.example.com", Providers: databasesOf}
 	for want, gate := range map[string]interlock.Gate[*Database, *App]{
-		"default/one: ProviderUnprotected: it does not carry the finalizer others.shop.example.com/interlock, which its guard puts on; default/two: ProviderAbsent": {Relation: relation},
-		"default/one: ProviderUnprotected: it does not carry the finalizer a.b/c; default/two: ProviderAbsent":                                                      {Relation: relation, Finalizer: "a.b/c"},
+		"default/one: ProviderUnprotected: it does not have the finalizer others.shop.example.com/interlock, which its guard adds; default/two: ProviderAbsent": {Relation: relation},
+		"default/one: ProviderUnprotected: it does not have the finalizer a.b/c; default/two: ProviderAbsent":                                                   {Relation: relation, Finalizer: "a.b/c"},
 	} {
 		r := &noting{gate: gate}
 		openShopOf(t, func(s *shop, op *framework.Operator) error {
@@ -85,14 +87,15 @@ func TestADenialSaysWhichFinalizerIsMissing(t *testing.T) {
 	}
 }
 
-// TestAReferenceThatCanNameNothingIsDeniedAtOnce, as is one that no claim can name: it is neither claimed nor asked about, and stands in nobody's way.
+// TestAReferenceThatCanNameNothingIsDeniedAtOnce, and so is one that no claim can name: it is
+// neither claimed nor requested, and blocks no other.
 func TestAReferenceThatCanNameNothingIsDeniedAtOnce(t *testing.T) {
 	for reference, want := range map[string]string{
 		"default/other/two": "default/other/two: ProviderAbsent: nothing can have that name: it may not contain '/'",
-		"one,p":             "default/one,p: ProviderUnclaimable: no claim can name it: it may not contain ','",
+		"one,p":             "default/one,p: ProviderUnclaimable: no claim can name it: it must not contain ','",
 		"..":                "default/..: ProviderAbsent: nothing can have that name: it may not be '..'",
 		"a%b/p":             "a%b/p: ProviderAbsent: nothing can have that name: it may not contain '%'",
-		"a,b/p":             "a,b/p: ProviderUnclaimable: no claim can name it: it may not contain ','",
+		"a,b/p":             "a,b/p: ProviderUnclaimable: no claim can name it: it must not contain ','",
 	} {
 		r := &noting{gate: interlock.Gate[*Database, *App]{Relation: databases}}
 		openShopOf(t, func(s *shop, op *framework.Operator) error {

@@ -15,12 +15,14 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// Node is the gate in a workflow: what implements the dependent depends on it, and waits until everything that the primary refers to is granted. In a
-// cleanup, and where it is not wanted any more, the claims go after all that depends on it has gone. name is the node's; it depends on others as
-// dependsOn says. The controller's registration fails if no other node depends on it: who implements in Reconcile calls [Gate.Acquire] there.
+// Node returns the gate as a node of a workflow. The implementing nodes must depend on it, and wait
+// until everything that the primary refers to is granted. In a cleanup, and if the node is not
+// wanted, the claims are removed after all nodes that depend on it are gone. name is the node's
+// name, dependsOn names its dependencies. The controller's registration fails if no other node
+// depends on it: if Reconcile implements the dependent, call [Gate.Acquire] there instead.
 //
-// A primary that refers to something new keeps what is implemented on the old as it is until the new is granted; what then lets
-// go of the old is [Gate.Settled].
+// If the primary refers to something new, the implementation on the old provider stays as it is
+// until the new one is granted. [Gate.Settled] releases the old one afterwards.
 func (g *Gate[P, D]) Node(name string, dependsOn ...string) framework.Dependent[D] {
 	return node[D]{g.Relation.validate, framework.Node[D]{
 		Tag: role{g, false}, Check: g.checkNode,
@@ -28,11 +30,11 @@ func (g *Gate[P, D]) Node(name string, dependsOn ...string) framework.Dependent[
 			Name: name, DependsOn: dependsOn,
 			Reconcile: func(ctx context.Context, c *framework.Context[D]) error {
 				grant, err := g.Acquire(ctx, c)
-				*g.asked(c) = answer{grant, err == nil}
+				*g.answerIn(c) = answer{grant, err == nil}
 				return err
 			},
 			ReadyPostcondition: func(_ context.Context, c *framework.Context[D]) (workflow.Verdict, error) {
-				return g.asked(c).grant.Verdict(), nil
+				return g.answerIn(c).grant.Verdict(), nil
 			},
 			Delete: func(ctx context.Context, c *framework.Context[D]) error { return g.releaseAllBut(ctx, c, nil) },
 		},
@@ -40,10 +42,12 @@ func (g *Gate[P, D]) Node(name string, dependsOn ...string) framework.Dependent[
 	}}
 }
 
-// Settled is a node that lets go of what the primary does not refer to any more, once the implementing nodes are ready: those that
-// dependsOn names, which must be all that [Gate.Node] stands before, or depend on those. The controller's registration fails if one is missing, or says nothing
-// about when it is ready. Before it lets go of something, it asks those of package dependent that have Pods whether former ones are left, and is not ready
-// as long as there are. Where references do not change it is not needed.
+// Settled returns a node that releases what the primary no longer refers to, once the implementing
+// nodes are ready. dependsOn must name all nodes that [Gate.Node] is before, or nodes that depend
+// on them. The controller's registration fails if one is missing, or does not define when it is
+// ready. Before it releases something, it asks the nodes of package dependent that have Pods
+// whether former Pods are left, and is not ready while there are some. It is not needed if
+// references never change.
 func (g *Gate[P, D]) Settled(name string, dependsOn ...string) framework.Dependent[D] {
 	s := &settling[P, D]{gate: g}
 	return node[D]{g.Relation.validate, framework.Node[D]{
@@ -52,10 +56,11 @@ func (g *Gate[P, D]) Settled(name string, dependsOn ...string) framework.Depende
 	}}
 }
 
-// settling is a node that Settled makes.
+// settling is a node that Settled provides.
 type settling[P, D framework.Object] struct {
-	gate   *Gate[P, D]
-	behind atomic.Pointer[[]Implementation[D]] // that stand behind the gate; set when the controller is registered
+	gate *Gate[P, D]
+	// The nodes behind the gate; set when the controller is registered.
+	behind atomic.Pointer[[]Implementation[D]]
 }
 
 func (s *settling[P, D]) check(nodes []framework.Node[D]) error {
@@ -72,7 +77,7 @@ func (s *settling[P, D]) check(nodes []framework.Node[D]) error {
 	return nil
 }
 
-// reconcile lets go, unless what stands behind the gate says that it must not.
+// reconcile releases former providers, unless a node behind the gate forbids it.
 func (s *settling[P, D]) reconcile(ctx context.Context, c *framework.Context[D]) error {
 	v, err := s.mayLetGo(ctx, c)
 	if err != nil || !v.Met {
@@ -82,7 +87,7 @@ func (s *settling[P, D]) reconcile(ctx context.Context, c *framework.Context[D])
 	return s.gate.Release(ctx, c)
 }
 
-// mayLetGo asks all that stand behind the gate, if there is anything to let go of.
+// mayLetGo asks all nodes behind the gate, if there is anything to release.
 func (s *settling[P, D]) mayLetGo(ctx context.Context, c *framework.Context[D]) (workflow.Verdict, error) {
 	refers := s.gate.Relation.refers(c.Primary())
 	isKept := func(key types.NamespacedName) bool { return slices.Contains(refers, key) }
@@ -102,12 +107,13 @@ func (s *settling[P, D]) isReady(_ context.Context, c *framework.Context[D]) (wo
 	return *s.verdict(c), nil
 }
 
-// verdict is that of a run, which the node's functions, called one after the other, share.
+// verdict returns the verdict of a run. The node's functions, which are called one after the other,
+// share it.
 func (s *settling[P, D]) verdict(c *framework.Context[D]) *workflow.Verdict {
 	return c.PerRun(s, func() any { v := workflow.Met(); return &v }).(*workflow.Verdict)
 }
 
-// node is a node whose declaration may be wrong.
+// node is a node whose declaration may be invalid.
 type node[D framework.Object] struct {
 	validate  func() error
 	described framework.Node[D]
@@ -115,13 +121,14 @@ type node[D framework.Object] struct {
 
 func (n node[D]) Describe() (framework.Node[D], error) { return n.described, n.validate() }
 
-// Grant returns what [Gate.Node] has come to in the run, and false if it has come to nothing: it was not its turn, or it failed.
+// Grant returns the result of [Gate.Node] in the run, and false if there is none: the node had no
+// turn, or it failed.
 func (g *Gate[P, D]) Grant(c *framework.Context[D]) (Grant, bool) {
-	asked := g.asked(c)
+	asked := g.answerIn(c)
 	return asked.grant, asked.known
 }
 
-// answer is what a run's node has come to.
+// answer is the result of the gate's node in a run.
 type answer struct {
 	grant Grant
 	known bool
@@ -130,12 +137,13 @@ type answer struct {
 // answerOf is the key of a run's answer.
 type answerOf struct{ gate any }
 
-// asked is the answer of a run, which the node's functions, called one after the other, share.
-func (g *Gate[P, D]) asked(c *framework.Context[D]) *answer {
+// answerIn returns the answer of a run. The node's functions, which are called one after the other,
+// share it.
+func (g *Gate[P, D]) answerIn(c *framework.Context[D]) *answer {
 	return c.PerRun(answerOf{g}, func() any { return new(answer) }).(*answer)
 }
 
-// contests are denials of all providers of a dependent that is not this instance's alone.
+// contests returns denials of all providers of a contested dependent.
 func contests(providers []types.NamespacedName) (denials []Denial) {
 	for _, key := range providers {
 		denials = append(denials, Denial{key, Contested})
@@ -143,7 +151,7 @@ func contests(providers []types.NamespacedName) (denials []Denial) {
 	return denials
 }
 
-// because adds what people can see to, of all denials for a reason.
+// because adds an explanation to all denials with a reason.
 func (g Grant) because(reason Reason, detail string) Grant {
 	for _, denial := range g.Denials {
 		if denial.Reason == reason {
@@ -153,7 +161,8 @@ func (g Grant) because(reason Reason, detail string) Grant {
 	return g
 }
 
-// Verdict is the grant as a condition of a workflow. It is stalled if a provider is in deletion, as that will never be granted, or if the dependent is contested; its detail is the grant.
+// Verdict returns the grant as the verdict of a condition. It is stalled if a provider is in
+// deletion, which will never be granted, or if the dependent is contested. Its detail is the grant.
 func (g Grant) Verdict() workflow.Verdict {
 	switch {
 	case g.Granted():
@@ -164,7 +173,8 @@ func (g Grant) Verdict() workflow.Verdict {
 	return workflow.NotMet("%s", g).With(g)
 }
 
-// explained is the grant of some denials, and of what cannot be granted for its name, with what people can see to.
+// explained returns the grant for denials, and for providers that cannot be granted because of
+// their names, with explanations for people.
 func (g *Gate[P, D]) explained(denials []Denial, impossible []types.NamespacedName) Grant {
 	grant := Grant{Denials: denials}
 	for _, denial := range denials {
@@ -188,16 +198,16 @@ func (g *Grant) explain(provider types.NamespacedName, detail string) {
 	g.details[provider] = detail
 }
 
-// unprotected says what providers lack.
+// unprotected returns what a provider lacks.
 func (g *Gate[P, D]) unprotected() string {
-	lacks := "it does not carry the finalizer " + g.finalizer()
+	lacks := "it does not have the finalizer " + g.finalizer()
 	if g.finalizer() == g.Relation.Finalizer() {
-		lacks += ", which its guard puts on"
+		lacks += ", which its guard adds"
 	}
 	return lacks
 }
 
-// String says what was denied, why, and what is missing.
+// String returns what was denied, why, and what is missing.
 func (g Grant) String() string {
 	if g.Granted() {
 		return "granted"
@@ -212,7 +222,7 @@ func (g Grant) String() string {
 	return strings.Join(texts, "; ")
 }
 
-// broken is why it can never be granted as things are; zero if it may be.
+// broken returns why nothing can be granted as things are, or zero.
 func (g Grant) broken() Reason {
 	for _, denial := range g.Denials {
 		if denial.Reason == InDeletion || denial.Reason == Contested {
@@ -222,8 +232,10 @@ func (g Grant) broken() Reason {
 	return 0
 }
 
-// Mark writes what was denied into conditions as package framework has them: Stalled with the reason ProviderInDeletion for what can never be implemented, so that
-// clients can find and remove it, or DependentContested where another instance implements the dependent, and Reconciling with the first denial's reason for what waits. generation is the primary's. It changes nothing if all is granted.
+// Mark writes the denials into conditions as package conditions defines them. Stalled has the
+// reason ProviderInDeletion for a dependent that can never be implemented, so that clients can find
+// and remove it, or DependentContested if another instance implements it. Otherwise Reconciling has
+// the first denial's reason. generation is the primary's. If all is granted it changes nothing.
 func (g Grant) Mark(conds *[]metav1.Condition, generation int64) {
 	switch {
 	case g.Granted():

@@ -16,7 +16,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// planned is a controller of apps with a workflow: the gate, the implementation, and what lets go.
+// planned is a controller of apps with a workflow: the gate, the implementation, and the settling
+// node.
 type planned struct {
 	gate interlock.Gate[*Database, *App]
 	shop *shop
@@ -93,7 +94,8 @@ func TestANodeOfAWorkflowRequiresAGrant(t *testing.T) {
 	})
 }
 
-// TestTheWorkflowLetsGoOnceTheImplementationIsReady: the new one is granted, but what is implemented is not ready on it yet.
+// TestTheWorkflowLetsGoOnceTheImplementationIsReady: the new provider is granted, but the
+// implementation is not ready on it yet.
 func TestTheWorkflowLetsGoOnceTheImplementationIsReady(t *testing.T) {
 	openPlannedShop(t, func(s *shop, r *planned) {
 		old := s.database("old")
@@ -106,12 +108,13 @@ func TestTheWorkflowLetsGoOnceTheImplementationIsReady(t *testing.T) {
 		s.pass(10 * time.Second)
 		s.expect([]client.Object{old}, nil, d)
 		r.setReady(true)
-		s.pass(2 * time.Minute) // nothing tells of it but the interval
+		s.pass(2 * time.Minute) // only the interval finds out
 		s.expect([]client.Object{d}, []client.Object{old}, d)
 	})
 }
 
-// TestWhatIsNotImplementedAnyMoreKeepsItsClaimAsLongAsTheGateIsWanted: the node behind the gate is deleted, the gate itself is not.
+// TestWhatIsNotImplementedAnyMoreKeepsItsClaimAsLongAsTheGateIsWanted: the node behind the gate is
+// deleted, the gate itself is not.
 func TestWhatIsNotImplementedAnyMoreKeepsItsClaimAsLongAsTheGateIsWanted(t *testing.T) {
 	openPlannedShop(t, func(s *shop, _ *planned) {
 		p := s.database("p")
@@ -131,7 +134,7 @@ func TestTheGateSaysWhatCannotBe(t *testing.T) {
 		`interlock: Relation.Name "": must be a DNS subdomain of at most 128 bytes, such as databases.example.com`:          {Providers: databasesOf},
 		`interlock: Relation.Name "databases": must be a DNS subdomain of at most 128 bytes, such as databases.example.com`: {Name: "databases", Providers: databasesOf},
 		`interlock: relation "databases.example.com": Providers must not be nil`:                                            {Name: "databases.example.com"},
-		`interlock: relation "databases.example.com": Select is for Unclaimed: claims select by themselves`: {
+		`interlock: relation "databases.example.com": Select is only for Unclaimed: claims select by themselves`: {
 			Name: "databases.example.com", Providers: databasesOf, Select: func(key client.ObjectKey) framework.Selection { return framework.Selection{} },
 		},
 	} {

@@ -14,7 +14,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/interlock"
 )
 
-// TestADatabaseStaysUntilWhatTheAppOwnsHasGone, though the cluster would collect it, and does so after the app.
+// TestADatabaseStaysUntilWhatTheAppOwnsHasGone, though the cluster would collect it, and does so
+// after the app.
 func TestADatabaseStaysUntilWhatTheAppOwnsHasGone(t *testing.T) {
 	r := &planned{gate: interlock.Gate[*Database, *App]{Relation: databases}}
 	implementation := &dependent.Kubernetes[*App, *corev1.ConfigMap]{

@@ -9,40 +9,43 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// Implementation is what the Tag of a node can be that stands behind a gate. Package dependent's are. Other nodes are judged by
-// their functions alone. It is for packages that make nodes; its methods are safe for concurrent use.
+// Implementation may be the Tag of a node that is behind a gate. The nodes of package dependent
+// have it. Other nodes are judged only by their functions. It is for packages that provide nodes.
+// Its methods must be safe for concurrent use.
 type Implementation[D framework.Object] interface {
-	// StandBehindGate is called when the controller is registered, once for each gate that the node stands behind, directly or
-	// not.
+	// StandBehindGate is called when the controller is registered, once for each gate that the node is
+	// behind, directly or not.
 	StandBehindGate()
-	// TellsReady reports whether the author has said when the node is ready. Without that it is ready once it was written, which
-	// says nothing about what it still uses.
+	// TellsReady reports whether the author has defined when the node is ready. Otherwise it is ready
+	// once it was written, which says nothing about what it still uses.
 	TellsReady() bool
-	// LetGo reports whether nothing of the node uses anymore what its primary referred to before. It is asked by [Gate.Settled],
-	// when there is something to let go of and the node is ready, and must be sure: past all caches.
+	// LetGo reports whether the node no longer uses anything that its primary referred to before.
+	// [Gate.Settled] calls it when there is something to release and the node is ready. The result
+	// must be certain: it must not rely on caches.
 	LetGo(ctx context.Context, c *framework.Context[D]) (workflow.Verdict, error)
 }
 
-// role is the tag of the nodes that gates make.
+// role is the tag of the nodes that gates provide.
 type role struct {
-	gate    any  // a pointer to it
-	settles bool // made by Settled, and not by Node
+	gate    any  // a pointer to the gate
+	settles bool // provided by Settled, not by Node
 }
 
-// checkNode reports what is wrong with where the gate's node stands. A cleanup takes the claims off when what depends on the node has gone: what implements
-// anything must depend on it, and with two nodes either would take the claims of what depends on the other.
+// checkNode returns an error if the gate's node is in the wrong place. A cleanup removes the claims
+// when all nodes that depend on this one are gone. So every implementing node must depend on it,
+// and with two such nodes each would remove the claims of nodes that depend on the other.
 func (g *Gate[P, D]) checkNode(nodes []framework.Node[D]) error {
 	if own := g.ownNodes(nodes); len(own) > 1 {
-		return g.misplaced("the gate has the nodes %q, and may have one: each lets go of everything, whatever depends on the others", own)
+		return g.misplaced("the gate has the nodes %q, and may have only one: each releases everything, whatever depends on the others", own)
 	}
 	implementing := g.implementing(nodes)
 	if len(implementing) == 0 {
-		return g.misplaced("no node that implements anything depends on it: nothing would wait for what it grants, and it would let go of what is in use")
+		return g.misplaced("no node that implements anything depends on it: nothing would wait for what it grants, and it would release what is in use")
 	}
 	for _, n := range implementing {
 		switch {
 		case n.ActivationCondition != nil && !n.DeleteInactive && !workflow.IsServed(n.ActivationCondition):
-			return g.misplaced("node %q has an ActivationCondition without DeleteInactive: while it is inactive it counts as gone, and what it made would outlive the provider. Set DeleteInactive; only a condition about whether the kind is served needs none: dependent.CRDPresent, or what workflow.Served returns", n.Name)
+			return g.misplaced("node %q has an ActivationCondition without DeleteInactive: while it is inactive it counts as gone, and what it made would outlive the provider. Set DeleteInactive. Only a condition about whether the kind is served does not need it: ready.CRDPresent, or the result of workflow.Served", n.Name)
 		case n.GarbageCollected && n.DeletePostcondition == nil && n.Gone == nil:
 			return g.misplaced("node %q is GarbageCollected, and neither Gone nor DeletePostcondition is set: nothing would wait until it is gone", n.Name)
 		}
@@ -55,7 +58,8 @@ func (g *Gate[P, D]) checkNode(nodes []framework.Node[D]) error {
 	return nil
 }
 
-// checkSettled reports what the nodes that let go of what is not referred to any more would not wait for.
+// checkSettled returns an error if the nodes that release former providers would not wait for all
+// implementing nodes.
 func (g *Gate[P, D]) checkSettled(nodes []framework.Node[D]) error {
 	if len(g.ownNodes(nodes)) == 0 {
 		return g.misplaced("the workflow has no node of the gate: Gate.Settled goes with Gate.Node, as Gate.Release does with Gate.Acquire")
@@ -67,16 +71,16 @@ func (g *Gate[P, D]) checkSettled(nodes []framework.Node[D]) error {
 		}
 		before := framework.NodesBefore(nodes, n.Name)
 		if missing := namesOf(implementing, func(i framework.Node[D]) bool { return !before[i.Name] }); len(missing) > 0 {
-			return g.misplaced("node %q does not depend on %q: what stands behind the gate may be using what this lets go of", n.Name, missing)
+			return g.misplaced("node %q does not depend on %q: the nodes behind the gate may be using what this one releases", n.Name, missing)
 		}
 		if silent := namesOf(implementing, func(i framework.Node[D]) bool { return !tellsReady(i) }); len(silent) > 0 {
-			return g.misplaced("node %q depends on %q, which say nothing about when they are ready: they would be ready once they are written, while what they were before may still be using what this lets go of. Set their Ready, or ReadyPostcondition; dependent.Current will do for what is used by nothing else", n.Name, silent)
+			return g.misplaced("node %q depends on %q, which say nothing about when they are ready: they would be ready once they are written, while their former state may still use what this releases. Set their Ready, or ReadyPostcondition; ready.Current is enough for objects that nothing else uses", n.Name, silent)
 		}
 	}
 	return nil
 }
 
-// tellsReady reports whether a node says when it is ready.
+// tellsReady reports whether a node defines when it is ready.
 func tellsReady[D framework.Object](n framework.Node[D]) bool {
 	if of, ok := n.Tag.(Implementation[D]); ok {
 		return of.TellsReady()
@@ -84,7 +88,7 @@ func tellsReady[D framework.Object](n framework.Node[D]) bool {
 	return n.ReadyPostcondition != nil
 }
 
-// namesOf are the names of those nodes that a function picks.
+// namesOf returns the names of the nodes that a function selects.
 func namesOf[D framework.Object](nodes []framework.Node[D], picks func(framework.Node[D]) bool) (names []string) {
 	for _, n := range nodes {
 		if picks(n) {
@@ -94,7 +98,7 @@ func namesOf[D framework.Object](nodes []framework.Node[D], picks func(framework
 	return names
 }
 
-// ownNodes are the names of those that the gate's Node has made.
+// ownNodes returns the names of the nodes that the gate's Node has provided.
 func (g *Gate[P, D]) ownNodes(nodes []framework.Node[D]) (names []string) {
 	for _, n := range nodes {
 		if n.Tag == any(role{g, false}) {
@@ -104,7 +108,7 @@ func (g *Gate[P, D]) ownNodes(nodes []framework.Node[D]) (names []string) {
 	return names
 }
 
-// implementing are the nodes behind the gate's, but for those that gates have made.
+// implementing returns the nodes behind the gate's node, except those that gates provide.
 func (g *Gate[P, D]) implementing(nodes []framework.Node[D]) (behind []framework.Node[D]) {
 	for _, n := range nodes {
 		_, ofGate := n.Tag.(role)

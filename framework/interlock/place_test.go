@@ -22,7 +22,7 @@ func (unwritten) Reconcile(context.Context, *App, *framework.Context[*App]) (fra
 	return framework.NoUpdate[*App](), nil
 }
 
-// registered tells how the registration of a workflow has ended, in an operator that knows no server.
+// registered returns the result of registering a workflow, in an operator without a server.
 func registered(t *testing.T, w framework.Workflow[*App]) error {
 	t.Helper()
 	op, err := framework.NewOperator(&rest.Config{Host: "http://127.0.0.1:1"}, framework.OperatorOptions{Logger: quiet, Scheme: scheme})
@@ -35,7 +35,8 @@ func always(context.Context, *framework.Context[*App]) (workflow.Verdict, error)
 	return workflow.Met(), nil
 }
 
-// TestAWorkflowMustHaveTheGateWhereItHolds: what is not safe does not start, whoever calls for the passes.
+// TestAWorkflowMustHaveTheGateWhereItHolds: an unsafe workflow does not start, whatever starts the
+// passes.
 func TestAWorkflowMustHaveTheGateWhereItHolds(t *testing.T) {
 	type dependent = framework.Dependent[*App]
 	regionsOf := interlock.Relation[*App]{Name: "regions.shop.example.com", Providers: databasesOf, ClusterScoped: true}

@@ -16,30 +16,36 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 )
 
-// PolicyOptions say where a policy of [Guard.Policy] is to hold.
+// PolicyOptions configures [Guard.Policy].
 type PolicyOptions struct {
-	// APIVersion of the policy: "v1", which Kubernetes serves from 1.36 on, or "v1beta1", which 1.34 and 1.35 serve if both the
-	// feature gate MutatingAdmissionPolicy and --runtime-config=admissionregistration.k8s.io/v1beta1=true are given to the API server; no
-	// version is served by 1.35 otherwise. Default: v1.
+	// APIVersion is the version of the policy. Default: "v1", which Kubernetes serves from 1.36 on.
+	// "v1beta1" is served by 1.34 and 1.35 if the API server has both the feature gate
+	// MutatingAdmissionPolicy and --runtime-config=admissionregistration.k8s.io/v1beta1=true;
+	// otherwise 1.35 serves no version.
 	APIVersion string
-	// Namespaces are those whose providers the guard watches. Default: those of its Options, and all if it names none: so give the operator's, if
-	// that keeps to some.
+	// Namespaces are the namespaces of the providers that the guard watches. Default: those of its
+	// Options, and all if these name none. So name the operator's if it is limited to some.
 	Namespaces []string
 }
 
-// Policy returns a manifest of admission that has the API server put the finalizer on providers when they are created, for
-// kubectl apply: a MutatingAdmissionPolicy and its binding, both named "interlock." and the relation's name. It takes no webhook. The
-// finalizer comes after those that a provider has already, which stay as they are; updates are none of its business. The resource
-// is that of the providers, of any version that is served; subresources have no finalizers.
+// Policy returns a manifest by which the API server adds the finalizer to providers when they are
+// created, for kubectl apply. It contains a MutatingAdmissionPolicy and its binding, both named
+// "interlock." and the relation's name. It needs no webhook. The finalizer is added after those
+// that a provider already has, which stay as they are; updates are not affected. providers is the
+// resource of the providers, of any version that is served; subresources have no finalizers.
 //
-// It saves the guard a request for each provider, and closes the time from a provider's creation to that request, during which a
-// provider that is deleted is gone at once and none is granted. Nothing is safer by it: who grants looks for the finalizer, wherever it comes from.
-// Therefore its failurePolicy is Ignore: where the API server fails to carry it out, the provider is created without, and the guard puts it on. One
-// failure is none to it: for some seconds after a CustomResourceDefinition was installed, until the API server has looked for new schemas, providers of
-// that kind are refused with 503 (seen in 1.37, with any policy that changes them).
+// It saves the guard a request for each provider. It also closes the time between a provider's
+// creation and that request, in which a deleted provider is gone at once and none is granted. It
+// does not make anything safer, because the gate checks for the finalizer, wherever it comes from.
+// Therefore its failurePolicy is Ignore: if the API server fails to apply it, the provider is
+// created without the finalizer, and the guard adds it. One failure is not covered by that: for
+// some seconds after a CustomResourceDefinition was installed, until the API server has loaded new
+// schemas, providers of that kind are refused with 503 (seen in 1.37, with any policy that changes
+// them).
 //
-// It holds for the namespaces and labels that the guard watches, as a finalizer on what no guard watches stays for ever. An
-// error says where that cannot be expressed. When the guard goes for good, delete the policy first.
+// It applies to the namespaces and labels that the guard watches, because a finalizer on an object
+// that no guard watches stays for ever. It returns an error if that cannot be expressed. When the
+// guard is removed for good, delete the policy first.
 func (g *Guard[P, D]) Policy(providers schema.GroupVersionResource, options PolicyOptions) ([]byte, error) {
 	if options.APIVersion == "" {
 		options.APIVersion = "v1"
@@ -57,10 +63,10 @@ func (g *Guard[P, D]) Policy(providers schema.GroupVersionResource, options Poli
 	})
 }
 
-// selector is that of the providers that the guard watches, nil for all.
+// selector returns the selector of the providers that the guard watches, nil for all.
 func (g *Guard[P, D]) selector() (*metav1.LabelSelector, error) {
 	if g.Options.FieldSelector != "" || g.Options.ShardSelector != "" {
-		return nil, errors.New("Guard.Options: no policy selects as FieldSelector and ShardSelector do, and what the guard does not watch would keep the finalizer for ever")
+		return nil, errors.New("Guard.Options: a policy cannot select as FieldSelector and ShardSelector do, and objects that the guard does not watch would keep the finalizer for ever")
 	}
 	if g.Options.LabelSelector == "" {
 		return nil, nil
@@ -79,7 +85,7 @@ func (o PolicyOptions) validate() error {
 	return nil
 }
 
-// selector is that of the namespaces, nil for all.
+// selector returns the selector of the namespaces, nil for all.
 func (o PolicyOptions) selector() *metav1.LabelSelector {
 	if len(o.Namespaces) == 0 || slices.Contains(o.Namespaces, framework.AllNamespaces) {
 		return nil
@@ -89,24 +95,30 @@ func (o PolicyOptions) selector() *metav1.LabelSelector {
 	}}
 }
 
-// Policy returns a manifest of admission that has the API server refuse references to providers in deletion, for kubectl apply: a
-// ValidatingAdmissionPolicy and its binding, both named "interlock." and the relation's name. A dependent is refused that is created with
-// such a reference, or changed so that it has one it did not have; all else may change.
+// Policy returns a manifest by which the API server refuses references to providers in deletion,
+// for kubectl apply. It contains a ValidatingAdmissionPolicy and its binding, both named
+// "interlock." and the relation's name. A dependent is refused if it is created with such a
+// reference, or changed so that it has a new one. All other changes are allowed.
 //
-// The resource is that of the dependents; providers is the kind of the providers. References is an expression in CEL that tells their names, as
-// Relation.Providers does: a list of strings made of the variable object alone, such as
+// dependents is the resource of the dependents, providers the kind of the providers. references is
+// a CEL expression that returns the providers' names, as Relation.Providers does: a list of strings
+// computed only from the variable object, such as
 //
 //	[object.spec.?database.orValue("")]
 //
-// It narrows a window, and does not close it: the API server judges by a cache of the providers, and stores the dependent after that, while others
-// request deletions. So it spares users most dependents that would never be implemented, and is no reason not to ask the [Gate]. It does not refuse
-// references to what does not exist: a policy looks at each provider by itself, and none of them can tell that another one is missing. Nor
-// does it see, of providers that have namespaces, those in another than the dependent's.
+// It narrows a time window, and does not close it: the API server uses a cache of the providers,
+// and stores the dependent after the check, while others may request deletions. So it spares users
+// most dependents that would never be implemented, but does not replace the [Gate]. It does not
+// refuse references to providers that do not exist: a policy is evaluated for each provider
+// separately, so it cannot detect that another one is missing. Nor does it cover namespaced
+// providers in another namespace than the dependent's.
 //
-// The API server evaluates it once for each provider in the namespace, or in the cluster if they have none, for dependents whose
-// references are new. Its failurePolicy is Ignore: an expression that fails refuses nothing. Who applies it must be allowed to read all
-// providers. Of providers that are of Kubernetes itself, an API server (seen in 1.37) stops watching when the last policy about their kind is
-// deleted, and judges later ones by what it knew then until it is started anew; custom resources are not concerned.
+// The API server evaluates it once for each provider in the namespace, or in the cluster if
+// providers have no namespace, for dependents with new references. Its failurePolicy is Ignore: an
+// expression that fails refuses nothing. A user who applies it must be allowed to read all
+// providers. For provider kinds of Kubernetes itself, an API server (seen in 1.37) stops watching
+// when the last policy about their kind is deleted, and later policies use its state of that time
+// until it is restarted; custom resources are not affected.
 func (g *Gate[P, D]) Policy(dependents schema.GroupVersionResource, providers schema.GroupVersionKind, references string) ([]byte, error) {
 	errs := []error{g.Relation.validate(), checkResource("dependents", dependents)}
 	if providers.Kind == "" || providers.Version == "" {
@@ -124,10 +136,10 @@ func (g *Gate[P, D]) Policy(dependents schema.GroupVersionResource, providers sc
 	})
 }
 
-// policyName is how the policies of a relation are named, and their bindings.
+// policyName returns the name of the policies of a relation, and of their bindings.
 func policyName(relation string) string { return "interlock." + relation }
 
-// checkResource reports what is no resource of one version.
+// checkResource returns an error if r is not a resource of one version.
 func checkResource(role string, r schema.GroupVersionResource) error {
 	for _, part := range []string{r.Version, r.Resource} {
 		if problems := validation.IsDNS1035Label(part); len(problems) > 0 {
@@ -137,22 +149,22 @@ func checkResource(role string, r schema.GroupVersionResource) error {
 	return nil
 }
 
-// finalizerPolicy fills finalizerManifest in.
+// finalizerPolicy is the data of finalizerManifest.
 type finalizerPolicy struct {
 	Relation, Name, Version, Finalizer string
 	Resource                           schema.GroupVersionResource
 	NamespaceSelector, ObjectSelector  *metav1.LabelSelector // nil for all
 }
 
-// finalizerManifest appends by JSON patch, which keeps the order.
+// finalizerManifest adds the finalizer by JSON patch, which keeps the order.
 const finalizerManifest = `# Relation {{.Relation}}: {{.Resource.Resource}} are created with the finalizer of the interlock.
-# If its guard goes for good, delete this first: nobody else takes the finalizer off.
+# If its guard goes for good, delete this first: nothing else removes the finalizer.
 apiVersion: admissionregistration.k8s.io/{{.Version}}
 kind: MutatingAdmissionPolicy
 metadata:
   name: {{quote .Name}}
 spec:
-  failurePolicy: Ignore # the guard puts the finalizer on what is created without
+  failurePolicy: Ignore # the guard adds a missing finalizer
   reinvocationPolicy: IfNeeded
   matchConstraints:
     matchPolicy: Equivalent{{with .NamespaceSelector}}
@@ -183,32 +195,35 @@ spec:
   policyName: {{quote .Name}}
 `
 
-// referencesPolicy fills referencesManifest in.
+// referencesPolicy is the data of referencesManifest.
 type referencesPolicy struct {
 	Relation, Name, References string
 	Resource                   schema.GroupVersionResource
 	Providers                  schema.GroupVersionKind
 }
 
-// Before is the expression of what the dependent referred to: the author's, in which object is oldObject.
+// Before returns the expression for what the dependent referred to before: the author's, with
+// oldObject as object.
 func (p referencesPolicy) Before() string {
 	return "request.operation == 'CREATE' ? [] : [oldObject].map(object,\n" + p.References + "\n)[0]"
 }
 
-// New is the expression of whether it refers to anything that it did not refer to. Conditions know no variables.
+// New returns the expression for whether there are new references. Match conditions cannot use
+// variables.
 func (p referencesPolicy) New() string {
 	return "(\n" + p.References + "\n).exists(provider, !(provider in (" + p.Before() + ")))"
 }
 
-// referencesManifest makes every provider a parameter of the binding, by which the policy is evaluated.
+// referencesManifest makes every provider a parameter of the binding. The policy is evaluated for
+// each parameter.
 const referencesManifest = `# Relation {{.Relation}}: {{.Resource.Resource}} that newly refer to a {{.Providers.Kind}} in deletion are refused.
-# This judges by a cache: it spares users most references that come to nothing, and replaces no check.
+# It uses a cache: it spares users most references that would fail, and replaces no check.
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata:
   name: {{quote .Name}}
 spec:
-  failurePolicy: Ignore # whoever implements a reference asks for its provider anyway
+  failurePolicy: Ignore # the gate checks the provider in any case
   paramKind:
     apiVersion: {{quote .Providers.GroupVersion}}
     kind: {{quote .Providers.Kind}}
@@ -244,11 +259,11 @@ spec:
   policyName: {{quote .Name}}
   validationActions: ["Deny"]
   paramRef:
-    selector: {} # all, in the namespace of what is created
+    selector: {} # all, in the namespace of the dependent
     parameterNotFoundAction: Allow
 `
 
-// printed fills a manifest in.
+// printed executes a manifest template.
 func printed(manifest string, with any) ([]byte, error) {
 	filled, err := template.New("manifest").Funcs(template.FuncMap{"quote": quote, "literal": literal}).Parse(manifest)
 	if err != nil {
@@ -261,7 +276,7 @@ func printed(manifest string, with any) ([]byte, error) {
 	return []byte(text.String()), nil
 }
 
-// quote prints a value in JSON, which both YAML and CEL can read.
+// quote returns a value in JSON, which both YAML and CEL can read.
 func quote(value any) (string, error) {
 	if versions, is := value.(schema.GroupVersion); is {
 		value = versions.String()
@@ -273,7 +288,7 @@ func quote(value any) (string, error) {
 	return strings.TrimSpace(text.String()), err
 }
 
-// literal prints lines as they are, for a field of an item of a list in the specification.
+// literal returns lines as they are, for a field of an item of a list in the specification.
 func literal(lines string) string {
 	return "|-\n      " + strings.ReplaceAll(lines, "\n", "\n      ")
 }

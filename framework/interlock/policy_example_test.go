@@ -18,7 +18,7 @@ var configsOf = interlock.Relation[*page]{
 	},
 }
 
-// A program that prints this has it applied with kubectl, or has it beside its other manifests.
+// A program prints this, to be applied with kubectl or stored with its other manifests.
 func ExampleGuard_Policy() {
 	guard := interlock.Guard[*corev1.ConfigMap, *page]{Relation: configsOf}
 	guard.Options.LabelSelector = "example.com/for-pages"
@@ -26,13 +26,13 @@ func ExampleGuard_Policy() {
 	fmt.Printf("%s%v", manifest, err)
 	// Output:
 	// # Relation configs.example.com: configmaps are created with the finalizer of the interlock.
-	// # If its guard goes for good, delete this first: nobody else takes the finalizer off.
+	// # If its guard goes for good, delete this first: nothing else removes the finalizer.
 	// apiVersion: admissionregistration.k8s.io/v1
 	// kind: MutatingAdmissionPolicy
 	// metadata:
 	//   name: "interlock.configs.example.com"
 	// spec:
-	//   failurePolicy: Ignore # the guard puts the finalizer on what is created without
+	//   failurePolicy: Ignore # the guard adds a missing finalizer
 	//   reinvocationPolicy: IfNeeded
 	//   matchConstraints:
 	//     matchPolicy: Equivalent
@@ -72,13 +72,13 @@ func ExampleGate_Policy() {
 	fmt.Printf("%s%v", manifest, err)
 	// Output:
 	// # Relation configs.example.com: webpages that newly refer to a ConfigMap in deletion are refused.
-	// # This judges by a cache: it spares users most references that come to nothing, and replaces no check.
+	// # It uses a cache: it spares users most references that would fail, and replaces no check.
 	// apiVersion: admissionregistration.k8s.io/v1
 	// kind: ValidatingAdmissionPolicy
 	// metadata:
 	//   name: "interlock.configs.example.com"
 	// spec:
-	//   failurePolicy: Ignore # whoever implements a reference asks for its provider anyway
+	//   failurePolicy: Ignore # the gate checks the provider in any case
 	//   paramKind:
 	//     apiVersion: "v1"
 	//     kind: "ConfigMap"
@@ -123,7 +123,7 @@ func ExampleGate_Policy() {
 	//   policyName: "interlock.configs.example.com"
 	//   validationActions: ["Deny"]
 	//   paramRef:
-	//     selector: {} # all, in the namespace of what is created
+	//     selector: {} # all, in the namespace of the dependent
 	//     parameterNotFoundAction: Allow
 	// <nil>
 }

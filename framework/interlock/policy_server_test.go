@@ -89,7 +89,7 @@ func relationOf(name string) interlock.Relation[*page] {
 // usesInCEL is the same for admission.
 const usesInCEL = `object.metadata.?annotations[?"uses"].orValue("").split(",")`
 
-// install creates what a manifest holds, of which the server must know every field.
+// install creates the objects of a manifest. The server must know every field of them.
 func install(ctx context.Context, manifest []byte, err error) {
 	GinkgoHelper()
 	Expect(err).NotTo(HaveOccurred())
@@ -117,8 +117,9 @@ func born(ctx context.Context, o *unstructured.Unstructured, finalizers []any) [
 	return o.GetFinalizers()
 }
 
-// untilItWorks waits for a policy, which servers learn of by a watch: until a dry run shows its finalizer, and no other's any more. Schemas of
-// custom resources servers look for every few seconds, and refuse what a policy would change until then.
+// untilItWorks waits until servers have learned of a policy by a watch: until a dry run adds its
+// finalizer, and no former one. Servers look for schemas of custom resources every few seconds, and
+// refuse what a policy would change until then.
 func untilItWorks(ctx context.Context, blank func() *unstructured.Unstructured, finalizer string) {
 	GinkgoHelper()
 	Eventually(func() ([]string, error) {

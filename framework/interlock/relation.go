@@ -16,48 +16,61 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 )
 
-// Relation says which dependents of type D may be using which providers. Both sides must declare it alike.
+// Relation defines which dependents of type D may be using which providers. Both sides must declare
+// it in the same way.
 //
-// A dependent claims the providers that it may be using: annotations and labels on it, which the [Gate] puts on before it looks at a provider,
-// and takes off only when the implementation has let go of it. So what a dependent refers to may change at any time.
+// A dependent claims the providers that it may be using with annotations and labels. The [Gate]
+// adds them before it looks at a provider, and removes them only when the implementation no longer
+// uses it. So the references of a dependent may change at any time.
 type Relation[D framework.Object] struct {
-	// Name is a DNS subdomain in a domain of the author's, such as "databases.example.com", of at most 128 bytes: the prefix of the finalizer
-	// and of the claims, and the field manager of these. Required.
+	// Name is a DNS subdomain in a domain of the author's, such as "databases.example.com", of at most
+	// 128 bytes. Required. It is the prefix of the finalizer and of the claims, and the field manager
+	// of the claims.
 	Name string
-	// Providers names what a dependent refers to. A name without a namespace is one in the dependent's, unless ClusterScoped. One that nothing
-	// can have, with a slash, say, is denied as [Absent], and one with a comma, which parts claims, as [Unclaimable], with no request. It must be pure. Required.
+	// Providers returns what a dependent refers to. Required. A name without a namespace is in the
+	// dependent's namespace, unless ClusterScoped. A name that no object can have, such as one with a
+	// slash, is denied as [Absent], and one with a comma, which separates claims, as [Unclaimable],
+	// both without a request. It must be pure.
 	Providers func(dependent D) []types.NamespacedName
 	// ClusterScoped says that providers have no namespace.
 	ClusterScoped bool
-	// MayUse tells, of a dependent that claims a provider, whether its implementation may be using it: false only where it certainly
-	// is not, and never will be again while the claim is there. It must be pure. Default: it may, for as long as the dependent exists.
+	// MayUse reports whether the implementation of a dependent that claims a provider may be using it.
+	// Default: it may, as long as the dependent exists. It may return false only if the provider is
+	// certainly not used, and never will be again while the claim exists. It must be pure.
 	MayUse func(dependent D, provider types.NamespacedName) bool
-	// Unclaimed does without claims: a dependent may be using what Providers names. It is for dependents that nobody can put labels on, and right only if their references
-	// never change; the list that a provider's deletion takes is narrowed by Select then, if it is set.
+	// Unclaimed does without claims: a dependent may be using what Providers returns. It is for
+	// dependents that cannot have labels, and correct only if their references never change. Select,
+	// if set, then narrows the list that a provider's deletion takes.
 	Unclaimed bool
-	// Select narrows that list, for Unclaimed. All that may be using the provider must match.
+	// Select narrows that list, for Unclaimed. All dependents that may be using the provider must
+	// match.
 	Select func(provider types.NamespacedName) framework.Selection
 }
 
-// Finalizer is what a provider carries that is kept.
+// Finalizer returns the finalizer of protected providers.
 func (r *Relation[D]) Finalizer() string { return r.Name + "/interlock" }
 
-// Annotation is where a dependent names the providers that it claims, sorted, separated by commas.
+// Annotation returns the key of the annotation in which a dependent names the providers that it
+// claims, sorted, separated by commas.
 func (r *Relation[D]) Annotation() string { return r.Name + "/claims" }
 
-// leaving is the annotation of a dependent some of whose claims are about to go, though it refers to the providers.
+// leaving returns the key of the annotation of a dependent some of whose claims are about to be
+// removed, though it refers to the providers.
 func (r *Relation[D]) leaving() string { return r.Name + "/leaving" }
 
-// instance is the annotation of a dependent that says which instance of a gate wrote its claims.
+// instance returns the key of the annotation that names the instance of a gate which wrote the
+// claims.
 func (r *Relation[D]) instance() string { return r.Name + "/gate" }
 
-// Label is the label that a dependent carries for a provider that it claims. Its value is the provider's name, cut to what a label may hold, for people to read.
+// Label returns the key of the label that a dependent has for a provider that it claims. The value
+// is the provider's name, shortened to a valid label value, for people to read.
 func (r *Relation[D]) Label(provider types.NamespacedName) string {
 	sum := sha256.Sum256([]byte(provider.String()))
 	return r.Name + "/" + hex.EncodeToString(sum[:16])
 }
 
-// Claims are the providers that a dependent claims, sorted: what its annotation names, and a label confirms.
+// Claims returns the providers that a dependent claims, sorted: those in its annotation that have a
+// label, too.
 func (r *Relation[D]) Claims(dependent metav1.Object) []types.NamespacedName {
 	var all []types.NamespacedName
 	for _, text := range strings.Split(dependent.GetAnnotations()[r.Annotation()], ",") {
@@ -73,14 +86,15 @@ func (r *Relation[D]) Claims(dependent metav1.Object) []types.NamespacedName {
 	return sorted(all)
 }
 
-// Keeps tells whether a provider carries the finalizer. A dependent that is a provider, too, and in deletion, may still be used as long as it does: its
-// implementation should stay until then. Who waits for that in Cleanup needs [framework.ControllerOptions.AllGenerations], as the end of another's finalizer is no new
-// generation.
+// Keeps reports whether a provider has the finalizer. A dependent that is also a provider, and in
+// deletion, may still be used while it does: its implementation should stay until then. To wait for
+// that in Cleanup, set [framework.ControllerOptions].AllGenerations, because removing another
+// finalizer is no new generation.
 func (r *Relation[D]) Keeps(provider metav1.Object) bool {
 	return slices.Contains(provider.GetFinalizers(), r.Finalizer())
 }
 
-// validate reports what cannot be.
+// validate returns an error that names every invalid field.
 func (r *Relation[D]) validate() error {
 	var errs []error
 	if problems := validation.IsDNS1123Subdomain(r.Name); len(problems) > 0 || !strings.Contains(r.Name, ".") || len(r.Name) > 128 {
@@ -90,12 +104,13 @@ func (r *Relation[D]) validate() error {
 		errs = append(errs, fmt.Errorf("interlock: relation %q: Providers must not be nil", r.Name))
 	}
 	if r.Select != nil && !r.Unclaimed {
-		errs = append(errs, fmt.Errorf("interlock: relation %q: Select is for Unclaimed: claims select by themselves", r.Name))
+		errs = append(errs, fmt.Errorf("interlock: relation %q: Select is only for Unclaimed: claims select by themselves", r.Name))
 	}
 	return errors.Join(errs...)
 }
 
-// refers are the providers that a dependent refers to, each once, sorted; none where the function is missing, which validate reports.
+// refers returns the providers that a dependent refers to, sorted and without duplicates. It
+// returns none if the function is missing, which validate reports.
 func (r *Relation[D]) refers(dependent D) []types.NamespacedName {
 	if r.Providers == nil {
 		return nil
@@ -114,8 +129,9 @@ func (r *Relation[D]) refers(dependent D) []types.NamespacedName {
 	return sorted(all)
 }
 
-// parted parts what can be granted from what cannot for its name alone.
-func (r *Relation[D]) parted(providers []types.NamespacedName) (possible, impossible []types.NamespacedName) {
+// splitByName separates the providers that can be granted from those that cannot because of their
+// name.
+func (r *Relation[D]) splitByName(providers []types.NamespacedName) (possible, impossible []types.NamespacedName) {
 	for _, key := range providers {
 		if reason, _ := r.misnamed(key); reason == 0 {
 			possible = append(possible, key)
@@ -126,8 +142,8 @@ func (r *Relation[D]) parted(providers []types.NamespacedName) (possible, imposs
 	return possible, impossible
 }
 
-// misnamed says why a provider cannot be granted for its name alone, zero if it can: no path leads to it, or, as commas part claims from each other, a claim of it
-// would read as two.
+// misnamed returns why a provider cannot be granted because of its name, or zero: it is not a valid
+// path segment, or contains a comma, so that a claim of it would read as two.
 func (r *Relation[D]) misnamed(key types.NamespacedName) (reason Reason, why string) {
 	for _, part := range []string{key.Namespace, key.Name} {
 		if problems := content.IsPathSegmentName(part); len(problems) > 0 {
@@ -135,12 +151,12 @@ func (r *Relation[D]) misnamed(key types.NamespacedName) (reason Reason, why str
 		}
 	}
 	if !r.Unclaimed && strings.Contains(key.String(), ",") {
-		return Unclaimable, "no claim can name it: it may not contain ','"
+		return Unclaimable, "no claim can name it: it must not contain ','"
 	}
 	return 0, ""
 }
 
-// mayUse are the providers that a dependent may be using, sorted.
+// mayUse returns the providers that a dependent may be using, sorted.
 func (r *Relation[D]) mayUse(dependent D) []types.NamespacedName {
 	all := r.claims(dependent)
 	if r.MayUse == nil {
@@ -149,7 +165,7 @@ func (r *Relation[D]) mayUse(dependent D) []types.NamespacedName {
 	return slices.DeleteFunc(all, func(key types.NamespacedName) bool { return !r.MayUse(dependent, key) })
 }
 
-// claims are what stands for claims.
+// claims returns the claims, or for Unclaimed the references.
 func (r *Relation[D]) claims(dependent D) []types.NamespacedName {
 	if r.Unclaimed {
 		return r.refers(dependent)
@@ -157,13 +173,14 @@ func (r *Relation[D]) claims(dependent D) []types.NamespacedName {
 	return r.Claims(dependent)
 }
 
-// uses tells whether a dependent may be using a provider.
+// uses reports whether a dependent may be using a provider.
 func (r *Relation[D]) uses(dependent D, provider types.NamespacedName) bool {
 	return slices.Contains(r.mayUse(dependent), provider)
 }
 
-// robbed tells whether a change has taken a claim off a dependent that it is still to have. A gate that takes off what is referred to has said so before.
-func (r *Relation[D]) robbed(old, new D) bool {
+// lostClaim reports whether a change has removed a claim that the dependent must still have. A gate
+// that removes the claim of something that is still referred to has announced it before.
+func (r *Relation[D]) lostClaim(old, new D) bool {
 	if r.Unclaimed {
 		return false
 	}
@@ -180,7 +197,7 @@ func (r *Relation[D]) robbed(old, new D) bool {
 	})
 }
 
-// selection are those that a consistent list must ask for.
+// selection returns which dependents a consistent list must request.
 func (r *Relation[D]) selection(provider types.NamespacedName) framework.Selection {
 	switch {
 	case !r.Unclaimed:
@@ -191,7 +208,7 @@ func (r *Relation[D]) selection(provider types.NamespacedName) framework.Selecti
 	return framework.Selection{}
 }
 
-// sorted sorts keys, each once.
+// sorted returns the keys sorted and without duplicates.
 func sorted(keys []types.NamespacedName) []types.NamespacedName {
 	slices.SortFunc(keys, compare)
 	return slices.Compact(keys)
@@ -199,7 +216,7 @@ func sorted(keys []types.NamespacedName) []types.NamespacedName {
 
 func compare(a, b types.NamespacedName) int { return strings.Compare(a.String(), b.String()) }
 
-// text names a provider in an annotation.
+// text returns the name of a provider in an annotation.
 func text(key types.NamespacedName) string {
 	if key.Namespace == "" {
 		return key.Name

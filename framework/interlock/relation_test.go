@@ -17,7 +17,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/interlock"
 )
 
-// granting is a controller of apps that shows whether they are granted, by the reason of a condition.
+// granting is a controller of apps that shows whether they are granted, by the reason of a
+// condition.
 type granting[P framework.Object] struct {
 	gate interlock.Gate[P, *App]
 }
@@ -79,7 +80,7 @@ func TestTheNameOfAProviderMayHoldWhatLabelsMayNot(t *testing.T) {
 	})
 }
 
-// TestDependentsMayBeUnclaimed: nothing is written on them, and what they refer to tells.
+// TestDependentsMayBeUnclaimed: nothing is written to them, and their references count.
 func TestDependentsMayBeUnclaimed(t *testing.T) {
 	unclaimed := interlock.Relation[*App]{Name: "unclaimed.shop.example.com", Providers: databasesOf, Unclaimed: true}
 	openShopFor[*Database](t, unclaimed, func(s *shop) {
@@ -174,7 +175,8 @@ func TestTheGuardSaysWhatCannotBe(t *testing.T) {
 	}
 }
 
-// TestGuardsOfRelationsWhoseNamesBeginAlikeAreToldApart: by the names that they are given, as an error says that names the relation.
+// TestGuardsOfRelationsWhoseNamesBeginAlikeAreToldApart: by the names that they are given, as an
+// error says that names the relation.
 func TestGuardsOfRelationsWhoseNamesBeginAlikeAreToldApart(t *testing.T) {
 	openShop(t, func(s *shop) {
 		op, err := framework.NewOperator(s.model.Config(), framework.OperatorOptions{Logger: quiet, Scheme: scheme})

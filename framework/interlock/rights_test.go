@@ -12,7 +12,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 )
 
-// rights are those that docs/concepts/interlock.md names, as VERB RESOURCE. Streaming lists are watches.
+// rights are those that docs/concepts/interlock.md names, as VERB RESOURCE. Streaming lists are
+// watches.
 var rights = map[string][]string{
 	"owners": {"get databases", "list databases", "watch databases", "patch databases", "list apps", "watch apps", "create events", "patch events"},
 	"apps": {
@@ -20,7 +21,8 @@ var rights = map[string][]string{
 	},
 }
 
-// TestWhatEachSideAsksForNeedsTheRightsThatAreDocumented, with references that change, deletions, and a guard that has something to tell.
+// TestWhatEachSideAsksForNeedsTheRightsThatAreDocumented, with references that change, deletions,
+// and a guard that emits events.
 func TestWhatEachSideAsksForNeedsTheRightsThatAreDocumented(t *testing.T) {
 	openPlannedShop(t, func(s *shop, _ *planned) {
 		var mu sync.Mutex

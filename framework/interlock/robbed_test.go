@@ -68,7 +68,7 @@ func (s *shop) lossesOf(a *App) (n int) {
 	return n
 }
 
-// TestAGateIsNotRobbedByItself: neither what it claims, nor what it releases, makes an app due.
+// TestAGateIsNotRobbedByItself: neither its claims nor its releases make an app due.
 func TestAGateIsNotRobbedByItself(t *testing.T) {
 	openShop(t, func(s *shop) {
 		s.database("p")
@@ -99,7 +99,8 @@ func TestAGateIsNotRobbedByItself(t *testing.T) {
 	})
 }
 
-// TestAGateThatIsNotWantedIsNotRobbedByItself, though the app refers to what it takes off.
+// TestAGateThatIsNotWantedIsNotRobbedByItself, though the app refers to the providers whose claims
+// it removes.
 func TestAGateThatIsNotWantedIsNotRobbedByItself(t *testing.T) {
 	r := &toggled{planned{gate: interlock.Gate[*Database, *App]{Relation: databases}, ready: true}}
 	openShopOf(t, func(s *shop, op *framework.Operator) error {

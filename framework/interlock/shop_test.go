@@ -68,7 +68,8 @@ func (r *implementing) Cleanup(ctx context.Context, app *App, c *framework.Conte
 	return framework.RemoveFinalizer(), r.gate.Release(ctx, c)
 }
 
-// shop is a world of apps and databases in a bubble of virtual time, with an operator for each side.
+// shop is a world of apps and databases in a bubble of virtual time, with an operator for each
+// side.
 type shop struct {
 	*testing.T
 	model  *apimodel.Model
@@ -122,7 +123,7 @@ func openShopOf(t *testing.T, apps func(*shop, *framework.Operator) error, test 
 	})
 }
 
-// start makes an operator anew and runs it.
+// start creates an operator and runs it.
 func (s *shop) start(side *side, name string) {
 	s.Helper()
 	var err error
@@ -146,7 +147,7 @@ func noError(t *testing.T, err error) {
 	}
 }
 
-// intercept notes the operators' requests but those about events and watches.
+// intercept records the operators' requests, except those about events and watches.
 func (s *shop) intercept(r apimodel.Request) apimodel.Fault {
 	who, _, _ := strings.Cut(r.UserAgent, " ")
 	if r.Resource == "events" || r.Verb == "watch" || r.Verb == "discovery" || (who != "apps" && who != "owners") {
@@ -171,7 +172,7 @@ func (s *shop) requests() []string {
 	return sent
 }
 
-// count tells how many of some requests are of a kind.
+// count returns how many of some requests are of a kind.
 func count(requests []string, kind string) (n int) {
 	for _, r := range requests {
 		if strings.HasPrefix(r, kind) {
@@ -228,7 +229,7 @@ func (s *shop) delete(o client.Object) {
 	noError(s.T, s.admin.Delete(s.Context(), o))
 }
 
-// exists tells whether an object is there: the very one.
+// exists reports whether that very object exists.
 func (s *shop) exists(o client.Object) bool {
 	for _, plural := range []string{"apps", "databases", "regions", "configmaps", "deployments", "pods"} {
 		for _, live := range s.model.Objects(plural) {
@@ -284,7 +285,8 @@ func (s *shop) condition(a *App, kind string) string {
 	return ""
 }
 
-// implement implements an app on the databases that it refers to, and on no others any more: they must be there (G10).
+// implement implements an app on the databases that it refers to, and on no others: they must exist
+// (G10).
 func (s *shop) implement(a *App) {
 	uids := []types.UID{}
 	for _, key := range databasesOf(a) {

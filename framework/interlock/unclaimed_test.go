@@ -14,7 +14,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 )
 
-// TestUnclaimedDependentsMayBeSelected: the API server is asked for those alone that may be using the provider. It tells of one that the cache does not show.
+// TestUnclaimedDependentsMayBeSelected: the API server is asked only for those that may be using
+// the provider. It returns one that the cache does not have.
 func TestUnclaimedDependentsMayBeSelected(t *testing.T) {
 	const label = "shop.example.com/database"
 	selected := interlock.Relation[*App]{

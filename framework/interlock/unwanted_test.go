@@ -15,7 +15,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 )
 
-// toggled is a controller of apps whose gate is wanted as long as something outside says so. It writes no status.
+// toggled is a controller of apps whose gate is wanted as long as something outside says so. It
+// writes no status.
 type toggled struct{ planned }
 
 func (r *toggled) Reconcile(context.Context, *App, *framework.Context[*App]) (framework.UpdateControl[*App], error) {
@@ -41,8 +42,9 @@ func (r *toggled) workflow() framework.Workflow[*App] {
 	return framework.Workflow[*App]{Dependents: []framework.Dependent[*App]{wanted, r.gate.Node("gate", "wanted"), implementation}}
 }
 
-// TestAReleaseOfAGateThatIsNotWantedTakesNoClaimOffLater: the gate is not wanted for a while, for a reason that is not the dependent's. That the claim be taken off does not
-// arrive until its sender has given it up, and the gate has granted again.
+// TestAReleaseOfAGateThatIsNotWantedTakesNoClaimOffLater: the gate is not wanted for a while, for a
+// reason that is not the dependent's. That the claim be taken off does not arrive until its sender
+// has given it up, and the gate has granted again.
 func TestAReleaseOfAGateThatIsNotWantedTakesNoClaimOffLater(t *testing.T) {
 	r := &toggled{planned{gate: interlock.Gate[*Database, *App]{Relation: databases}, ready: true}}
 	openShopOf(t, func(s *shop, op *framework.Operator) error {

@@ -13,7 +13,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework/interlock"
 )
 
-// TestAGuardAsksAgainAboutDependentsThatItsCacheDoesNotShow: of their leaving no event tells.
+// TestAGuardAsksAgainAboutDependentsThatItsCacheDoesNotShow: no event follows when they leave.
 func TestAGuardAsksAgainAboutDependentsThatItsCacheDoesNotShow(t *testing.T) {
 	for name, dependents := range map[string]framework.Secondary[*App]{
 		"in namespaces that are not watched": {Namespaces: []string{"other"}},

@@ -14,8 +14,8 @@ func (s *shop) force(o client.Object) {
 	noError(s.T, s.admin.Patch(s.Context(), o, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))))
 }
 
-// TestAProviderThatHasLostItsFinalizerIsVouchedForByNobody: nothing keeps it any more, whoever held
-// it before. What is implemented stays.
+// TestAProviderThatHasLostItsFinalizerIsVouchedForByNobody: nothing keeps it, whatever held it
+// before. The implementation stays.
 func TestAProviderThatHasLostItsFinalizerIsVouchedForByNobody(t *testing.T) {
 	openShop(t, func(s *shop) {
 		p := s.database("p")

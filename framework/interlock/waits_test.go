@@ -8,14 +8,15 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// TestACycleOfOneRelationLastsWhateverTheOthersWaitFor: a provider waits by one relation for what waits for it, and by another for what does not.
+// TestACycleOfOneRelationLastsWhateverTheOthersWaitFor: a provider waits by one relation for what
+// waits for it, and by another for what does not.
 func TestACycleOfOneRelationLastsWhateverTheOthersWaitFor(t *testing.T) {
 	named := func(name string) object {
 		return object{"*App", types.NamespacedName{Namespace: "default", Name: name}, types.UID(name)}
 	}
 	p, d, outside := named("p"), named("d"), named("outside")
 	synctest.Test(t, func(t *testing.T) {
-		w := newWaits().(*waits)
+		w := newWaitGraph().(*waitGraph)
 		w.wait(d, "back.example.com", p)
 		if cycle, lasted := w.wait(p, "in.example.com", d); len(cycle) != 3 || lasted != 0 {
 			t.Errorf("at first: %v for %v", cycle, lasted)

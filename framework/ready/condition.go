@@ -12,9 +12,10 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// Condition is met by an object of any type with status.conditions, typed or unstructured, among which the one of the given type is True. It is not
-// met by one whose controller has not seen the present generation, if it tells that, in status.observedGeneration or in the condition.
-// An object of which only the metadata is read meets nothing.
+// Condition is met by an object with status.conditions, typed or unstructured, whose condition of
+// the given type is True. It is not met if its controller has not observed the present generation,
+// according to status.observedGeneration or the condition. An object of which only the metadata is
+// read never meets it.
 func Condition[S framework.Object](kind string) func(S) workflow.Verdict {
 	return func(o S) workflow.Verdict {
 		if isNil(o) {
@@ -37,9 +38,9 @@ func Condition[S framework.Object](kind string) func(S) workflow.Verdict {
 	}
 }
 
-// statusView is what the statuses of most kinds have in common.
+// statusView is the part of the status that most kinds have in common.
 type statusView struct {
-	observed   int64 // generation; 0 if it is not told
+	observed   int64 // the observed generation; 0 if there is none
 	conditions []conditionView
 }
 
@@ -48,7 +49,8 @@ type conditionView struct {
 	observed                      int64
 }
 
-// text is the condition in a line, as "Ready is False: Pending: waiting for a certificate".
+// text returns the condition in one line, as in "Ready is False: Pending: waiting for a
+// certificate".
 func (c *conditionView) text() string {
 	return c.kind + " is " + c.status + because(c.reason, c.message)
 }
@@ -62,14 +64,15 @@ func (s *statusView) condition(kind string) *conditionView {
 	return nil
 }
 
-// presentStatus is the status of an object, unless that says nothing about what the object is to be now: then wrong is set.
+// presentStatus returns the status of an object. wrong is set, with a verdict, if the status says
+// nothing about the present generation.
 func presentStatus(o framework.Object) (status statusView, v workflow.Verdict, wrong bool) {
 	if _, only := o.(*metav1.PartialObjectMetadata); only {
-		return status, workflow.Stalled("only its metadata is read, which does not tell"), true
+		return status, workflow.Stalled("only its metadata is read, which does not show readiness"), true
 	}
 	status = statusOf(o)
 	observed := status.observed
-	if observed == 0 { // it does not tell
+	if observed == 0 { // it is not in the status
 		observed = o.GetGeneration()
 	}
 	v, wrong = outdated(o, observed)
@@ -96,7 +99,7 @@ func statusOf(o framework.Object) statusView {
 	return view
 }
 
-// statusIn reads the status of an unstructured object, of which anything may be of any form.
+// statusIn reads the status of an unstructured object, whose fields may have any type.
 func statusIn(content map[string]any) statusView {
 	status, _ := content["status"].(map[string]any)
 	view := statusView{observed: integer(reflect.ValueOf(status["observedGeneration"]))}
@@ -112,7 +115,8 @@ func statusIn(content map[string]any) statusView {
 	return view
 }
 
-// fieldNamed is the field of a struct, or of what a pointer points to, that has a name in JSON; the zero value if there is none.
+// fieldNamed returns the field of a struct, or of the struct behind a pointer, by its name in JSON;
+// the zero value if there is none.
 func fieldNamed(v reflect.Value, name string) reflect.Value {
 	if v = pointedTo(v); v.Kind() != reflect.Struct {
 		return reflect.Value{}
@@ -120,7 +124,7 @@ func fieldNamed(v reflect.Value, name string) reflect.Value {
 	for _, field := range reflect.VisibleFields(v.Type()) {
 		if tag, _, _ := strings.Cut(field.Tag.Get("json"), ","); tag == name && field.IsExported() {
 			found, err := v.FieldByIndexErr(field.Index)
-			if err != nil { // in an embedded pointer that is nil
+			if err != nil { // it is in an embedded pointer that is nil
 				return reflect.Value{}
 			}
 			return pointedTo(found)
@@ -129,7 +133,7 @@ func fieldNamed(v reflect.Value, name string) reflect.Value {
 	return reflect.Value{}
 }
 
-// pointedTo follows pointers; it is the zero value where one is nil.
+// pointedTo follows pointers. It returns the zero value if one is nil.
 func pointedTo(v reflect.Value) reflect.Value {
 	for v.Kind() == reflect.Pointer || v.Kind() == reflect.Interface {
 		v = v.Elem()

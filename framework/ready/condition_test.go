@@ -15,7 +15,7 @@ import (
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
-// custom is an object of a kind that nobody knows, in its second generation.
+// custom returns an object of an unknown kind, in its second generation.
 func custom(status map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.com/v1", "kind": "Gadget", "metadata": map[string]any{"name": "g", "generation": int64(2)}, "status": status,
@@ -83,7 +83,7 @@ func TestC102ConditionTrueOfTypedObjects(t *testing.T) {
 		{"a kind may have no status", &corev1.ConfigMap{}, "not met: has no condition Ready yet"},
 	})
 	checkRows(t, ready.Condition[*metav1.PartialObjectMetadata]("Ready"), []condition[*metav1.PartialObjectMetadata]{
-		{"metadata tells nothing", &metav1.PartialObjectMetadata{}, "stalled: only its metadata is read, which does not tell"},
+		{"metadata tells nothing", &metav1.PartialObjectMetadata{}, "stalled: only its metadata is read, which does not show readiness"},
 	})
 	checkRows(t, ready.Condition[framework.Object]("Ready"), []condition[framework.Object]{
 		{"nil of no type does not exist", nil, "not met: does not exist yet"},

@@ -16,24 +16,28 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// CRDPresent is the activation condition of what needs a custom kind that may not be installed: it is met while the API server serves the
-// CustomResourceDefinition of that name, PLURAL.GROUP as in "certificates.cert-manager.io", in a version, or with "" in any. A definition that is being
-// removed is not served any more.
+// CRDPresent is the activation condition of nodes for a custom kind that may not be installed. It
+// is met while the API server serves the CustomResourceDefinition of that name, PLURAL.GROUP as in
+// "certificates.cert-manager.io", in a version, or with "" in any version. A definition that is
+// being removed is not served.
 //
-//	ActivationCondition: dependent.CRDPresent[*v1.Page]("certificates.cert-manager.io", "v1"),
+//	ActivationCondition: ready.CRDPresent[*v1.Page]("certificates.cert-manager.io", "v1"),
 //
-// Nothing is polled, and no pass costs a request: the one definition is watched, for as long as there are primaries that ask about it, and all primaries
-// of the controller are due when it appears, goes, or serves other versions. The controller needs the rights to list and
-// watch customresourcedefinitions of the group apiextensions.k8s.io, which resourceNames may restrict to that one. Without them
-// there is no answer, the nodes that ask fail with [framework.ErrNotSynced], and [framework.Operator.Ready] says why.
+// It polls nothing, and no pass costs a request. The one definition is watched while there are
+// primaries whose nodes use the condition, and all primaries of the controller are due when it
+// appears, goes, or serves other versions. The controller needs the rights to list and watch
+// customresourcedefinitions of the group apiextensions.k8s.io, which resourceNames may restrict to
+// that one. Without them the nodes fail with [framework.ErrNotSynced], and
+// [framework.Operator.Ready] says why.
 //
-// The answer is missing, too, in the first run of the first primary, which then is due when it is known. [CRD] among the secondaries of the controller has
-// it known before the first run.
+// In the first run of the first primary there is no verdict yet; the primary is due when there is
+// one. Add [CRD] to the secondaries of the controller to have the verdict before the first run.
 func CRDPresent[P framework.Object](name, version string) workflow.Condition[*framework.Context[P]] {
 	return CRDPresentIn[P](nil, name, version)
 }
 
-// CRDPresentIn is CRDPresent in another cluster, that of a [framework.Secondary] with the same Cluster.
+// CRDPresentIn is CRDPresent in another cluster, which is that of a [framework.Secondary] with the
+// same Cluster.
 func CRDPresentIn[P framework.Object](cluster *rest.Config, name, version string) workflow.Condition[*framework.Context[P]] {
 	definition := definitionNamed(cluster, name)
 	source := CRDIn[P](cluster, name)
@@ -41,7 +45,8 @@ func CRDPresentIn[P framework.Object](cluster *rest.Config, name, version string
 		if err := checkDefinitionName(name); err != nil {
 			return workflow.Verdict{}, err
 		}
-		// For each primary: those that have it added hold it, and a node that was active must learn that it is not any more.
+		// Add it for each primary: the primaries hold the source open, and a node that was active must be
+		// notified when it is no longer.
 		if err := c.AddSecondary(source); err != nil {
 			return workflow.Verdict{}, fmt.Errorf("ready: whether %s is served: %w", name, err)
 		}
@@ -56,7 +61,8 @@ func CRDPresentIn[P framework.Object](cluster *rest.Config, name, version string
 	})
 }
 
-// CRD is what [CRDPresent] reads, for [framework.ControllerOptions.Secondaries]: then the first runs wait until it is known.
+// CRD returns what [CRDPresent] reads, for [framework.ControllerOptions].Secondaries: then the
+// first runs wait until there is a verdict.
 func CRD[P framework.Object](name string) framework.SecondarySource { return CRDIn[P](nil, name) }
 
 // CRDIn is CRD for [CRDPresentIn].
@@ -67,8 +73,9 @@ func CRDIn[P framework.Object](cluster *rest.Config, name string) framework.Seco
 
 var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
-// definitions holds the one declaration for each definition that is asked about: conditions of several nodes share a watch by it.
-var definitions sync.Map // of definitionPlace to *framework.Secondary[*unstructured.Unstructured]
+// definitions holds one secondary for each definition, so that conditions of several nodes share a
+// watch.
+var definitions sync.Map // definitionPlace to *framework.Secondary[*unstructured.Unstructured]
 
 type definitionPlace struct {
 	cluster *rest.Config
@@ -84,7 +91,7 @@ func definitionNamed(cluster *rest.Config, name string) *framework.Secondary[*un
 	return declared.(*framework.Secondary[*unstructured.Unstructured])
 }
 
-// servedVersions drops the schemas, which can be large.
+// servedVersions removes the schemas, which can be large.
 var servedVersions = framework.Transform[*unstructured.Unstructured]{
 	Name: "served versions",
 	Prune: func(crd *unstructured.Unstructured) {
@@ -97,7 +104,7 @@ var servedVersions = framework.Transform[*unstructured.Unstructured]{
 	},
 }
 
-// definitionServes tells whether a definition that is there is served, in a version or in any.
+// definitionServes returns whether an existing definition is served, in a version or in any.
 func definitionServes(crd *unstructured.Unstructured, version string) workflow.Verdict {
 	if crd.GetDeletionTimestamp() != nil {
 		return workflow.NotMet("%s is being removed", crd.GetName())
@@ -120,7 +127,8 @@ func definitionServes(crd *unstructured.Unstructured, version string) workflow.V
 	return workflow.NotMet("%s is not served in version %s", crd.GetName(), version)
 }
 
-// servesNow is what changes of a definition are about, comparable; empty for nil and one that serves nothing.
+// servesNow returns the served versions as one string, to detect changes. It is "" for nil and for
+// a definition that is not served.
 func servesNow(crd *unstructured.Unstructured) string {
 	if crd == nil || !definitionServes(crd, "").Met {
 		return ""
@@ -134,7 +142,7 @@ func servesNow(crd *unstructured.Unstructured) string {
 	return strings.Join(served, " ")
 }
 
-// versionsOf yields the versions of a definition and whether they are served, in order.
+// versionsOf yields the versions of a definition, and whether each is served, in order.
 func versionsOf(crd *unstructured.Unstructured) func(yield func(name string, served bool) bool) {
 	return func(yield func(string, bool) bool) {
 		spec, _ := crd.Object["spec"].(map[string]any)

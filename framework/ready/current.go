@@ -16,13 +16,17 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// Current is met by an object of any type, typed or unstructured, that is as its specification says, as far as it tells, by the rules of
-// kstatus (https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus): its controller has seen the present generation, and it has neither the condition
-// Reconciling nor Stalled, which stalls. Then built-in kinds have rules of their own, and all others are as their condition Ready says.
+// Current is met by an object, typed or unstructured, that is as its specification says, by the
+// rules of kstatus (https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus). Its
+// controller must have observed the present generation. It must have neither the condition
+// Reconciling nor Stalled; Stalled makes the verdict stalled. Built-in kinds then have their own
+// rules, and all others follow their condition Ready.
 //
-// What tells nothing is current, a custom resource also before its controller has seen it: for those of which one knows that they will have
-// a condition, use [Condition]. A Job that runs is current, as in kstatus; see [Job]. Unlike there, a Pod that has failed stalls, and a
-// Service of type LoadBalancer waits for its address. An object of which only the metadata is read meets nothing.
+// An object without such information is current, and so is a custom resource that its controller
+// has not seen yet: for kinds that always get a condition, use [Condition]. A Job that runs is
+// current, as in kstatus; see [Job]. Unlike in kstatus, a Pod that has failed stalls, and a Service
+// of type LoadBalancer waits for its address. An object of which only the metadata is read never
+// meets it.
 func Current[S framework.Object](o S) workflow.Verdict {
 	if isNil(o) {
 		return nonexistent()
@@ -50,7 +54,7 @@ func Current[S framework.Object](o S) workflow.Verdict {
 	return workflow.Met()
 }
 
-// currentByKind asks the rules of built-in kinds.
+// currentByKind applies the rules of built-in kinds.
 func currentByKind(o framework.Object) (v workflow.Verdict, known bool) {
 	switch o := o.(type) {
 	case *appsv1.Deployment:
@@ -80,7 +84,8 @@ func currentByKind(o framework.Object) (v workflow.Verdict, known bool) {
 	return workflow.Verdict{}, false
 }
 
-// asBuiltIn returns an unstructured object of a kind with a rule as its type, anything else as it is.
+// asBuiltIn converts an unstructured object of a kind with a rule to its Go type, and returns
+// others as they are.
 func asBuiltIn(o framework.Object) (framework.Object, error) {
 	u, is := o.(*unstructured.Unstructured)
 	if !is {
@@ -91,12 +96,12 @@ func asBuiltIn(o framework.Object) (framework.Object, error) {
 		return o, nil
 	}
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, typed); err != nil {
-		return nil, fmt.Errorf("it is no %s: %w", u.GetKind(), err)
+		return nil, fmt.Errorf("it is not a %s: %w", u.GetKind(), err)
 	}
 	return typed, nil
 }
 
-// builtIn returns an empty object of a kind with a rule, nil for all others.
+// builtIn returns an empty object of a kind with a rule, or nil.
 func builtIn(gvk schema.GroupVersionKind) framework.Object {
 	switch gvk {
 	case appsv1.SchemeGroupVersion.WithKind("Deployment"):

@@ -9,9 +9,11 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// Deployment reports whether a Deployment is rolled out and available, by the rules of kubectl rollout status: its controller has seen
-// the present generation, all replicas are of the present template and available, and none of another is left. One that has exceeded its
-// progress deadline is stalled, and so is one that is paused on its way; one that scales while it is paused is not. One that does not exist, or is being
+// Deployment is met by a Deployment that is rolled out and available, by the rules of kubectl
+// rollout status. Its controller has observed the present generation, all replicas have the present
+// template and are available, and none with another template is left. A Deployment that has
+// exceeded its progress deadline is stalled, and so is one that is paused during a rollout; one
+// that is only scaled while it is paused is not. A Deployment that does not exist, or is being
 // deleted, is not available.
 func Deployment(d *appsv1.Deployment) workflow.Verdict {
 	switch {
@@ -41,12 +43,13 @@ func Deployment(d *appsv1.Deployment) workflow.Verdict {
 	return workflow.Verdict{Met: true, Reason: fmt.Sprintf("%d of %d replicas are available", wanted, wanted)}
 }
 
-// rolling says no more than that, as each other text is a further write where it is shown in a status.
+// rolling returns the same text for all these cases, because each different text is another write
+// if it is copied to a status.
 func rolling(done, wanted int32) workflow.Verdict {
 	return workflow.NotMet("%d of %d replicas are up to date and available", done, wanted)
 }
 
-// replicas are what is wanted.
+// replicas returns the desired number of replicas.
 func replicas(d *appsv1.Deployment) int32 {
 	if d.Spec.Replicas == nil {
 		return 1
@@ -54,7 +57,7 @@ func replicas(d *appsv1.Deployment) int32 {
 	return *d.Spec.Replicas
 }
 
-// progressFailure is why the present rollout makes no progress, nil if it does.
+// progressFailure returns why the present rollout makes no progress, or nil.
 func progressFailure(s appsv1.DeploymentStatus) *appsv1.DeploymentCondition {
 	for i, c := range s.Conditions {
 		if c.Type == appsv1.DeploymentProgressing && c.Status == corev1.ConditionFalse {

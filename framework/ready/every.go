@@ -7,8 +7,9 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// Every makes of a question about an object one about a set, for [dependent.Bulk.Ready]: met if it is of each object. The reason names the first that
-// stalls, or else the first of which it is not met.
+// Every turns a function that judges an object into one that judges a set, for
+// [dependent.Bulk.Ready]. It is met if the function is met for each object. The reason names the
+// first object that stalls, or else the first that does not meet it.
 func Every[S framework.Object](ready func(live S) workflow.Verdict) func(all []S) workflow.Verdict {
 	return func(all []S) workflow.Verdict {
 		met := 0

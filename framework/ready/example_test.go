@@ -46,8 +46,9 @@ func ExampleCRDPresent() {
 	}
 	options := func(nodes ...framework.Dependent[*v1.WebPage]) framework.ControllerOptions[*v1.WebPage] {
 		return framework.ControllerOptions[*v1.WebPage]{
-			Workflow:    framework.Workflow[*v1.WebPage]{Dependents: nodes},
-			Secondaries: framework.Secondaries(ready.CRD[*v1.WebPage](definition)), // known before the first run
+			Workflow: framework.Workflow[*v1.WebPage]{Dependents: nodes},
+			// Known before the first run.
+			Secondaries: framework.Secondaries(ready.CRD[*v1.WebPage](definition)),
 		}
 	}
 	_, _ = certificate, options

@@ -10,12 +10,15 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// Gone is the delete postcondition of nodes that have their objects by a [framework.Secondary]: it is met when the cache shows none of the primary's any
-// more, also none whose finalizers hold it up. When the last one goes, the primary is due.
+// Gone is the delete postcondition of nodes that read their objects through a
+// [framework.Secondary]. It is met when the cache has no object of the primary any longer,
+// including those whose finalizers block their deletion. When the last one goes, the primary is
+// due.
 //
-//	DeletePostcondition: dependent.Gone[*v1.Page](&r.deployments),
+//	DeletePostcondition: ready.Gone[*v1.Page](&r.deployments),
 //
-// The secondary must be one of the controller or of the node. What [dependent.Kubernetes] deletes is waited for anyway.
+// The secondary must be one of the controller or of the node. For objects that
+// [dependent.Kubernetes] deletes, it is not needed.
 func Gone[P, S framework.Object](secondary *framework.Secondary[S]) workflow.Condition[*framework.Context[P]] {
 	return func(_ context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
 		left, err := secondary.List(c)
@@ -45,7 +48,7 @@ func Gone[P, S framework.Object](secondary *framework.Secondary[S]) workflow.Con
 	}
 }
 
-// heldUp names the finalizers of an object in deletion.
+// heldUp returns the finalizers of an object in deletion.
 func heldUp(o framework.Object) string {
 	if finalizers := o.GetFinalizers(); len(finalizers) > 0 {
 		return " (held by " + strings.Join(finalizers, ", ") + ")"

@@ -2,7 +2,7 @@ package ready
 
 import "reflect"
 
-// isAbsent reports whether there is no object: nil, of whatever type.
+// isNil reports whether o is nil, or a nil pointer of any type.
 func isNil(o any) bool {
 	v := reflect.ValueOf(o)
 	return !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil()

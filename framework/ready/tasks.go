@@ -10,8 +10,9 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// Pod is met by a Pod that is ready. One that has ended, well or not, is stalled: it will not be ready any more. Why one is not scheduled, or a
-// container waits, is in the reason.
+// Pod is met by a Pod that is ready. A Pod that has ended, successfully or not, is stalled, because
+// it will not become ready again. The reason says why it is not scheduled, or why a container
+// waits.
 func Pod(p *corev1.Pod) workflow.Verdict {
 	switch {
 	case p == nil:
@@ -39,8 +40,8 @@ func Pod(p *corev1.Pod) workflow.Verdict {
 	return workflow.NotMet("is not ready")
 }
 
-// Job is met by a Job that has completed. One that has failed, or is bound to, is stalled: it does not try again. One
-// that is suspended is not met.
+// Job is met by a Job that has completed. A Job that has failed, or is certain to fail, is stalled,
+// because it does not try again. A suspended Job does not meet it.
 func Job(j *batchv1.Job) workflow.Verdict {
 	switch {
 	case j == nil:
@@ -56,14 +57,15 @@ func Job(j *batchv1.Job) workflow.Verdict {
 		return met("has completed")
 	case j.Spec.Suspend != nil && *j.Spec.Suspend:
 		return workflow.NotMet("is suspended")
-	case wanted == nil: // a queue of work: the Pods know when it is empty
+	case wanted == nil: // a work queue: only the Pods know when it is empty
 		return workflow.NotMet("%d Pods have succeeded, %d are active", now.Succeeded, now.Active)
 	default:
 		return workflow.NotMet("%d of %d Pods have succeeded", now.Succeeded, *wanted)
 	}
 }
 
-// jobUnderWay is part of Current, by which a Job that runs, or is suspended on purpose, is as it should be.
+// jobUnderWay is the rule of Current: a Job that runs, or is suspended on purpose, is as it should
+// be.
 func jobUnderWay(j *batchv1.Job) workflow.Verdict {
 	v := Job(j)
 	switch suspended := j.Spec.Suspend != nil && *j.Spec.Suspend; {
@@ -75,7 +77,7 @@ func jobUnderWay(j *batchv1.Job) workflow.Verdict {
 	return workflow.NotMet("has not started yet")
 }
 
-// jobCondition is the first of some conditions that is true, nil if none is.
+// jobCondition returns the first of some conditions that is true, or nil.
 func jobCondition(j *batchv1.Job, kinds ...batchv1.JobConditionType) *batchv1.JobCondition {
 	for i, c := range j.Status.Conditions {
 		if c.Status == corev1.ConditionTrue && slices.Contains(kinds, c.Type) {
@@ -85,8 +87,9 @@ func jobCondition(j *batchv1.Job, kinds ...batchv1.JobConditionType) *batchv1.Jo
 	return nil
 }
 
-// PersistentVolumeClaim is met by a claim that is bound. One that has lost its volume is stalled. With a storage class that
-// waits for the first consumer, a claim is bound only once a Pod uses it: what makes the Pod must not wait for the claim then.
+// PersistentVolumeClaim is met by a claim that is bound. A claim that has lost its volume is
+// stalled. With a storage class that waits for the first consumer, a claim is bound only once a Pod
+// uses it: then the node of the Pod must not wait for the claim.
 func PersistentVolumeClaim(c *corev1.PersistentVolumeClaim) workflow.Verdict {
 	switch {
 	case c == nil:
@@ -101,7 +104,7 @@ func PersistentVolumeClaim(c *corev1.PersistentVolumeClaim) workflow.Verdict {
 	return workflow.NotMet("is not bound")
 }
 
-// serviceReachable is part of Current.
+// serviceReachable is the rule of Current.
 func serviceReachable(s *corev1.Service) workflow.Verdict {
 	if s.Spec.Type == corev1.ServiceTypeLoadBalancer && len(s.Spec.ExternalIPs) == 0 && len(s.Status.LoadBalancer.Ingress) == 0 {
 		return workflow.NotMet("has no address of a load balancer yet")
@@ -109,7 +112,7 @@ func serviceReachable(s *corev1.Service) workflow.Verdict {
 	return workflow.Met()
 }
 
-// because appends what there is of a reason and a message.
+// because returns the reason and the message, as far as they exist, to append to a text.
 func because(reason, message string) string {
 	var text strings.Builder
 	for _, part := range []string{reason, message} {

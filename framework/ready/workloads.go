@@ -9,12 +9,13 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// The conditions here are pure functions of the object as it is read: they serve as the Ready of a dependent, and anywhere else. All of them
-// say "not met" of nil and of what is being deleted.
+// The functions here are pure functions of the object. They can be the Ready of a dependent, or be
+// called anywhere else. All of them are not met by nil and by an object that is being deleted.
 
-// StatefulSet is met by a StatefulSet that is rolled out and ready, by the rules of kubectl rollout status: its controller has seen the
-// present generation, all replicas are ready, for minReadySeconds if there are such, and up to date; with a partition, those from there on. Where Pods are
-// updated only as somebody deletes them (OnDelete), old ones count as well.
+// StatefulSet is met by a StatefulSet that is rolled out and ready, by the rules of kubectl rollout
+// status. Its controller has observed the present generation, and all replicas are ready, for
+// minReadySeconds if that is set, and up to date; with a partition, only those from there on. If
+// Pods are updated only when somebody deletes them (OnDelete), old ones count, too.
 func StatefulSet(s *appsv1.StatefulSet) workflow.Verdict {
 	if s == nil {
 		return nonexistent()
@@ -42,8 +43,9 @@ func StatefulSet(s *appsv1.StatefulSet) workflow.Verdict {
 	return met("%d of %d replicas are ready", wanted, wanted)
 }
 
-// DaemonSet is met by a DaemonSet that is rolled out and available on all nodes that it is for, by the rules of kubectl rollout status; no
-// nodes are no hindrance. Where Pods are updated only as somebody deletes them (OnDelete), old ones count as well.
+// DaemonSet is met by a DaemonSet that is rolled out and available on all its nodes, by the rules
+// of kubectl rollout status. It is also met if there are no such nodes. If Pods are updated only
+// when somebody deletes them (OnDelete), old ones count, too.
 func DaemonSet(d *appsv1.DaemonSet) workflow.Verdict {
 	if d == nil {
 		return nonexistent()
@@ -62,7 +64,7 @@ func DaemonSet(d *appsv1.DaemonSet) workflow.Verdict {
 	return met("available on %d of %d nodes", wanted, wanted)
 }
 
-// replicaSetAvailable is part of Current: those who have one mostly have a Deployment around it.
+// replicaSetAvailable is the rule of Current. ReplicaSets usually belong to a Deployment.
 func replicaSetAvailable(r *appsv1.ReplicaSet) workflow.Verdict {
 	if v, wrong := outdated(r, r.Status.ObservedGeneration); wrong {
 		return v
@@ -82,7 +84,8 @@ func replicaSetAvailable(r *appsv1.ReplicaSet) workflow.Verdict {
 	return met("%d of %d replicas are available", wanted, wanted)
 }
 
-// outdated tells of an object whose status says nothing about what it is to be now.
+// outdated returns a verdict if the object is being deleted, or its status is about an earlier
+// generation.
 func outdated(o metav1.Object, observed int64) (workflow.Verdict, bool) {
 	switch {
 	case o.GetDeletionTimestamp() != nil:
@@ -96,12 +99,12 @@ func outdated(o metav1.Object, observed int64) (workflow.Verdict, bool) {
 func nonexistent() workflow.Verdict { return workflow.NotMet("does not exist yet") }
 func leaving() workflow.Verdict     { return workflow.NotMet("is being deleted") }
 
-// met is a verdict with a reason, which people like to read as well.
+// met returns a verdict that is met, with a reason for people to read.
 func met(reason string, arguments ...any) workflow.Verdict {
 	return workflow.Verdict{Met: true, Reason: fmt.Sprintf(reason, arguments...)}
 }
 
-// orOne is a number of replicas or the default of the API.
+// orOne returns a number of replicas, or the default of the API.
 func orOne(replicas *int32) int32 {
 	if replicas == nil {
 		return 1

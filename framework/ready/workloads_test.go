@@ -15,7 +15,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// condition is a row: an object, and what is said of it. want is "met", "not met" or "stalled", with the reason.
+// condition is a row of a table: an object and its verdict. want is "met", "not met" or "stalled",
+// with the reason.
 type condition[S any] struct {
 	name   string
 	object S

@@ -8,7 +8,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// benchmarked are graphs of nodes that do nothing: what is left is what a pass costs by itself.
+// benchmarked returns graphs of nodes that do nothing, to measure the cost of a pass itself.
 func benchmarked() map[string][]workflow.Node[int] {
 	ready := func(context.Context, int) (workflow.Verdict, error) { return workflow.Met(), nil }
 	five := []workflow.Node[int]{
@@ -24,7 +24,7 @@ func benchmarked() map[string][]workflow.Node[int] {
 		if i > 0 {
 			chain[i].DependsOn = []string{chain[i-1].Name}
 		}
-		for j := range min(10, i-i%10) { // ten layers of ten, each of which depends on all of the one before
+		for j := range min(10, i-i%10) { // layers of ten, each depends on the one before
 			layers[i].DependsOn = append(layers[i].DependsOn, layers[i-i%10-10+j].Name)
 		}
 	}

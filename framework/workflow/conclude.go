@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// conclude gives a state to the nodes that had no turn, from those that they waited for. It goes by the graph alone, so
-// that the result does not depend on who was faster.
-func (r *Result) conclude(ctx context.Context, nodes []standing) {
+// conclude sets the state of the nodes that had no turn, from the nodes that they waited for. It
+// uses only the graph, so the result does not depend on timing.
+func (r *Result) conclude(ctx context.Context, nodes []progress) {
 	order := r.shape.order
 	for _, i := range order {
 		n := &r.Nodes[i]
@@ -17,16 +17,16 @@ func (r *Result) conclude(ctx context.Context, nodes []standing) {
 		case r.shape.left[i] && r.Pass == CleaningUp:
 			n.State = Left
 		case !n.Removing && !nodes[i].taken:
-			r.hold(n, r.shape.dependsOn[i])
+			r.explainHold(n, r.shape.dependsOn[i])
 		}
 	}
 	for _, i := range slices.Backward(order) {
 		if r.Nodes[i].Removing && !nodes[i].taken && r.Nodes[i].State != Left {
-			r.hold(&r.Nodes[i], r.shape.dependents[i])
+			r.explainHold(&r.Nodes[i], r.shape.dependents[i])
 		}
 	}
 	if r.Pass == Reconciling {
-		r.blame()
+		r.explainRemovals()
 	}
 	if ctx.Err() != nil && slices.ContainsFunc(r.Nodes, func(n NodeResult) bool { return n.State == Cancelled }) {
 		r.Cut = context.Cause(ctx)
@@ -34,9 +34,9 @@ func (r *Result) conclude(ctx context.Context, nodes []standing) {
 	r.Duration = time.Since(r.Started)
 }
 
-// hold says what held back a node that had no turn: what failed comes before what is not there yet, and that
-// before what was cancelled.
-func (r *Result) hold(n *NodeResult, waitedFor []int) {
+// explainHold sets why a node had no turn. A failure comes before a node that is not there yet, and
+// that before a cancellation.
+func (r *Result) explainHold(n *NodeResult, waitedFor []int) {
 	n.State, n.Because, n.Reason = Cancelled, "", ""
 	for _, i := range waitedFor {
 		other := &r.Nodes[i]
@@ -57,7 +57,7 @@ func (r *Result) hold(n *NodeResult, waitedFor []int) {
 	}
 }
 
-// awaited is the reason of who waits for a node.
+// awaited returns the reason of a node that waits for the named one.
 func (r *Result) awaited(name string, removing bool) string {
 	text := "waiting for " + name
 	if removing {
@@ -69,8 +69,9 @@ func (r *Result) awaited(name string, removing bool) string {
 	return text
 }
 
-// blame tells why nodes were deleted: what is not wanted by itself says so, all others name it.
-func (r *Result) blame() {
+// explainRemovals sets why nodes were deleted. A node that is not wanted has its own reason; the
+// others name that node.
+func (r *Result) explainRemovals() {
 	roots := make([]int, len(r.Nodes))
 	for _, i := range r.shape.order {
 		n := &r.Nodes[i]
@@ -95,7 +96,7 @@ func (r *Result) blame() {
 	}
 }
 
-// refusal is why a node is to be removed for itself.
+// refusal returns why a node is to be removed because of its own conditions.
 func (n *NodeResult) refusal() string {
 	text, verdict := "inactive", Verdict{}
 	if active, asked := n.Answer(ActivationCondition); asked && !active.Met {

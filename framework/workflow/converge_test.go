@@ -10,8 +10,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// calm ends the failures: what is active and wanted stays so, and what takes its time is there after some passes. It
-// returns how many of these the slowest order would take.
+// calm ends the failures: active and wanted nodes stay so, and nodes that take time are ready after
+// some passes. It returns how many passes the slowest order would take.
 func (w *world) calm(t *rapid.T) (passes int) {
 	for _, n := range w.nodes {
 		n.lag = map[string]int{}
@@ -32,7 +32,8 @@ func (w *world) calm(t *rapid.T) (passes int) {
 	return passes + 1
 }
 
-// wanted says whether a node is to be there once all is calm; told is false if that is not for the workflow to say.
+// wanted reports whether a node should exist once all is calm. told is false if the workflow does
+// not decide that.
 func (w *world) wanted(i int) (yes, told bool) {
 	n := w.nodes[i]
 	active := !n.has["active"] || n.does["active"] == "yes"
@@ -44,9 +45,10 @@ func (w *world) wanted(i int) (yes, told bool) {
 	return yes, !n.readonly && (active || n.deleteInactive)
 }
 
-// TestModel_C102_Converges has storms of failures, then calm: passes go on until the result says that all is well,
-// each because something has changed. Then what is wanted is there, what is not is gone, and a further pass changes nothing.
-// In the end, a cleanup is complete after as few passes, and nothing is left.
+// TestModel_C102_Converges plays storms of failures, then calm. Passes go on, each because
+// something has changed, until the result is ready. Then all wanted nodes exist, the others are
+// gone, and a further pass changes nothing. In the end, a cleanup completes after as few passes,
+// and nothing is left.
 func TestModel_C102_Converges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rapid.Check(bubbled{t}, func(t *rapid.T) {

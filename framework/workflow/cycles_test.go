@@ -11,8 +11,9 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// TestModel_C102_Cycles draws graphs with edges in any direction: those are refused that have a node which reaches itself,
-// and what is named is a cycle that is there. In all others, the plan has everything after what it depends on.
+// TestModel_C102_Cycles draws graphs with edges in any direction. A graph is refused if a node
+// reaches itself, and the error names a cycle that exists. In all others, the plan has every node
+// after its dependencies.
 func TestModel_C102_Cycles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.IntRange(1, 8).Draw(t, "nodes")

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// colours of the drawings, by what a state means.
+// colours are the colours of the drawings, by state.
 var colours = [...]struct{ class, fill string }{
 	Cancelled: {"idle", "#e0e0e0"}, Waiting: {"idle", "#e0e0e0"}, Skipped: {"idle", "#e0e0e0"},
 	Failed:   {"failed", "#f4b6b6"},
@@ -14,7 +14,7 @@ var colours = [...]struct{ class, fill string }{
 	Deleted: {"absent", "#ffffff"}, Inactive: {"absent", "#ffffff"}, Left: {"absent", "#ffffff"},
 }
 
-// mermaid draws the nodes by number, as their names may be anything.
+// mermaid draws the nodes by number, because their names may contain anything.
 func (s *shape) mermaid(nodes []NodeResult) string {
 	var text strings.Builder
 	text.WriteString("flowchart TD\n")
@@ -38,7 +38,7 @@ func (s *shape) mermaid(nodes []NodeResult) string {
 	return text.String()
 }
 
-// classes writes those that the nodes have, in the order of the states.
+// classes writes the classes of the nodes, in the order of the states.
 func classes(text *strings.Builder, nodes []NodeResult) {
 	used := map[string]bool{}
 	for i := range nodes {
@@ -75,11 +75,12 @@ func (s *shape) dot(nodes []NodeResult) string {
 	return text.String() + "}\n"
 }
 
-// maxLine bounds a reason in a drawing, in characters: errors can be long.
+// maxLine is the maximum length of a reason in a drawing, in characters, because errors can be
+// long.
 const maxLine = 80
 
-// lines are what a drawing tells of a node below its name. Times are not among them, so that equal results have equal
-// drawings.
+// lines returns the lines of a node in a drawing, below its name. They contain no times, so that
+// equal results have equal drawings.
 func (n *NodeResult) lines() []string {
 	lines := []string{n.State.String()}
 	if n.Reason == "" {
@@ -92,8 +93,8 @@ func (n *NodeResult) lines() []string {
 	return append(lines, string(reason))
 }
 
-// mermaidText writes everything but letters, digits and harmless punctuation as an entity: quotes would end the label,
-// and markup would be taken as such.
+// mermaidText writes everything except letters, digits and harmless punctuation as an entity:
+// quotes would end the label, and markup would be interpreted.
 func mermaidText(text string) string {
 	var escaped strings.Builder
 	for _, c := range text {

@@ -24,7 +24,7 @@ func (e *NodeError) Unwrap() error { return e.Err }
 
 // PanicError is the failure of a function that panicked.
 type PanicError struct {
-	// Value is what was passed to panic, Stack the stack at that moment.
+	// Value is the value passed to panic.
 	Value any
 	Stack []byte
 }
@@ -37,11 +37,11 @@ func (e *PanicError) Unwrap() error {
 	return author.Sound(err)
 }
 
-// ErrExited is the failure of a function that ended its goroutine (runtime.Goexit, as testing's FailNow does). If that
-// is the goroutine of the caller, the pass ends with it and there is no result.
+// ErrExited is the failure of a function that ended its goroutine (runtime.Goexit, as testing's
+// FailNow does). If that is the caller's goroutine, the pass ends with it and there is no result.
 var ErrExited = errors.New("the function ended its goroutine")
 
-// cancellation says whether an error tells that the context has ended.
+// cancellation reports whether an error means that the context has ended.
 func cancellation(ctx context.Context, err error) bool {
 	return ctx.Err() != nil &&
 		(errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Cause(ctx)))

@@ -7,26 +7,27 @@ import (
 	"slices"
 )
 
-// DefaultConcurrency is how many nodes of a pass are worked on at a time.
+// DefaultConcurrency is the default of [Options].Concurrency.
 const DefaultConcurrency = 8
 
-// Options configure a [Graph]; the zero value is the documented default.
+// Options configures a [Graph]. The zero value is the documented default.
 type Options struct {
-	// Concurrency bounds the nodes of one pass that are worked on at a time, and so its goroutines, the caller's
-	// included. Default [DefaultConcurrency]. Too low makes nodes wait for each other that need not; too high presses on
-	// the API server.
+	// Concurrency is the number of nodes that a pass processes at a time, and so of its goroutines,
+	// including the caller's. Default: [DefaultConcurrency]. If it is too low, independent nodes wait
+	// for each other. If it is too high, it loads the API server.
 	Concurrency int
 }
 
-// Graph is nodes in their order. Create it with [New]. It is immutable and may be used by many goroutines at once.
+// Graph is an ordered set of nodes. Create it with [New]. It is immutable and may be used by many
+// goroutines at once.
 type Graph[C any] struct {
 	shape *shape
 	nodes []Node[C]
 }
 
-// New returns the graph of the nodes, or an error that names everything that is wrong with them: names that are
-// empty, used twice or unknown, cycles with their path, functions that are missing. It keeps copies. A graph without
-// nodes is always ready.
+// New returns the graph of the nodes. It returns an error that names every fault: names that are
+// empty, used twice or unknown, cycles with their path, missing functions. It keeps copies of the
+// nodes. A graph without nodes is always ready.
 func New[C any](nodes []Node[C], options Options) (*Graph[C], error) {
 	var faults []error
 	g := &Graph[C]{nodes: slices.Clone(nodes), shape: &shape{limit: options.Concurrency}}
@@ -48,13 +49,13 @@ func New[C any](nodes []Node[C], options Options) (*Graph[C], error) {
 	if err := errors.Join(faults...); err != nil {
 		return nil, err
 	}
-	g.shape.leave(
+	g.shape.markLeft(
 		func(i int) bool { return g.nodes[i].GarbageCollected && !g.nodes[i].cleaned() },
 		func(i int) bool { return g.nodes[i].cleaned() })
 	return g, nil
 }
 
-// faults is what is wrong with a node by itself.
+// faults returns the faults of a node by itself.
 func (n *Node[C]) faults() (faults []error) {
 	if n.Reconcile == nil {
 		faults = append(faults, fmt.Errorf("workflow: node %q: Reconcile is nil", n.Name))
@@ -71,32 +72,34 @@ func (n *Node[C]) faults() (faults []error) {
 	return faults
 }
 
-// cleaned says whether a cleanup has to remove the node by itself.
+// cleaned reports whether a cleanup must remove the node itself.
 func (n *Node[C]) cleaned() bool {
 	return n.DeletePostcondition != nil || (n.Delete != nil && !n.GarbageCollected)
 }
 
-// Reconcile goes through the graph once, from what is depended on to what depends on it. It returns when nothing
-// more can be done, or, when ctx ends, as soon as the functions that were called have returned.
+// Reconcile runs one pass in order of dependency. It returns when nothing more can be done. If ctx
+// ends, it returns as soon as the functions that were called have returned.
 func (g *Graph[C]) Reconcile(ctx context.Context, c C) *Result { return g.pass(ctx, c, Reconciling) }
 
-// Cleanup deletes everything, in reverse order. A primary is free to go once [Result.Gone] is true.
+// Cleanup deletes all nodes, in reverse order. The primary's finalizer may be removed once
+// [Result.Gone] is true.
 func (g *Graph[C]) Cleanup(ctx context.Context, c C) *Result { return g.pass(ctx, c, CleaningUp) }
 
-// Cleans reports whether a cleanup has anything to do: whether a node has to be deleted that no garbage collection
-// deletes, or be waited for. A primary without such nodes needs no finalizer for them.
+// Cleans reports whether a cleanup has anything to do: whether there is a node that it must delete
+// or wait for, because garbage collection does not. A primary without such nodes needs no finalizer
+// for them.
 func (g *Graph[C]) Cleans() bool {
 	return slices.ContainsFunc(g.nodes, func(n Node[C]) bool { return n.cleaned() })
 }
 
-// Plan returns the names in waves: what a wave depends on is in earlier ones, and it is as early as can be. A pass keeps
-// to the order and not to the waves: a node does not wait for others of the wave before that it does not depend on.
-// Cleanup goes through them from the last to the first.
+// Plan returns the names of the nodes in waves. Each node is in the earliest wave that comes after
+// all its dependencies. A pass follows the order but not the waves: a node does not wait for nodes
+// that it does not depend on. Cleanup goes from the last wave to the first.
 func (g *Graph[C]) Plan() [][]string { return g.shape.waves() }
 
-// Mermaid draws the graph as a Mermaid flowchart, with arrows from what is depended on to what depends on it. Equal
-// graphs have equal drawings.
+// Mermaid returns the graph as a Mermaid flowchart, with arrows from a node to the nodes that
+// depend on it. Equal graphs have equal drawings.
 func (g *Graph[C]) Mermaid() string { return g.shape.mermaid(nil) }
 
-// DOT draws the graph in Graphviz's language, alike.
+// DOT returns the same drawing in Graphviz's language.
 func (g *Graph[C]) DOT() string { return g.shape.dot(nil) }

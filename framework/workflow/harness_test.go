@@ -32,9 +32,9 @@ func (c *calls) note(call string) {
 //
 //	a b<a c<a+b[wanted=no,ready=yes]
 //
-// where c depends on a and b. In brackets stand what its functions do: yes and no are verdicts of a condition, error,
-// panic and exit are how a function fails; a condition that is not mentioned is nil. readonly has no Delete, collected
-// and deleteinactive are the flags.
+// where c depends on a and b. In brackets stand what its functions do: yes and no are verdicts of a
+// condition, error, panic and exit are how a function fails; a condition that is not mentioned is
+// nil. readonly has no Delete, collected and deleteinactive are the flags.
 func scripted(text string) []workflow.Node[*calls] {
 	var nodes []workflow.Node[*calls]
 	for word := range strings.FieldsSeq(text) {
@@ -127,7 +127,8 @@ type row struct {
 	states string
 	// calls are all calls, in any order.
 	calls string
-	// order are pairs of calls, the first of which is made before the second, as "a.reconcile>b.reconcile".
+	// order are pairs of calls, the first of which must precede the second, as in
+	// "a.reconcile>b.reconcile".
 	order string
 }
 

@@ -1,23 +1,23 @@
 package workflow
 
-// machine is the pure core of a pass: it is told what became of a node, and says whose turn follows from that. It
-// has neither functions, goroutines nor lock.
+// machine is the pure core of a pass: it receives the outcomes of nodes and returns which nodes
+// have their turn next. It has no functions, goroutines or lock.
 type machine struct {
 	*shape
-	nodes []standing
-	queue []task // from next on
+	nodes []progress
+	queue []task // the turns from next on are waiting
 	next  int
-	// dropped says that nobody has a turn any more.
+	// dropped ends the pass: no node has a turn from now on.
 	dropped bool
 }
 
-// standing is where a node is in the pass.
-type standing struct {
-	// open is how many nodes have to end before its turn: those it depends on that are not ready, or, if it is to be
-	// removed, those that depend on it and are not gone.
+// progress is the progress of a node in the pass.
+type progress struct {
+	// open is how many nodes must finish before this node has its turn: the dependencies that are not
+	// ready, or, if it is to be removed, the dependents that are not gone.
 	open     int
 	removing bool
-	taken    bool // its turn to be removed, or if it is not, to be reconciled, has come
+	taken    bool // it has had its turn: to be removed if removing is set, to be reconciled otherwise
 	gone     bool
 }
 
@@ -27,18 +27,18 @@ type task struct {
 	remove bool
 }
 
-// outcome is what a turn came to, for those that wait for it.
+// outcome is the result of a turn, for the nodes that wait for it.
 type outcome uint8
 
 const (
-	held     outcome = iota // it is not where it should be: those that wait for it wait on
-	there                   // reconciled and ready
+	blocked  outcome = iota // not finished: the nodes that wait for it keep waiting
+	reached                 // reconciled and ready
 	gone                    // absent
-	unwanted                // to be removed, and all that depends on it
+	unwanted                // to be removed, with all nodes that depend on it
 )
 
 func (s *shape) machine(pass Pass) machine {
-	m := machine{shape: s, nodes: make([]standing, len(s.names)), queue: make([]task, 0, len(s.names))}
+	m := machine{shape: s, nodes: make([]progress, len(s.names)), queue: make([]task, 0, len(s.names))}
 	if pass == CleaningUp {
 		for i := range m.nodes {
 			m.nodes[i].removing, m.nodes[i].gone = true, s.left[i]
@@ -56,7 +56,7 @@ func (s *shape) machine(pass Pass) machine {
 	return m
 }
 
-// await has a node removed once all that depends on it is gone.
+// await queues the removal of a node, or sets how many dependents must be gone first.
 func (m *machine) await(i int) {
 	if m.nodes[i].gone {
 		return
@@ -72,7 +72,7 @@ func (m *machine) await(i int) {
 	}
 }
 
-// take returns the next turn, in the order in which they became possible.
+// take returns the next turn, in the order in which turns became possible.
 func (m *machine) take() (task, bool) {
 	if m.waiting() == 0 {
 		return task{}, false
@@ -83,7 +83,7 @@ func (m *machine) take() (task, bool) {
 	return t, true
 }
 
-// waiting is the number of turns that nobody has taken.
+// waiting returns the number of turns that were not taken.
 func (m *machine) waiting() int {
 	if m.dropped {
 		return 0
@@ -91,12 +91,12 @@ func (m *machine) waiting() int {
 	return len(m.queue) - m.next
 }
 
-// end takes in what a turn came to.
+// end applies the outcome of a turn.
 func (m *machine) end(t task, o outcome) {
 	switch o {
-	case there:
+	case reached:
 		for _, d := range m.dependents[t.node] {
-			if m.nodes[d].removing { // for something else that it depends on
+			if m.nodes[d].removing { // because of another dependency
 				continue
 			}
 			if m.nodes[d].open--; m.nodes[d].open == 0 {
@@ -118,8 +118,8 @@ func (m *machine) end(t task, o outcome) {
 	}
 }
 
-// remove has a node removed, and before it all that depends on it. None of these can have been reconciled in
-// this pass, as that needs the node to be ready.
+// remove starts the removal of a node, after all nodes that depend on it. None of these can have
+// been reconciled in this pass, because that requires the node to be ready.
 func (m *machine) remove(root int) {
 	m.nodes[root].removing = true
 	marked := []int{root}

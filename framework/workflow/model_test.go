@@ -16,10 +16,11 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// tick is the step of the clock. Functions take an even number of them, and cancellations come at odd ones.
+// tick is the step of the clock. Functions take an even number of them, and cancellations come at
+// odd ones.
 const tick = time.Millisecond
 
-// world is what the functions of a graph act on, and what it notes of them.
+// world is the state that the functions of a graph change, and records their calls.
 type world struct {
 	nodes []*sketch
 	limit int
@@ -38,7 +39,7 @@ func (w *world) fault(format string, arguments ...any) {
 	w.faults = append(w.faults, fmt.Sprintf(format, arguments...))
 }
 
-// enter notes that a function of a node begins.
+// enter records that a function of a node begins.
 func (w *world) enter(ctx context.Context, i int, what string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -74,7 +75,7 @@ func (w *world) leave(i int, what, how string) {
 	}
 }
 
-// do is what every function of a node does; how tells what came of it.
+// do implements every function of a node; how is its result.
 func (w *world) do(ctx context.Context, i int, what string) (how string, err error) {
 	n := w.nodes[i]
 	w.enter(ctx, i, what)
@@ -144,7 +145,7 @@ func (w *world) graph() (*workflow.Graph[*world], error) {
 
 var hooks = []string{"active", "activate", "wanted", "ready", "gone", "deactivate"}
 
-// drawWorld draws up to 12 nodes, of which each may depend on others that come before it in a random order.
+// drawWorld draws up to 12 nodes. Each may depend on others that come before it in a random order.
 func drawWorld(t *rapid.T) *world {
 	w := &world{limit: rapid.IntRange(1, 4).Draw(t, "limit"), exists: map[int]bool{}}
 	size := rapid.IntRange(0, 12).Draw(t, "nodes")

@@ -5,73 +5,85 @@ import (
 	"fmt"
 )
 
-// Node is one thing that a primary needs. C is what a pass hands to all functions, such as a primary or the context
-// of a run; as nodes run at the same time, its functions must be safe for concurrent use.
+// Node is one thing that a primary needs. C is the type that a pass hands to all functions, such as
+// a primary or the context of a run. Nodes run at the same time, so the methods of C must be safe
+// for concurrent use.
 //
-// All functions must be idempotent, as every pass calls them anew, and should end soon when ctx ends. One that panics
-// fails its node alone. None is called twice in a pass, and no two of one node at the same time.
+// All functions must be idempotent, because every pass calls them again, and should return soon
+// when ctx ends. A panic fails only its node. A pass calls each function at most once, and never
+// two functions of one node at the same time.
 type Node[C any] struct {
-	// Name is unique in the graph and not empty.
+	// Name is the name of the node. Required; unique in the graph.
 	Name string
-	// DependsOn names the nodes that must be reconciled and ready before this one is touched, and that are deleted
-	// only after it is gone.
+	// DependsOn names the dependencies: they must be reconciled and ready before this node is touched,
+	// and are deleted only after it is gone.
 	DependsOn []string
 
-	// Reconcile brings the node about, or finds that it is as it should be. Required.
+	// Reconcile creates or updates the node, or finds that it is as it should be. Required.
 	Reconcile func(ctx context.Context, c C) error
-	// Delete takes it away, or finds that it is gone already, which should cost nothing: it is called in each pass in
-	// which the node is not wanted. Without it there is nothing to take away, as of what is only read.
+	// Delete deletes the node, or finds that it is already gone. Default: there is nothing to delete,
+	// as for something that is only read. It is called in every pass in which the node is not wanted,
+	// so it should cost nothing if the node is gone.
 	Delete func(ctx context.Context, c C) error
-	// GarbageCollected says that the platform deletes it after its primary. A cleanup then leaves it alone, unless it
-	// has a DeletePostcondition, or depends on something that a cleanup deletes, whose turn comes after it. If its
-	// precondition is not met, it is deleted like any other. Requires Delete.
+	// GarbageCollected says that the platform deletes the node after its primary. Requires Delete. A
+	// cleanup then leaves the node alone, unless it has a DeletePostcondition or depends on a node
+	// that the cleanup deletes, which must come after it. If its precondition is not met, it is
+	// deleted like any other node.
 	GarbageCollected bool
-	// Gone is the DeletePostcondition of a GarbageCollected node for when it is deleted nevertheless: it is no reason to. Without it what the node
-	// depends on goes while the node may still be there.
+	// Gone is the DeletePostcondition of a GarbageCollected node, for the cases in which it is deleted
+	// nevertheless. Setting Gone does not make a cleanup delete the node. Without it, the dependencies
+	// are deleted while the node may still exist.
 	Gone Condition[C]
 
-	// ActivationCondition says whether the node can be there at all: whether the platform knows its type. An inactive
-	// node counts as absent. None of its other functions is called but Deactivate, and what depends on it is deleted.
-	// Default: active.
+	// ActivationCondition reports whether the node can exist at all: whether the platform has its
+	// type. Default: active. An inactive node counts as absent. None of its other functions is called
+	// except Deactivate, and the nodes that depend on it are deleted.
 	ActivationCondition Condition[C]
-	// ReconcilePrecondition says whether the node is wanted, once all it depends on is ready. If not, it is deleted,
-	// and before it all that depends on it. Default: wanted.
+	// ReconcilePrecondition reports, once all dependencies are ready, whether the node is wanted.
+	// Default: wanted. If it is not, it is deleted, after all nodes that depend on it.
 	ReconcilePrecondition Condition[C]
-	// ReadyPostcondition says, after Reconcile, whether what depends on the node may start. Default: ready.
+	// ReadyPostcondition reports, after Reconcile, whether the nodes that depend on this one may
+	// start. Default: ready.
 	ReadyPostcondition Condition[C]
-	// DeletePostcondition says, after Delete, whether the node is gone, so that what it depends on may go. Default: gone.
+	// DeletePostcondition reports, after Delete, whether the node is gone, so that its dependencies
+	// may be deleted. Default: gone.
 	DeletePostcondition Condition[C]
 
-	// Activate is called before any other function of a node that is active: it holds what the node reads from, such as
-	// an informer. Not met means that this is on its way, and the node waits for another pass; it is not deleted either, so
-	// what may never come needs an ActivationCondition. Default: nothing to hold.
+	// Activate is called before any other function of an active node. It opens what the node reads
+	// from, such as an informer. Default: nothing to open. If it is not met, opening is under way and
+	// the node waits for another pass. Nor is the node deleted meanwhile, so use an
+	// ActivationCondition for something that may never open.
 	Activate Condition[C]
-	// Deactivate is called when the node is found inactive and all that depends on it is gone: it lets go of that again.
+	// Deactivate closes what Activate has opened. It is called when the node is inactive and all nodes
+	// that depend on it are gone.
 	Deactivate func(ctx context.Context, c C) error
-	// DeleteInactive deletes an inactive node, too, before it is deactivated: for conditions that tell what is wanted
-	// rather than what is possible. Requires ActivationCondition and Delete.
+	// DeleteInactive also deletes an inactive node, before it is deactivated. Requires
+	// ActivationCondition and Delete. It is for activation conditions that report what is wanted
+	// rather than what is possible.
 	DeleteInactive bool
 }
 
-// Condition is asked about a node. An error says that there is no answer, which fails the node.
+// Condition judges a node. An error means that there is no verdict, and fails the node.
 type Condition[C any] func(ctx context.Context, c C) (Verdict, error)
 
-// Verdict is the answer of a [Condition]. The zero value is "not met", without a reason.
+// Verdict is the result of a [Condition]. The zero value is "not met", without a reason.
 type Verdict struct {
 	Met bool
-	// Stalled, of one that is not met, says that it will not be unless somebody does something, as of a Job that has failed:
-	// [Result.Summary] then says so of the whole. Nothing else differs: what changes brings another pass all the same.
+	// Stalled says that an unmet condition will not be met unless somebody intervenes, as for a Job
+	// that has failed. It affects only [Result.Summary]: a change still brings another pass.
 	Stalled bool
-	// Reason is a short text for people, as "2 of 3 replicas are available". It must hold no secrets: results are shown.
+	// Reason is a short text for people, as in "2 of 3 replicas are available". It must hold no
+	// secrets, because results are displayed.
 	Reason string
-	// Detail is whatever the author wants to read from the result, with [Detail]. It is not shown.
+	// Detail is any value that the author wants to read from the result, with [Detail]. It is not
+	// displayed.
 	Detail any
 }
 
-// Met is a verdict.
+// Met returns the verdict "met".
 func Met() Verdict { return Verdict{Met: true} }
 
-// NotMet is a verdict with its reason, formatted as by fmt.Sprintf.
+// NotMet returns the verdict "not met" with its reason, formatted as by fmt.Sprintf.
 func NotMet(reason string, arguments ...any) Verdict {
 	if len(arguments) > 0 {
 		reason = fmt.Sprintf(reason, arguments...)
@@ -79,14 +91,14 @@ func NotMet(reason string, arguments ...any) Verdict {
 	return Verdict{Reason: reason}
 }
 
-// Stalled is NotMet of what will not be met unless somebody does something.
+// Stalled is NotMet for a condition that will not be met unless somebody intervenes.
 func Stalled(reason string, arguments ...any) Verdict {
 	v := NotMet(reason, arguments...)
 	v.Stalled = true
 	return v
 }
 
-// With returns the verdict with a detail.
+// With returns a copy of the verdict with a detail.
 func (v Verdict) With(detail any) Verdict {
 	v.Detail = detail
 	return v

@@ -6,7 +6,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// sketch is what the oracle knows of a node: its place, which functions it has, and what they do in this pass.
+// sketch is the oracle's description of a node: its place, its functions, and what they do in this
+// pass.
 type sketch struct {
 	needs, neededBy []int
 	readonly        bool
@@ -23,16 +24,16 @@ type sketch struct {
 type fate struct {
 	state    workflow.State
 	removing bool
-	because  int // itself if nobody else
+	because  int // the node itself if there is no other
 }
 
-// oracle says what has to come of a pass, by asking backwards: what has to come of those that a node waits for? It
-// knows neither queues nor counters.
+// oracle computes the result of a pass recursively, from the results of the nodes that a node waits
+// for. It has no queues or counters.
 type oracle struct {
 	nodes   []*sketch
 	cleanup bool
 	calls   map[int][]string // what has to be called, by node
-	known   map[int]fate     // what it has found out already, as there are many ways through a graph
+	known   map[int]fate     // results so far, because there are many paths through a graph
 	roots   map[int]int
 }
 
@@ -81,7 +82,7 @@ func (o *oracle) fate(i int) fate {
 	return f
 }
 
-// root is the node because of which a reconcile pass removes one, or negative.
+// root returns the node because of which a reconcile pass removes one, or a negative number.
 func (o *oracle) root(i int) int {
 	if _, known := o.roots[i]; !known {
 		o.roots[i] = o.findRoot(i)

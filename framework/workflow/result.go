@@ -6,43 +6,44 @@ import (
 	"time"
 )
 
-// State is what a pass left a node in.
+// State is the state of a node after a pass.
 type State uint8
 
 const (
-	// Cancelled: the pass was cancelled before it was this node's turn, or while it had it.
+	// Cancelled means that the pass was cancelled before or during this node's turn.
 	Cancelled State = iota
-	// Waiting: not touched, as Because is not ready, or, if it is to be removed, not gone yet; or its own Activate is
-	// on its way.
+	// Waiting means that the node was not touched: the node Because is not ready, or, if this one is
+	// to be removed, not gone yet; or its own Activate is under way.
 	Waiting
-	// Skipped: not touched, as Because failed.
+	// Skipped means that the node was not touched because the node Because failed.
 	Skipped
-	// Failed: one of its functions failed. What follows in order was not touched.
+	// Failed means that one of its functions failed. The functions after it were not called.
 	Failed
-	// NotReady: reconciled; its ready postcondition is not met.
+	// NotReady means reconciled, with a ready postcondition that is not met.
 	NotReady
-	// Ready: reconciled and ready.
+	// Ready means reconciled and ready.
 	Ready
-	// Deleting: deleted; its delete postcondition is not met.
+	// Deleting means that Delete was called, and the delete postcondition is not met.
 	Deleting
-	// Deleted: gone, as its precondition is not met, or that of Because, or because of the cleanup.
+	// Deleted means gone: its precondition, or that of the node Because, is not met, or the pass is a
+	// cleanup.
 	Deleted
-	// Inactive: its activation condition is not met; it is absent and holds nothing.
+	// Inactive means that its activation condition is not met; it is absent and holds nothing open.
 	Inactive
-	// Left to the platform's garbage collection by a cleanup.
+	// Left means that a cleanup left it to the platform's garbage collection.
 	Left
 )
 
-// Settled reports whether the node is as it should be.
+// Settled reports whether the node is in its desired state.
 func (s State) Settled() bool { return s == Ready || s == Deleted || s == Inactive || s == Left }
 
-// Pass is one of the two ways to go through a graph.
+// Pass is the direction of a pass through a graph.
 type Pass uint8
 
 const (
-	// Reconciling goes from what is depended on to what depends on it.
+	// Reconciling goes from the dependencies to the nodes that depend on them.
 	Reconciling Pass = iota
-	// CleaningUp goes the other way.
+	// CleaningUp goes in the opposite direction.
 	CleaningUp
 )
 
@@ -60,34 +61,37 @@ const (
 	Deactivation
 )
 
-// Answer is what a condition of a node said.
+// Answer is the verdict of one condition of a node.
 type Answer struct {
 	Step Step
 	Verdict
 }
 
-// NodeResult is what became of a node in a pass.
+// NodeResult is the result of a node in a pass.
 type NodeResult struct {
-	// Name is the node's.
+	// Name is the name of the node.
 	Name string
-	// State is where it stands now.
+	// State is the state after the pass.
 	State State
-	// Removing says that the pass was to remove it.
+	// Removing is set if the pass was to remove the node.
 	Removing bool
-	// Because names the node that it waits for, that it was skipped for, or that is not wanted; empty if it is itself.
+	// Because names the node that this one waits for, was skipped for, or was deleted for. It is empty
+	// if the cause is the node itself.
 	Because string
-	// Reason is a text for people; conditions supply it.
+	// Reason is a text for people, supplied by conditions.
 	Reason string
-	// Err is a [*NodeError] if the node failed, or if a function of it returned an error as it was cancelled.
+	// Err is a [*NodeError] if the node failed, or if one of its functions returned an error when it
+	// was cancelled.
 	Err error
-	// Answers are those of the conditions that were asked, in order.
+	// Answers are the verdicts of the conditions that were called, in order.
 	Answers []Answer
-	// Started is when the first function was called, zero if none was; Duration until the last one had returned.
+	// Started is when the first function was called, zero if none was. Duration is the time until the
+	// last one returned.
 	Started  time.Time
 	Duration time.Duration
 }
 
-// Answer returns what the condition of a step said, and false if it was not asked or gave no answer.
+// Answer returns the verdict of a condition, and false if it was not called or failed.
 func (n NodeResult) Answer(step Step) (Verdict, bool) {
 	for _, a := range n.Answers {
 		if a.Step == step {
@@ -97,29 +101,31 @@ func (n NodeResult) Answer(step Step) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-// Detail returns the detail of a condition's answer, and false if it was not asked, or the detail is no T.
+// Detail returns the detail of a condition's verdict, and false if there is no verdict or its
+// detail is not a T.
 func Detail[T any](n NodeResult, step Step) (T, bool) {
 	v, _ := n.Answer(step)
 	detail, ok := v.Detail.(T)
 	return detail, ok
 }
 
-// Result is what became of a pass. It is complete when the pass returns, nobody changes it afterwards, and its JSON
-// holds all of it but the details of verdicts and the stacks of panics. Tests may make one of its exported fields.
+// Result is the result of a pass. It is complete when the pass returns and does not change
+// afterwards. Its JSON contains everything except the details of verdicts and the stacks of panics.
+// Tests may build a Result from its exported fields.
 type Result struct {
 	Pass     Pass
 	Started  time.Time
 	Duration time.Duration
 	// Nodes are all nodes of the graph, in the order in which they were given to [New].
 	Nodes []NodeResult
-	// Cut is why the pass ended early, the cause of its context; nil if every node had its turn.
+	// Cut is why the pass ended early: the cause of its context. It is nil if every node had its turn.
 	Cut error
 
 	shape *shape
 }
 
-// Ready reports whether a reconcile pass found everything as it should be: what is wanted is ready, what is not is gone.
-// After a cleanup it is false.
+// Ready reports whether a reconcile pass found every node in its desired state: wanted nodes are
+// ready, unwanted ones gone. After a cleanup it is false.
 func (r *Result) Ready() bool { return r.Pass == Reconciling && r.settled() }
 
 // Gone reports whether a cleanup is complete. After a reconcile pass it is false.
@@ -134,8 +140,8 @@ func (r *Result) settled() bool {
 	return r.Cut == nil
 }
 
-// Err joins the errors of all nodes and, if the pass was cancelled, the cause of that; nil if there are none.
-// Something that is not ready yet is no error.
+// Err returns the joined errors of all nodes and, if the pass was cancelled, the cause of that; nil
+// if there are none. A node that is not ready yet is not an error.
 func (r *Result) Err() error {
 	var errs []error
 	if r.Cut != nil {
@@ -149,7 +155,7 @@ func (r *Result) Err() error {
 	return errors.Join(errs...)
 }
 
-// Node returns what became of a node, and false if the graph has none of that name.
+// Node returns the result of the named node, and false if there is no such node.
 func (r *Result) Node(name string) (NodeResult, bool) {
 	for i := range r.Nodes {
 		if r.Nodes[i].Name == name {
@@ -159,13 +165,13 @@ func (r *Result) Node(name string) (NodeResult, bool) {
 	return NodeResult{}, false
 }
 
-// Mermaid draws the graph with the states of the result, as [Graph.Mermaid] does without.
+// Mermaid returns the graph with the states of the result, as [Graph.Mermaid] does without.
 func (r *Result) Mermaid() string { return r.drawn().mermaid(r.Nodes) }
 
-// DOT draws the graph with the states of the result, as [Graph.DOT] does without.
+// DOT returns the graph with the states of the result, as [Graph.DOT] does without.
 func (r *Result) DOT() string { return r.drawn().dot(r.Nodes) }
 
-// drawn is the shape; a result that was not made by a pass has no edges.
+// drawn returns the shape. A result that was not made by a pass has no edges.
 func (r *Result) drawn() *shape {
 	if r.shape != nil {
 		return r.shape

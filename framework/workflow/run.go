@@ -6,21 +6,21 @@ import (
 	"time"
 )
 
-// run is the shell around the machine: the goroutines of a pass. The caller's is the first of them, so that a graph
-// without branches needs no other.
+// run is the shell around the machine: the goroutines of a pass. The first one is the caller's, so
+// that a graph without branches needs no others.
 type run struct {
 	ctx   context.Context
 	visit func(task) outcome
 
-	mu      sync.Mutex // guards everything below; a leaf
-	core    machine
-	workers int       // the goroutines, the caller's included
-	coming  int       // those of them that are about to take a turn
-	resting bool      // the caller's waits for the others
-	wake    sync.Cond // tells it of work, or that the others have ended
+	mu       sync.Mutex // guards the fields below; a leaf
+	core     machine
+	workers  int       // the number of goroutines, including the caller's
+	starting int       // how many of them are about to take a turn
+	waiting  bool      // the caller waits for the others
+	wake     sync.Cond // signalled when there is work for the caller, or the others have ended
 }
 
-// pass goes through the graph once.
+// pass runs one pass through the graph.
 func (g *Graph[C]) pass(ctx context.Context, c C, pass Pass) *Result {
 	result := &Result{Pass: pass, Started: time.Now(), Nodes: make([]NodeResult, len(g.nodes)), shape: g.shape}
 	for i := range result.Nodes {
@@ -36,22 +36,23 @@ func (g *Graph[C]) pass(ctx context.Context, c C, pass Pass) *Result {
 	return result
 }
 
-// serve takes turns in the goroutine of the caller until there are none left, and the others have ended. Should a
-// function end that goroutine, nothing more is started, and it ends when the others have.
+// serve takes turns in the caller's goroutine until there are none left and the other goroutines
+// have ended. If a function ends the caller's goroutine, no further turn starts, and the goroutine
+// ends after the others.
 func (r *run) serve() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	defer func() {
-		r.core.dropped = true // there is nothing left, unless the goroutine is being ended
+		r.core.dropped = true // nothing is left, unless the goroutine is being ended
 		for r.workers > 1 {
-			r.restLocked()
+			r.waitLocked()
 		}
 	}()
 	for {
 		if t, ok := r.takeLocked(); ok {
 			r.workLocked(t)
 		} else if r.workers > 1 {
-			r.restLocked()
+			r.waitLocked()
 		} else {
 			return
 		}
@@ -62,12 +63,12 @@ func (r *run) serve() {
 func (r *run) assist() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.coming--
+	r.starting--
 	defer func() {
 		r.workers--
-		r.helpLocked() // a goroutine that a function ended leaves its turns to others
-		if r.workers == 1 && r.resting {
-			r.rouseLocked()
+		r.helpLocked() // if a function ended this goroutine, others take its turns
+		if r.workers == 1 && r.waiting {
+			r.wakeLocked()
 		}
 	}()
 	for {
@@ -79,9 +80,9 @@ func (r *run) assist() {
 	}
 }
 
-// workLocked has a turn, without the lock.
+// workLocked executes a turn, without the lock.
 func (r *run) workLocked(t task) {
-	o := held // if the function ends the goroutine
+	o := blocked // used if the function ends the goroutine
 	defer func() {
 		r.mu.Lock()
 		r.core.end(t, o)
@@ -90,7 +91,8 @@ func (r *run) workLocked(t task) {
 	o = r.visit(t)
 }
 
-// takeLocked returns the next turn, and sees that others take those after it. Nothing is taken once the context ended.
+// takeLocked returns the next turn, and starts goroutines for those after it. No turn is taken once
+// the context has ended.
 func (r *run) takeLocked() (task, bool) {
 	if r.ctx.Err() != nil {
 		r.core.dropped = true
@@ -100,15 +102,15 @@ func (r *run) takeLocked() (task, bool) {
 	return t, ok
 }
 
-// helpLocked has goroutines for the turns that nobody is about to take, up to the limit.
+// helpLocked starts or wakes goroutines for the turns that none is about to take, up to the limit.
 func (r *run) helpLocked() {
-	for r.core.waiting() > r.coming {
+	for r.core.waiting() > r.starting {
 		switch {
-		case r.resting:
-			r.rouseLocked()
+		case r.waiting:
+			r.wakeLocked()
 		case r.workers < r.core.limit:
 			r.workers++
-			r.coming++
+			r.starting++
 			go r.assist()
 		default:
 			return
@@ -116,16 +118,16 @@ func (r *run) helpLocked() {
 	}
 }
 
-// restLocked has the caller wait until it is roused.
-func (r *run) restLocked() {
-	for r.resting = true; r.resting; {
+// waitLocked makes the caller wait until it is woken.
+func (r *run) waitLocked() {
+	for r.waiting = true; r.waiting; {
 		r.wake.Wait()
 	}
-	r.coming--
+	r.starting--
 }
 
-func (r *run) rouseLocked() {
-	r.resting = false
-	r.coming++
+func (r *run) wakeLocked() {
+	r.waiting = false
+	r.starting++
 	r.wake.Signal()
 }

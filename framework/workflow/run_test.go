@@ -203,7 +203,8 @@ func TestIndependentNodesRunTogetherUpToTheLimit(t *testing.T) {
 	}
 }
 
-// TestNoPlaceIsLeftEmpty has a pass that widens from one node to many, and again: as many as may run do.
+// TestNoPlaceIsLeftEmpty has a pass that widens from one node to many, and again: as many as may
+// run do.
 func TestNoPlaceIsLeftEmpty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c crowd

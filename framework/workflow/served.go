@@ -6,12 +6,13 @@ import (
 	"runtime"
 )
 
-// Served marks an activation condition that says whether the platform serves the type of a node: while it is not met, nothing
-// of that type exists. It returns a condition with the same answers, of which [IsServed] is true. Use it for conditions of
-// your own; those of package dependent are marked already.
+// Served marks an activation condition that reports whether the platform serves the type of a node:
+// while it is not met, nothing of that type exists. It returns a condition with the same verdicts,
+// for which [IsServed] is true. Use it for your own conditions; those of package dependent are
+// already marked.
 //
-// Packages that must know that nothing is left use the mark. A node that is inactive counts as absent, which is true only if
-// its type does not exist, or if it has DeleteInactive.
+// Packages that must be certain that nothing is left use the mark. An inactive node counts as
+// absent, which is true only if its type does not exist, or if it has DeleteInactive.
 //
 //go:noinline
 func Served[C any](condition Condition[C]) Condition[C] {
@@ -26,11 +27,11 @@ func IsServed[C any](condition Condition[C]) bool {
 	return condition != nil && literal(condition) == literal(Served(unanswered[C]))
 }
 
-// unanswered is a condition to compare with. It is never asked.
+// unanswered is a condition to compare with. It is never called.
 func unanswered[C any](context.Context, C) (Verdict, error) { return Verdict{}, nil }
 
-// literal names the function literal that a condition is. All that Served returns is one, as it is never inlined; its code may be there
-// several times, for several types.
+// literal returns the name of the function literal behind a condition. All results of Served share
+// one name, because Served is never inlined; its code may exist several times, for several types.
 func literal[C any](condition Condition[C]) string {
 	return runtime.FuncForPC(reflect.ValueOf(condition).Pointer()).Name()
 }

@@ -7,19 +7,20 @@ import (
 	"strings"
 )
 
-// shape is the order of a graph. Nodes are known by their index, in the order in which they were given.
+// shape is the structure of a graph. Nodes are identified by their index, in the order in which
+// they were given.
 type shape struct {
 	names      []string
 	index      map[string]int
 	dependsOn  [][]int
 	dependents [][]int
-	order      []int // what is depended on comes first
-	levels     []int // of each node, the length of the longest path to it
+	order      []int // dependencies come first
+	levels     []int // of each node: the length of the longest path to it
 	left       []bool
 	limit      int
 }
 
-// edges fills in who depends on whom, and returns what is wrong with the names.
+// edges sets the dependencies, and returns the faults of the names.
 func (s *shape) edges(dependsOn [][]string) (faults []error) {
 	s.index = make(map[string]int, len(s.names))
 	for i, name := range s.names {
@@ -51,7 +52,7 @@ func (s *shape) edges(dependsOn [][]string) (faults []error) {
 	return faults
 }
 
-// sort puts the nodes in order, and returns the cycles that prevent it.
+// sort orders the nodes, and returns the cycles that prevent it.
 func (s *shape) sort() []error {
 	s.levels = make([]int, len(s.names))
 	open := make([]int, len(s.names))
@@ -80,11 +81,11 @@ func (s *shape) sort() []error {
 	return nil
 }
 
-// maxCycles bounds the cycles that are named: a thicket of nodes has more than anybody reads.
+// maxCycles is how many cycles are named: a dense graph has more than anybody reads.
 const maxCycles = 10
 
-// cycles finds them by a search in depth that uses no recursion, as graphs may be deep: every edge back to where the
-// search is closes one.
+// cycles finds cycles by a depth-first search. It uses no recursion, because graphs may be deep.
+// Every edge back to the present path closes a cycle.
 func (s *shape) cycles() (faults []error) {
 	const unseen, onPath, done = 0, 1, 2
 	colour, next := make([]uint8, len(s.names)), make([]int, len(s.names))
@@ -113,7 +114,7 @@ func (s *shape) cycles() (faults []error) {
 	return faults
 }
 
-// cycle names one, from the node that was given first.
+// cycle returns the error for a cycle, beginning with the node that was given first.
 func (s *shape) cycle(path []int) error {
 	first := slices.Index(path, slices.Min(path))
 	var text strings.Builder
@@ -123,10 +124,11 @@ func (s *shape) cycle(path []int) error {
 	return fmt.Errorf("workflow: DependsOn has a cycle: %s%s", text.String(), s.names[path[first]])
 }
 
-// leave finds what a cleanup leaves to the garbage collection: what nothing has to wait for.
-func (s *shape) leave(collected, removed func(i int) bool) {
+// markLeft finds the nodes that a cleanup leaves to garbage collection: those that nothing has to
+// wait for.
+func (s *shape) markLeft(collected, removed func(i int) bool) {
 	s.left = make([]bool, len(s.names))
-	follows := make([]bool, len(s.names)) // it, or something it depends on, is removed by a cleanup
+	follows := make([]bool, len(s.names)) // the node or a dependency is removed by a cleanup
 	for _, i := range s.order {
 		after := slices.ContainsFunc(s.dependsOn[i], func(needed int) bool { return follows[needed] })
 		s.left[i] = collected(i) && !after

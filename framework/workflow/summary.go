@@ -7,32 +7,34 @@ import (
 	"unicode/utf8"
 )
 
-// Stage is how far a primary is, in the words of Kubernetes' conditions.
+// Stage is the overall state of a primary, in the terms of Kubernetes' conditions.
 type Stage uint8
 
 const (
-	// StageReconciling: not there yet, and nobody's help is needed.
+	// StageReconciling means not ready yet, and nobody needs to intervene.
 	StageReconciling Stage = iota
-	// StageReady: as it should be, which after a cleanup means gone.
+	// StageReady means ready, or, after a cleanup, gone.
 	StageReady
-	// StageStalled: not there, and it will not be unless somebody does something.
+	// StageStalled means not ready, and it will not be unless somebody intervenes.
 	StageStalled
 )
 
 // Summary is a result in one sentence, for the conditions of a primary.
 type Summary struct {
 	Stage Stage `json:"stage"`
-	// Node is the one that decided; empty if none did.
+	// Node is the node that decided the summary, or empty.
 	Node string `json:"node,omitempty"`
-	// Reason is the node and its state in one word that Kubernetes takes as the reason of a condition, as "WebServerNotReady".
+	// Reason is the node and its state in one word, which is valid as the reason of a Kubernetes
+	// condition, as in "WebServerNotReady".
 	Reason string `json:"reason"`
-	// Message is for people, and holds the error of a node that failed.
+	// Message is a text for people. It contains the error of a node that failed.
 	Message string `json:"message"`
 }
 
-// Summary picks what matters most: a node that stalls, one that failed, one that is not ready or not gone,
-// one that was cancelled; of several the one that was given to [New] first. A node stalls if a condition says so of what it
-// waits for ([Verdict.Stalled]), or if it failed and stalls says that somebody has to help with its error; nil for none.
+// Summary returns the most important state: a node that stalls, else one that failed, else one that
+// is not ready or not gone, else one that was cancelled. Of several, it is the one that was given
+// to [New] first. A node stalls if the verdict that it waits for says so ([Verdict].Stalled), or if
+// it failed and stalls reports that somebody must intervene; a nil stalls reports false.
 func (r *Result) Summary(stalls func(error) bool) Summary {
 	if r.settled() {
 		return Summary{Stage: StageReady, Reason: r.done(), Message: fmt.Sprintf("%d of %d nodes are as they should be", len(r.Nodes), len(r.Nodes))}
@@ -70,7 +72,7 @@ func (r *Result) done() string {
 	return "Ready"
 }
 
-// stalls tells whether the node will not get on by itself.
+// stalls reports whether the node will not proceed by itself.
 func (n *NodeResult) stalls(failure func(error) bool) bool {
 	var unmet Step
 	switch n.State {
@@ -89,7 +91,7 @@ func (n *NodeResult) stalls(failure func(error) bool) bool {
 	return asked && !verdict.Met && verdict.Stalled
 }
 
-// weight orders what a summary names.
+// weight is the importance of the node's state for a summary.
 func (n *NodeResult) weight() int {
 	switch n.State {
 	case Failed:
@@ -103,7 +105,7 @@ func (n *NodeResult) weight() int {
 	}
 }
 
-// phrase is the state in a sentence.
+// phrase returns the state as part of a sentence.
 func (s State) phrase() string {
 	switch s {
 	case Failed:
@@ -117,10 +119,10 @@ func (s State) phrase() string {
 	}
 }
 
-// maxReason is how long the reason of a condition may be.
+// maxReason is the maximum length of a condition's reason.
 const maxReason = 1024
 
-// reason writes a name and a state as one word of letters and digits.
+// reason returns a name and a state as one word of letters and digits.
 func reason(name string, state State) string {
 	var word strings.Builder
 	upper := true

@@ -28,16 +28,16 @@ func (p Pass) String() string  { return named(passNames[:], p) }
 func (s Step) String() string  { return named(stepNames[:], s) }
 func (s Stage) String() string { return named(stageNames[:], s) }
 
-// MarshalText writes the name.
+// MarshalText returns the name.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// MarshalText writes the name.
+// MarshalText returns the name.
 func (p Pass) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// MarshalText writes the name.
+// MarshalText returns the name.
 func (s Step) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// MarshalText writes the name.
+// MarshalText returns the name.
 func (s Stage) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 func named[T ~uint8](names []string, value T) string {
@@ -91,7 +91,7 @@ func text(err error) string {
 	return author.Text(err)
 }
 
-// String is the node in a line, as "web NotReady: 1 of 2 replicas are available".
+// String returns the node in one line, as in "web NotReady: 1 of 2 replicas are available".
 func (n NodeResult) String() string {
 	if n.Reason == "" {
 		return n.Name + " " + n.State.String()
@@ -99,7 +99,8 @@ func (n NodeResult) String() string {
 	return n.Name + " " + n.State.String() + ": " + n.Reason
 }
 
-// String is the pass in a line: the names by state, as "reconcile: Ready a, b; Waiting c".
+// String returns the pass in one line: the names by state, as in "reconcile: Ready a, b; Waiting
+// c".
 func (r *Result) String() string {
 	var parts []string
 	for _, state := range []State{Failed, NotReady, Deleting, Waiting, Skipped, Cancelled, Ready, Deleted, Inactive, Left} {

@@ -8,7 +8,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/author"
 )
 
-// visit is the turn of a node: it calls its functions, one after the other, and leaves its state in the result.
+// visit is the turn of a node: it calls its functions, one after the other, and sets its state in
+// the result.
 type visit[C any] struct {
 	ctx    context.Context
 	c      C
@@ -17,7 +18,7 @@ type visit[C any] struct {
 	step   Step // the function that is being called
 }
 
-// visit calls what a turn needs. A function that panics or ends the goroutine leaves the node failed.
+// visit runs a turn. If a function panics or ends the goroutine, the node is failed.
 func (g *Graph[C]) visit(ctx context.Context, c C, t task, result *NodeResult) (o outcome) {
 	v := visit[C]{ctx: ctx, c: c, node: &g.nodes[t.node], result: result}
 	if result.Started.IsZero() {
@@ -45,41 +46,41 @@ func (g *Graph[C]) visit(ctx context.Context, c C, t task, result *NodeResult) (
 	return o
 }
 
-// reconcile brings the node about, unless it is not wanted.
+// reconcile reconciles the node, unless it is not wanted.
 func (v *visit[C]) reconcile() outcome {
 	n := v.node
-	if active, failed := v.ask(ActivationCondition, n.ActivationCondition); failed {
-		return held
+	if active, failed := v.check(ActivationCondition, n.ActivationCondition); failed {
+		return blocked
 	} else if !active.Met {
 		return unwanted
 	}
 	if stopped, o := v.activate(); stopped {
 		return o
 	}
-	if wanted, failed := v.ask(ReconcilePrecondition, n.ReconcilePrecondition); failed {
-		return held
+	if wanted, failed := v.check(ReconcilePrecondition, n.ReconcilePrecondition); failed {
+		return blocked
 	} else if !wanted.Met {
 		return unwanted
 	}
 	if v.call(Reconciliation, n.Reconcile) {
-		return held
+		return blocked
 	}
-	if ready, failed := v.ask(ReadyPostcondition, n.ReadyPostcondition); failed {
-		return held
+	if ready, failed := v.check(ReadyPostcondition, n.ReadyPostcondition); failed {
+		return blocked
 	} else if !ready.Met {
-		return v.leave(NotReady, ready.Reason, held)
+		return v.setState(NotReady, ready.Reason, blocked)
 	}
-	return v.leave(Ready, "", there)
+	return v.setState(Ready, "", reached)
 }
 
-// remove takes the node away. If it is inactive it counts as absent.
+// remove deletes the node. An inactive node counts as absent.
 func (v *visit[C]) remove() outcome {
 	n := v.node
 	active, known := v.result.Answer(ActivationCondition)
 	if !known {
 		var failed bool
-		if active, failed = v.ask(ActivationCondition, n.ActivationCondition); failed {
-			return held
+		if active, failed = v.check(ActivationCondition, n.ActivationCondition); failed {
+			return blocked
 		}
 	}
 	if active.Met || n.DeleteInactive {
@@ -88,15 +89,15 @@ func (v *visit[C]) remove() outcome {
 		}
 	}
 	if active.Met {
-		return v.leave(Deleted, "", gone)
+		return v.setState(Deleted, "", gone)
 	}
 	if v.call(Deactivation, n.Deactivate) {
-		return held
+		return blocked
 	}
-	return v.leave(Inactive, active.Reason, gone)
+	return v.setState(Inactive, active.Reason, gone)
 }
 
-// delete calls Delete; stopped says that the node is not gone.
+// delete calls Delete. stopped is set if the node is not gone.
 func (v *visit[C]) delete(active bool) (stopped bool, o outcome) {
 	n := v.node
 	if n.Delete == nil && n.DeletePostcondition == nil {
@@ -108,36 +109,36 @@ func (v *visit[C]) delete(active bool) (stopped bool, o outcome) {
 		}
 	}
 	if v.call(Deletion, n.Delete) {
-		return true, held
+		return true, blocked
 	}
 	isGone := n.DeletePostcondition
 	if isGone == nil {
 		isGone = n.Gone
 	}
-	if absent, failed := v.ask(DeletePostcondition, isGone); failed {
-		return true, held
+	if absent, failed := v.check(DeletePostcondition, isGone); failed {
+		return true, blocked
 	} else if !absent.Met {
-		return true, v.leave(Deleting, absent.Reason, held)
+		return true, v.setState(Deleting, absent.Reason, blocked)
 	}
 	return false, gone
 }
 
-// activate lets the node hold what it reads from, once in a pass; stopped says that this is not done.
+// activate calls Activate once in a pass. stopped is set if it is not done.
 func (v *visit[C]) activate() (stopped bool, o outcome) {
 	if _, done := v.result.Answer(Activation); done {
-		return false, there
+		return false, reached
 	}
-	if done, failed := v.ask(Activation, v.node.Activate); failed {
-		return true, held
+	if done, failed := v.check(Activation, v.node.Activate); failed {
+		return true, blocked
 	} else if !done.Met {
-		return true, v.leave(Waiting, done.Reason, held)
+		return true, v.setState(Waiting, done.Reason, blocked)
 	}
-	return false, there
+	return false, reached
 }
 
-// ask asks a condition; without one, the answer is yes. If there is none because it failed, or because the pass has
-// been cancelled, the state of the node says so.
-func (v *visit[C]) ask(step Step, condition Condition[C]) (verdict Verdict, failed bool) {
+// check calls a condition; without one, the verdict is "met". If there is no verdict, because the
+// condition failed or the pass was cancelled, it sets the state of the node.
+func (v *visit[C]) check(step Step, condition Condition[C]) (verdict Verdict, failed bool) {
 	if condition == nil {
 		return Met(), false
 	}
@@ -151,13 +152,13 @@ func (v *visit[C]) ask(step Step, condition Condition[C]) (verdict Verdict, fail
 	return verdict, failed
 }
 
-// call calls a function, unless the pass has been cancelled.
+// call calls a function, unless the pass was cancelled.
 func (v *visit[C]) call(step Step, function func(context.Context, C) error) (failed bool) {
 	if function == nil {
 		return false
 	}
 	if v.ctx.Err() != nil {
-		v.leave(Cancelled, "", held)
+		v.setState(Cancelled, "", blocked)
 		return true
 	}
 	v.step = step
@@ -168,18 +169,18 @@ func (v *visit[C]) call(step Step, function func(context.Context, C) error) (fai
 	return false
 }
 
-// fail leaves the node failed, or cancelled if that is what its function reports.
+// fail sets the state of the node to failed, or to cancelled if that is what its function reports.
 func (v *visit[C]) fail(err error) outcome {
 	v.result.Err = &NodeError{Node: v.node.Name, Step: v.step, Err: err}
 	state := Failed
 	if cancellation(v.ctx, err) {
 		state = Cancelled
 	}
-	return v.leave(state, v.step.String()+": "+author.Text(err), held)
+	return v.setState(state, v.step.String()+": "+author.Text(err), blocked)
 }
 
-// leave sets the state of the node.
-func (v *visit[C]) leave(state State, reason string, o outcome) outcome {
+// setState sets the state of the node.
+func (v *visit[C]) setState(state State, reason string, o outcome) outcome {
 	v.result.State, v.result.Reason = state, reason
 	return o
 }

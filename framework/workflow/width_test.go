@@ -44,8 +44,8 @@ func thicket(random *rand.Rand, size int) string {
 	return strings.Join(text, " ")
 }
 
-// TestTheResultDoesNotDependOnTheWidth runs random graphs with one goroutine and with many, by the scheduler of Go and
-// not in virtual time: states, reasons and calls are the same.
+// TestTheResultDoesNotDependOnTheWidth runs random graphs with one goroutine and with many, by the
+// scheduler of Go and not in virtual time: states, reasons and calls are the same.
 func TestTheResultDoesNotDependOnTheWidth(t *testing.T) {
 	for seed := range uint64(100) {
 		text := thicket(rand.New(rand.NewPCG(seed, 0)), 60)

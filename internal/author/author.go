@@ -11,27 +11,27 @@ type Kind int
 
 // The kinds of failures.
 const (
-	// Panicked: it panicked.
+	// Panicked means that it panicked.
 	Panicked Kind = iota
-	// Exited: it ended its goroutine.
+	// Exited means that it ended its goroutine.
 	Exited
-	// Hangs: it has not returned in time, or an earlier call of it has not.
+	// Hangs means that it, or an earlier call of it, has not returned in time.
 	Hangs
 )
 
-// Failure is a function that did not return.
+// Failure describes a function that did not return.
 type Failure struct {
 	Kind Kind
-	// Value is what was passed to panic, Stack the stack at that moment.
+	// Value is the value passed to panic, Stack the stack at that moment.
 	Value any
 	Stack []byte
 	// After is how long the caller waited for a function that hangs.
 	After time.Duration
-	// Skipped says that it was not called, as an earlier call hangs.
+	// Skipped says that it was not called, because an earlier call hangs.
 	Skipped bool
 }
 
-// Error says what happened, on one line.
+// Error returns what happened, in one line.
 func (f *Failure) Error() string {
 	switch {
 	case f.Kind == Panicked:
@@ -44,8 +44,8 @@ func (f *Failure) Error() string {
 	return fmt.Sprintf("it has not returned after %v", f.After)
 }
 
-// Try calls f in the caller's goroutine, and returns nil if f returned, or what it panicked with. If f ends the
-// goroutine, Try does not return either: only deferred functions run then.
+// Try calls f in the caller's goroutine. It returns nil if f returned, or a failure if it panicked.
+// If f ends the goroutine, Try does not return either: only deferred functions run then.
 func Try(f func()) (failure *Failure) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -56,14 +56,15 @@ func Try(f func()) (failure *Failure) {
 	return nil
 }
 
-// Apart calls f in a goroutine of its own, and returns nil once f has returned, or what it did instead. It waits for
-// f as long as patience says. What f writes must not be read after a failure that says that it hangs.
+// Apart calls f in a separate goroutine. It returns nil once f has returned, or a failure if f
+// panicked, ended its goroutine or did not return within patience. In the last case, what f writes
+// must not be read.
 func Apart(patience time.Duration, f func()) *Failure {
 	failure, _ := apart(patience, f)
 	return failure
 }
 
-// apart returns what closes when f ends, too.
+// apart also returns a channel that is closed when f ends.
 func apart(patience time.Duration, f func()) (*Failure, <-chan struct{}) {
 	var failure *Failure
 	ended := make(chan struct{})

@@ -87,7 +87,7 @@ func TestAnErrorIsMadeSound(t *testing.T) {
 	}
 }
 
-// told notes what callbacks report.
+// told records what callbacks report.
 type told struct {
 	mu  sync.Mutex
 	all []string

@@ -7,41 +7,43 @@ import (
 	"time"
 )
 
-// What callbacks may take.
+// These are the limits of callbacks.
 const (
-	// Patience is how long a call may take until it counts as one that hangs.
+	// Patience is how long a call may take before it counts as hanging.
 	Patience = 10 * time.Second
-	// Slow is how long a call may take until that is reported.
+	// Slow is how long a call may take before it is reported.
 	Slow = time.Second
-	// SlowAgain is how often it is reported that the calls of one callback are slow.
+	// SlowAgain is the least time between two reports that a callback is slow.
 	SlowAgain = time.Minute
 )
 
-// Reporter takes in what callbacks do. Its methods are called without any lock.
+// Reporter receives reports about callbacks. Its methods are called without any lock.
 type Reporter interface {
-	// Failed is called when a call failed; about is what the call was about. Of calls that are skipped it is not.
+	// Failed is called when a call failed; about is what the call was about. It is not called for
+	// skipped calls.
 	Failed(callback, about string, failure *Failure)
 	// Slow is called when a call took long, at most once a minute for a callback.
 	Slow(callback, about string, took time.Duration)
-	// Returned is called when a call that hung has ended after all.
+	// Returned is called when a call that had hung has ended.
 	Returned(callback string, took time.Duration)
 }
 
-// Callbacks are the functions of the author's that one operator calls. The zero value is ready once Reporter is set.
+// Callbacks are the author's functions that one operator calls. The zero value is ready to use once
+// Reporter is set.
 type Callbacks struct {
 	Reporter Reporter
 
-	mu   sync.Mutex // guards below; a leaf
+	mu   sync.Mutex // guards the fields below; a leaf
 	hung map[*Callback]time.Time
 }
 
-// Hung is a callback of which a call has not returned.
+// Hung is a callback with a call that has not returned.
 type Hung struct {
 	Callback string
 	Since    time.Time
 }
 
-// Hung returns those that hang, the longest first.
+// Hung returns the callbacks that hang, the longest first.
 func (c *Callbacks) Hung() []Hung {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -58,29 +60,30 @@ func (c *Callbacks) Hung() []Hung {
 	return all
 }
 
-// Callback is one function of the author's. It is not called while a call of it hangs.
+// Callback is one function of the author. It is not called while a call of it hangs.
 type Callback struct {
 	of   *Callbacks
 	name string
 
-	mu       sync.Mutex // guards below; taken before that of Callbacks
-	hanging  int        // calls that hang
-	reported time.Time  // when it was reported to be slow
-	behind   []func()   // what to do when none hangs
+	mu       sync.Mutex // guards the fields below; taken before that of Callbacks
+	hanging  int        // the number of calls that hang
+	reported time.Time  // when it was last reported as slow
+	behind   []func()   // called when no call hangs any longer
 }
 
-// New returns a callback of a name that people find the function by, as in `Filter of source "configmap"`.
+// New returns a callback. The name must let people find the function, as in `Filter of source
+// "configmap"`.
 func (c *Callbacks) New(name string) *Callback { return &Callback{of: c, name: name} }
 
 // Name returns the name.
 func (c *Callback) Name() string { return c.name }
 
-// Do calls f, which calls the function, in a goroutine of its own. It returns nil once f has returned, or what it did
-// instead, which is reported. What f writes must not be read after a failure. about is asked what the call is about
-// if there is something to report.
+// Do calls f, which must call the function, in a separate goroutine. It returns nil once f has
+// returned, or else a failure, which it also reports. After a failure, what f writes must not be
+// read. about returns what the call is about; it is called only for a report.
 func (c *Callback) Do(about func() string, f func()) *Failure { return c.DoWithin(Patience, about, f) }
 
-// DoWithin is Do with another patience.
+// DoWithin is Do with another limit than [Patience].
 func (c *Callback) DoWithin(patience time.Duration, about func() string, f func()) *Failure {
 	if c.Hangs() {
 		return &Failure{Kind: Hangs, Skipped: true}
@@ -111,8 +114,8 @@ func (c *Callback) Hangs() bool {
 	return c.hanging > 0
 }
 
-// WhenBack calls f once no call hangs any more, from a goroutine of its own. It returns false, and does not call it,
-// if none hangs.
+// WhenBack calls f, from a separate goroutine, once no call hangs any longer. If none hangs, it
+// returns false and does not call f.
 func (c *Callback) WhenBack(f func()) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,7 +166,7 @@ func (c *Callback) mayReport() bool {
 	return false
 }
 
-// Ignores notes something else that does not return, until back is called.
+// Ignores records something else that does not return, until back is called.
 func (c *Callbacks) Ignores(name string, since time.Time) (back func()) {
 	hung := c.New(name)
 	hung.hangs(since)

@@ -9,8 +9,8 @@ import (
 // textTime is how long the methods of an error, or of a value, may take.
 const textTime = time.Second
 
-// Sprint is fmt.Sprint of a value whose methods may panic in whatever way: fmt gives up where the value of a panic
-// panics when it is printed. They may not hang.
+// Sprint is fmt.Sprint for a value whose methods may panic in any way: fmt fails if the value of a
+// panic panics when it is printed. The methods must not hang.
 func Sprint(value any) string {
 	var text string
 	if failure := Try(func() { text = fmt.Sprint(value) }); failure != nil {
@@ -19,8 +19,8 @@ func Sprint(value any) string {
 	return text
 }
 
-// Text is the text of an error. One whose Error method panics, ends its goroutine or hangs is described instead.
-// That of a nil error is empty.
+// Text returns the text of an error. If its Error method panics, ends its goroutine or hangs, Text
+// describes that instead. It returns "" for nil.
 func Text(err error) string {
 	if err == nil {
 		return ""
@@ -32,13 +32,13 @@ func Text(err error) string {
 	return text
 }
 
-// Is is errors.Is for errors whose methods may do anything: it is false if they do not return.
+// Is is errors.Is for errors whose methods may fail: it returns false if they do not return.
 func Is(err, target error) bool {
 	var is bool
 	return err != nil && Apart(textTime, func() { is = errors.Is(err, target) }) == nil && is
 }
 
-// As is errors.As for errors whose methods may do anything: it finds nothing if they do not return.
+// As is errors.As for errors whose methods may fail: it finds nothing if they do not return.
 func As[E error](err error) (found E, ok bool) {
 	if err == nil {
 		return found, false
@@ -51,9 +51,9 @@ func As[E error](err error) (found E, ok bool) {
 	return as, true
 }
 
-// Sound returns an error that is safe to handle: err itself if its methods return (Error, Unwrap, Is, As), and one
-// that says what they did otherwise, a [Failure] among what it wraps. It is for errors on their way in: what is
-// sound then is taken to stay so.
+// Sound returns an error that is safe to handle: err itself if its methods (Error, Unwrap, Is, As)
+// return, and otherwise an error that describes what they did and wraps a [Failure]. Use it for
+// errors from an author's code: an error that is sound then is assumed to stay so.
 func Sound(err error) error {
 	if err == nil {
 		return nil
@@ -67,7 +67,7 @@ func Sound(err error) error {
 	return err
 }
 
-// nothing is what no error is.
+// nothing is a type that no error has.
 type nothing struct{ error }
 
 var errNothing = &nothing{errors.New("nothing")}
@@ -79,7 +79,7 @@ func probe(err error) {
 	_ = errors.As(err, &found)
 }
 
-// unsound stands for an error whose methods do not return.
+// unsound replaces an error whose methods do not return.
 type unsound struct {
 	text    string
 	failure *Failure

@@ -129,7 +129,7 @@ func TestWhatFailsWithOneObjectHoldsUpNoOther(t *testing.T) {
 		v.pass(time.Second)
 		v.patch(newPage("p", ""), `{"spec":{"html":"a=1 b=1 c=1"}}`)
 		v.pass(time.Millisecond)
-		expectError(t, r.results()[0], "p-b", "nobody's")
+		expectError(t, r.results()[0], "p-b", "no owner")
 		for name, want := range map[string]string{"p-a": "1", "p-b": "theirs", "p-c": "1", "p-old": ""} {
 			if got := v.data("default", name); got != want {
 				t.Errorf("%s is %q, want %q", name, got, want)

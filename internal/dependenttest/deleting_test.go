@@ -295,11 +295,11 @@ func TestWhatDoesNotGoTogetherIsRefusedAtRegistration(t *testing.T) {
 		"Tie Marked: must not be set with Access":      {Access: dependent.ReadOnly, Tie: dependent.Marked},
 		"must be empty unless Tie is Marked":           {Desired: htmlOf, Marks: eventsource.Marks{Name: "a"}},
 		"From: must not be set together":               {Desired: htmlOf, From: &framework.Secondary[*corev1.ConfigMap]{}, Secondary: framework.Secondary[*corev1.ConfigMap]{Name: "x"}},
-		"From: must map by the same marks":             {Desired: htmlOf, From: &framework.Secondary[*corev1.ConfigMap]{}, Tie: dependent.Marked},
+		"From: must map by the marks":                  {Desired: htmlOf, From: &framework.Secondary[*corev1.ConfigMap]{}, Tie: dependent.Marked},
 		"Adopt: must not be set":                       {Access: dependent.CreatedOnly, Desired: htmlOf, Adopt: true},
 		"Replace: must not be set":                     {Access: dependent.CreatedOnly, Desired: htmlOf, Replace: true},
 		`Immutable: "data": must be a JSON pointer`:    {Desired: htmlOf, Immutable: []string{"data"}},
-		`Immutable: "/status/x": status is no part`:    {Desired: htmlOf, Immutable: []string{"/status/x"}},
+		`Immutable: "/status/x": status is not part`:   {Desired: htmlOf, Immutable: []string{"/status/x"}},
 		`Immutable: "/metadata/name": of the metadata`: {Desired: htmlOf, Immutable: []string{"/metadata/name"}},
 		`Secondary.LabelSelector: "a=b=c"`:             {Desired: htmlOf, Secondary: framework.Secondary[*corev1.ConfigMap]{LabelSelector: "a=b=c"}},
 	} {

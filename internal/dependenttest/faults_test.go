@@ -116,7 +116,7 @@ func TestADependentWhoseSecondariesAreNotRegisteredSaysSo(t *testing.T) {
 	inVirtualTime(t, r, pageOptions{}, func(v *virtual) {
 		v.create(newPage("p", "x"))
 		v.expectWrites()
-		if got := strings.Count(r.results()[0].Error(), "Secondaries returns registered"); got != 4 {
+		if got := strings.Count(r.results()[0].Error(), "result of its method Secondaries is not registered"); got != 4 {
 			t.Errorf("%d of four say so", got)
 		}
 	})

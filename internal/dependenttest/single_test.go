@@ -120,11 +120,11 @@ func TestForeignObjectsAreNeitherChangedNorDeleted(t *testing.T) {
 		k     *configMap
 		says  string
 	}{
-		"nobody's":                      {foreign, &configMap{}, "nobody's, and Adopt is not set"},
-		"nobody's, to be created only":  {foreign, &configMap{Access: dependent.CreatedOnly}, "nobody's"},
+		"nobody's":                      {foreign, &configMap{}, "no owner, and Adopt is not set"},
+		"nobody's, to be created only":  {foreign, &configMap{Access: dependent.CreatedOnly}, "no owner"},
 		"another primary's":             {owned, &configMap{}, "controlled by WebPage other"},
 		"another primary's, to adopt":   {owned, &configMap{Adopt: true}, "controlled by WebPage other"},
-		"another primary's by marks":    {marked, &configMap{Tie: dependent.Marked, Adopt: true}, "marked as that of default/other"},
+		"another primary's by marks":    {marked, &configMap{Tie: dependent.Marked, Adopt: true}, "marked as belonging to default/other"},
 		"not shown, as of its labels":   {foreign, &configMap{Secondary: framework.Secondary[*corev1.ConfigMap]{LabelSelector: "of=us"}}, "does not show it"},
 		"not shown, patched, of labels": {foreign, &configMap{Access: dependent.Patched, Secondary: framework.Secondary[*corev1.ConfigMap]{LabelSelector: "of=us"}}, "does not show it"},
 	} {

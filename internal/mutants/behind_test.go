@@ -29,7 +29,7 @@ var ofBehind = []mutant{
 	{
 		name:   "a workload is gone though its Pods are left",
 		breaks: "G10: no provider disappears while Pods of what stood behind the gate are there",
-		file:   "framework/dependent/kubernetes_objects.go",
+		file:   "framework/dependent/objects.go",
 		old:    "	if v, err := o.podsGone(ctx, c, namespace); err != nil || !v.Met || then == nil {\n",
 		new:    "	if v := workflow.Met(); then == nil {\n",
 		kills:  interlocked("TestNoProviderGoesBeforeThePods"),
@@ -157,7 +157,7 @@ var ofBehind = []mutant{
 	{
 		name:   "nothing tells when what lost its owner is gone",
 		breaks: "G12: what is left to do is done without a further event",
-		file:   "framework/dependent/kubernetes_objects.go",
+		file:   "framework/dependent/objects.go",
 		old:    "	if !o.isTied(c, object) && !o.isDry(c) {\n		var err error\n",
 		new:    "	if object.GetUID() == \"\" {\n		var err error\n",
 		kills:  interlocked("TestAnImplementationThatLostItsOwner"),
@@ -226,8 +226,8 @@ var ofContest = []mutant{
 		name:   "a contested dependent is held on",
 		breaks: "G10: two operators that implement the same dependents are noticed",
 		file:   "framework/interlock/contest.go",
-		old:    "	h.leaveAll(idOf(primary)) // its claims",
-		new:    "	_ = idOf(primary) // its claims",
+		old:    "	h.leaveAll(idOf(primary))\n	if news {",
+		new:    "	_ = idOf(primary)\n	if news {",
 		kills:  interlocked("TestTwoThatContest"),
 	},
 	{

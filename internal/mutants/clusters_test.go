@@ -55,7 +55,7 @@ var ofClusters = []mutant{
 	{
 		name:   "a watch is guarded by what was allowed when it began",
 		breaks: "G18: half-open watches are begun anew in time",
-		file:   "trc/silence.go",
+		file:   "trc/stale.go",
 		old:    "g.timer.Reset(min(left, soon))",
 		new:    "g.timer.Reset(left)",
 		kills:  []suite{{folder: "trc", run: "TestG18AWatchThatFallsSilent"}},
@@ -63,7 +63,7 @@ var ofClusters = []mutant{
 	{
 		name:   "watches that end at once are well",
 		breaks: "G18: what does not work shows",
-		file:   "trc/run.go",
+		file:   "trc/feed.go",
 		old:    "cmp.Or(*err, w.barrenErr())",
 		new:    "cmp.Or(*err, nil)",
 		kills:  []suite{{folder: "trc", run: "TestG18WatchesThatEnd"}},
@@ -71,7 +71,7 @@ var ofClusters = []mutant{
 	{
 		name:   "a request that nobody answers is waited for",
 		breaks: "G18: half-open connections are noticed",
-		file:   "trc/silence.go",
+		file:   "trc/stale.go",
 		old:    "	limit := w.store.options.StaleAfter\n	timer",
 		new:    "	limit := 1000 * w.store.options.StaleAfter\n	timer",
 		kills:  far("TestG18AWatchThatNobodyAnswers"),

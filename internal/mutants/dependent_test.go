@@ -7,7 +7,7 @@ var ofDependents = []mutant{
 	{
 		name:   "the first apply merges into whatever has the name",
 		breaks: "G14: no write lands on an object that is not known to be the primary's",
-		file:   "framework/dependent/kubernetes_write.go",
+		file:   "framework/dependent/write.go",
 		old:    "o.apply(ctx, c, desired, framework.IfAbsent())",
 		new:    "o.apply(ctx, c, desired)",
 		kills:  dependents("TestACacheThatIsBehind"),
@@ -23,7 +23,7 @@ var ofDependents = []mutant{
 	{
 		name:   "what is nobody's is adopted unasked",
 		breaks: "G14: no write lands on an object that is not known to be the primary's",
-		file:   "framework/dependent/kubernetes_write.go",
+		file:   "framework/dependent/write.go",
 		old:    "err != nil || o.adopt {",
 		new:    "err != nil || !o.adopt {",
 		kills:  dependents("TestForeignObjects"),
@@ -31,7 +31,7 @@ var ofDependents = []mutant{
 	{
 		name:   "another primary's marks are no claim",
 		breaks: "G14: no write lands on an object that is not known to be the primary's",
-		file:   "framework/dependent/kubernetes_write.go",
+		file:   "framework/dependent/write.go",
 		old:    "o.tie == Marked && marked && key != c.Key()",
 		new:    "o.tie == Marked && marked && key == c.Key()",
 		kills:  dependents("TestForeignObjects"),
@@ -87,7 +87,7 @@ var ofDependents = []mutant{
 	{
 		name:   "whatever the server refuses is replaced",
 		breaks: "C99: an object is replaced only if its change is what is refused",
-		file:   "framework/dependent/kubernetes_write.go",
+		file:   "framework/dependent/write.go",
 		old:    "	return err == nil || apierrors.IsAlreadyExists(err)",
 		new:    "	return err == nil || err != nil",
 		kills:  dependents("TestReplaceMakesAnewWhatCannotBeChanged"),
@@ -104,14 +104,14 @@ var ofDependents = []mutant{
 		name:   "Desired is computed whenever the object is asked for",
 		breaks: "C99: the desired state is computed once per run",
 		file:   "framework/dependent/desired.go",
-		old:    "	k.naming(c).set(keyOf(desired))\n",
+		old:    "	k.nameCache(c).set(keyOf(desired))\n",
 		new:    "",
 		kills:  dependents("TestDesiredIsComputedOnce"),
 	},
 	{
 		name:   "the workflow forgets what is marked",
 		breaks: "G09: the finalizer is removed only after cleanup succeeded",
-		file:   "framework/dependent/kubernetes_objects.go",
+		file:   "framework/dependent/objects.go",
 		old:    "n.GarbageCollected, n.DeletePostcondition = o.tie == Owned, isGone",
 		new:    "n.GarbageCollected = o.tie == Owned",
 		kills:  dependents("TestCleanerForManaged"),
@@ -119,7 +119,7 @@ var ofDependents = []mutant{
 	{
 		name:   "what the platform would collect is not seen gone when the workflow deletes it",
 		breaks: "G10: what is implemented is gone before its claim",
-		file:   "framework/dependent/kubernetes_objects.go",
+		file:   "framework/dependent/objects.go",
 		old:    "n.GarbageCollected, n.Gone = true, isGone",
 		new:    "n.GarbageCollected = true",
 		kills:  dependents("TestWhatThePlatformWouldCollect"),
@@ -143,7 +143,7 @@ var ofDependents = []mutant{
 	{
 		name:   "stringData may be said to be immutable",
 		breaks: "C99: a part that is declared immutable keeps its first value",
-		file:   "framework/dependent/kubernetes_objects.go",
+		file:   "framework/dependent/objects.go",
 		old:    "			err = checkImmutable(field, o.source)",
 		new:    "			_ = checkImmutable(field, o.source)",
 		kills:  dependents("TestImmutableStringDataIsRefused"),
@@ -239,7 +239,7 @@ var ofDependents = []mutant{
 	{
 		name:   "an object that lost all that was ours is nobody's",
 		breaks: "C99: what the controller wrote it goes on to own",
-		file:   "framework/dependent/kubernetes_write.go",
+		file:   "framework/dependent/write.go",
 		old:    " || framework.Wrote(o.writes(c), live, manager)",
 		new:    "",
 		kills:  dependents("TestAnObjectThatLostItsTieAndAll"),
@@ -255,7 +255,7 @@ var ofDependents = []mutant{
 	{
 		name:   "a field manager that options name is not recognised",
 		breaks: "C99: what the controller wrote it goes on to own",
-		file:   "framework/dependent/kubernetes_write.go",
+		file:   "framework/dependent/write.go",
 		old:    "	manager := framework.SettingsOf(c, o.options...).FieldManager",
 		new:    "	manager := framework.SettingsOf(c).FieldManager",
 		kills:  dependents("TestAnObjectThatLostItsTieIsRecognisedByItsFieldManager"),
@@ -263,7 +263,7 @@ var ofDependents = []mutant{
 	{
 		name:   "what is to be created only if it is absent has to be the primary's",
 		breaks: "C99: what is there is taken as it is",
-		file:   "framework/dependent/kubernetes_write.go",
+		file:   "framework/dependent/write.go",
 		old:    "	if o.access == CreatedIfAbsent {\n		return nil\n	}\n",
 		new:    "",
 		kills:  dependents("TestCreatedIfAbsent"),
@@ -271,7 +271,7 @@ var ofDependents = []mutant{
 	{
 		name:   "a dry run deletes",
 		breaks: "C99: a dry run stores nothing",
-		file:   "framework/dependent/kubernetes_objects.go",
+		file:   "framework/dependent/objects.go",
 		old:    "	if o.isDry(c) {\n		options = append(options, framework.DryRun())\n	}\n",
 		new:    "",
 		kills:  dependents("TestADryRunDeletesNothing"),
@@ -279,7 +279,7 @@ var ofDependents = []mutant{
 	{
 		name:   "whether a change is what is refused is asked under another name",
 		breaks: "C99: an object is replaced only if its change is what is refused",
-		file:   "framework/dependent/kubernetes_write.go",
+		file:   "framework/dependent/write.go",
 		old:    "	_, err := framework.Create(ctx, o.writes(c), desired, append(o.ties(), framework.DryRun())...)",
 		new:    "	desired.SetName(desired.GetName() + \"-x\")\n	_, err := framework.Create(ctx, o.writes(c), desired, append(o.ties(), framework.DryRun())...)",
 		kills:  dependents("TestReplaceAsksUnderTheVeryName"),
@@ -296,7 +296,7 @@ var ofDependents = []mutant{
 		name:   "a read out of order is told each time",
 		breaks: "C99: dependents that read each other out of order are named once",
 		file:   "framework/dependent/order.go",
-		old:    "	if _, told := o.order.told.LoadOrStore(reader, true); told {\n		return\n	}\n",
+		old:    "	if _, reported := o.order.reported.LoadOrStore(reader, true); reported {\n		return\n	}\n",
 		new:    "",
 		kills:  dependents("TestAReadOfANode"),
 	},

@@ -36,7 +36,7 @@ var ofEventSource = []mutant{
 	{
 		name:   "own writes make their primary due",
 		breaks: "G05: own writes cause no further run",
-		file:   "eventsource/own.go",
+		file:   "eventsource/ownwrite.go",
 		old:    "	return ledger.Explains(",
 		new:    "	return step.UID == \"\" && ledger.Explains(",
 		kills:  store("TestFilter"),
@@ -44,7 +44,7 @@ var ofEventSource = []mutant{
 	{
 		name:   "adoptions are own",
 		breaks: "O17: an adopted object makes its primary due once",
-		file:   "eventsource/own.go",
+		file:   "eventsource/ownwrite.go",
 		old:    "step.Action == timeline.Deleted || step.Entered",
 		new:    "step.Action == timeline.Deleted",
 		kills:  store("TestFilter"),
@@ -52,7 +52,7 @@ var ofEventSource = []mutant{
 	{
 		name:   "deletions are own",
 		breaks: "O10: a deletion is always delivered",
-		file:   "eventsource/own.go",
+		file:   "eventsource/ownwrite.go",
 		old:    "	if !ok || step.Action == timeline.Deleted || step.Entered {\n		return false\n	}\n",
 		new:    "	if !ok || step.Entered {\n		return false\n	}\n	if step.Action == timeline.Deleted {\n		return true\n	}\n",
 		kills:  store("TestFilter"),
@@ -69,8 +69,8 @@ var ofEventSource = []mutant{
 		name:   "the answer to an older write takes back what was pushed",
 		breaks: "G04: a push that overtakes an answer is not lost",
 		file:   "eventsource/values.go",
-		old:    "		older := v.isOlder(c) // the author's code",
-		new:    "		older := false // the author's code",
+		old:    "		isOlder := v.isOlder(c) // calls the author's code",
+		new:    "		isOlder := false // the author's code",
 		kills:  []suite{{folder: "eventsource", run: "TestG01APush"}},
 	},
 	{
@@ -101,8 +101,8 @@ var ofEventSource = []mutant{
 		name:   "a poll that panics ends the process",
 		breaks: "G15: a failure stays where it is",
 		file:   "eventsource/polling.go",
-		old:    "	if failure := author.Apart(math.MaxInt64, func() { answer, err = ask(ctx) }); failure != nil {\n",
-		new:    "	answer, err = ask(ctx)\n	if failure := (*author.Failure)(nil); failure != nil {\n",
+		old:    "	if failure := author.Apart(math.MaxInt64, func() { answer, err = call(ctx) }); failure != nil {\n",
+		new:    "	answer, err = call(ctx)\n	if failure := (*author.Failure)(nil); failure != nil {\n",
 		kills:  []suite{{folder: "eventsource", run: "TestPolling_C104"}},
 	},
 	{

@@ -133,7 +133,7 @@ var ofFence = []mutant{
 		file:   "framework/internal/lease/term.go",
 		old:    "	if !t.until.IsZero() && t.leftLocked() <= 0 {\n",
 		new:    "	if t == nil {\n",
-		kills:  inVirtualTime("TestG06ARenewalThatIsAnswered"),
+		kills:  []suite{{folder: "framework/internal/lease", run: "TestG06ARenewalThatIsAnswered"}},
 	},
 	{
 		name:   "a timer that goes off during a renewal ends the term",
@@ -141,7 +141,7 @@ var ofFence = []mutant{
 		file:   "framework/internal/lease/term.go",
 		old:    "if left := t.leftLocked(); t.expired || left > 0 {",
 		new:    "if left := t.leftLocked(); t.expired {",
-		kills:  inVirtualTime("TestG06ATimerThatGoesOff"),
+		kills:  []suite{{folder: "framework/internal/lease", run: "TestG06ATimerThatGoesOff"}},
 	},
 	{
 		name:   "what was confirmed in one term counts in the next",

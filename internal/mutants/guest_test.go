@@ -155,8 +155,8 @@ var ofAuthor = []mutant{
 		name:   "an object whose decoder panics ends the process",
 		breaks: "G15: a failure stays where it is",
 		file:   "framework/internal/client/decode_json.go",
-		old:    "	return safely.Try(func() error {\n		err := json.UnmarshalCaseSensitivePreserveInts(data, into)\n		into.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as typed objects have it\n		return err\n	})\n",
-		new:    "	return func() error {\n		err := json.UnmarshalCaseSensitivePreserveInts(data, into)\n		into.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as typed objects have it\n		return err\n	}()\n",
+		old:    "	return safely.Try(func() error {\n		err := json.UnmarshalCaseSensitivePreserveInts(data, into)\n		into.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as usual for typed objects\n		return err\n	})\n",
+		new:    "	return func() error {\n		err := json.UnmarshalCaseSensitivePreserveInts(data, into)\n		into.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as usual for typed objects\n		return err\n	}()\n",
 		kills:  []suite{{folder: "framework", run: "TestG15AnObjectWhoseDecoder"}},
 	},
 	{

@@ -10,8 +10,8 @@ var ofInterlock = []mutant{
 		name:   "the guard's cache is believed that nobody uses a provider",
 		breaks: "G10: no provider disappears while a dependent may be using it",
 		file:   "framework/interlock/holders.go",
-		old:    "	if user, err = side.shown(); user != \"\" || err != nil {\n		return user, err\n	}\n	return side.live(ctx)\n",
-		new:    "	return side.shown()\n",
+		old:    "	if user, err = side.cached(); user != \"\" || err != nil {\n		return user, err\n	}\n	return side.live(ctx)\n",
+		new:    "	return side.cached()\n",
 		kills:  explored("a_provider_and_a_dependent"),
 	},
 	{

@@ -60,7 +60,7 @@ var ofKeeping = []mutant{
 	{
 		name:   "as many labels are the same labels",
 		breaks: "G17: objects that share metadata are what they were",
-		file:   "trc/share.go",
+		file:   "trc/sharing.go",
 		old:    "		if !sameMap(was.Labels, m.Labels) {",
 		new:    "		if len(was.Labels) != len(m.Labels) {",
 		kills:  store("Sharing|Share"),

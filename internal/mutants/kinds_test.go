@@ -5,17 +5,17 @@ var ofKinds = []mutant{
 	{
 		name:   "an object that does not decode is told as gone",
 		breaks: "G09: it is not taken for deleted",
-		file:   "trc/aside.go",
-		old:    "	s.aside[key] = now\n",
-		new:    "	if before == nil && now.last != nil {\n		s.queueLocked(Transition{Old: now.last})\n	}\n	s.aside[key] = now\n",
+		file:   "trc/undecodable.go",
+		old:    "	s.undecodable[key] = now\n",
+		new:    "	if before == nil && now.lastVisible != nil {\n		s.queueLocked(Transition{Old: now.lastVisible})\n	}\n	s.undecodable[key] = now\n",
 		kills:  store("TestG15"),
 	},
 	{
 		name:   "a list does not end what is set aside",
 		breaks: "G16: nothing is left of an object that is gone",
 		file:   "trc/watch.go",
-		old:    "	for key := range s.aside {\n		if _, ok := listed[key]; !ok &&",
-		new:    "	for key := range s.aside {\n		if _, ok := listed[key]; ok &&",
+		old:    "	for key := range s.undecodable {\n		if _, ok := listed[key]; !ok &&",
+		new:    "	for key := range s.undecodable {\n		if _, ok := listed[key]; ok &&",
 		kills:  store("TestG15_AList"),
 	},
 	{

@@ -95,7 +95,7 @@ var ofLeader = []mutant{
 	{
 		name:   "the begin of a watch is a sign of life of its bookmarks",
 		breaks: "G18: a half-open watch is noticed, however often it is begun anew",
-		file:   "trc/silence.go",
+		file:   "trc/stale.go",
 		old:    "		return now - time.Duration(heard), w.store.options.StaleAfter\n",
 		new:    "		return now - time.Duration(max(heard, w.begun.Load())), w.store.options.StaleAfter\n",
 		kills:  []suite{{folder: "trc", run: "TestG18AWatchWhoseBookmarksStop"}},

@@ -5,7 +5,7 @@ var ofLookups = []mutant{
 	{
 		name:   "marks of another kind are mapped",
 		breaks: "C98: controllers that share a kind of secondaries do not mix up",
-		file:   "eventsource/marks.go",
+		file:   "eventsource/primaryref.go",
 		old:    "m.Kind != \"\" && marks[m.Kind] != primary.String()",
 		new:    "m.Kind != \"\" && marks[m.Kind] == \"\"",
 		kills:  []suite{{folder: "eventsource", run: "TestMappers"}},
@@ -13,7 +13,7 @@ var ofLookups = []mutant{
 	{
 		name:   "marking changes the maps that were there",
 		breaks: "G17: nobody changes an object in a cache",
-		file:   "eventsource/marks.go",
+		file:   "eventsource/primaryref.go",
 		old:    "	marks := maps.Clone(m.on(secondary))\n",
 		new:    "	marks := m.on(secondary)\n	_ = maps.Clone[map[string]string]\n",
 		kills:  []suite{{folder: "eventsource", run: "TestMappers"}},

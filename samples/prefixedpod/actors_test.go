@@ -147,7 +147,7 @@ func (w *world) removePods(random *rand.Rand, until time.Time) error {
 	return nil
 }
 
-// disturbWatches breaks watches, and makes them start anew.
+// disturbWatches breaks watches, so that they start again.
 func (w *world) disturbWatches(random *rand.Rand, until time.Time) error {
 	for range random.IntN(5) {
 		w.sleep(time.Duration(random.Int64N(int64(3 * time.Minute))))
@@ -178,7 +178,8 @@ func (w *world) replacePrimary(random *rand.Rand, until time.Time) error {
 	return client.IgnoreNotFound(err)
 }
 
-// collectGarbage deletes the Pods of PrefixedPods that are gone, as nobody else here follows owner references.
+// collectGarbage deletes the Pods of PrefixedPods that are gone, because nothing else here follows
+// owner references.
 func (w *world) collectGarbage(ctx context.Context) error {
 	for w.sleep(10 * time.Second) {
 		living := map[types.UID]bool{}
@@ -240,7 +241,8 @@ func (w *world) check() {
 	}
 }
 
-// checkEconomy: a prefix is had once, so it needs one Pod, and one more for each that somebody else removed.
+// checkEconomy: a prefix is had once, so it needs one Pod, and one more for each that somebody else
+// removed.
 func (w *world) checkEconomy(owner types.UID, names []string) {
 	made, removed := map[string]int{}, map[string]int{}
 	prefixOf := func(name string) string { return name[:strings.LastIndexByte(name, '-')] }

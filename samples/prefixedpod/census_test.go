@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// census is told every write of every Pod, in order, and counts those that each owner has at every version:
-// G11 is that nobody ever has two.
+// census receives every write of every Pod, in order, and counts the Pods of each owner at every
+// version: G11 is that no owner ever has two.
 type census struct {
 	// live are the names of the Pods that there are, by owner and UID; made all that there ever were.
 	live, made map[types.UID]map[types.UID]string
@@ -24,7 +24,7 @@ func newCensus() *census {
 	return &census{live: map[types.UID]map[types.UID]string{}, made: map[types.UID]map[types.UID]string{}}
 }
 
-// put takes in that a Pod is stored at a version, gone that it is not any more.
+// put records that a Pod is stored at a version, and gone that it no longer is.
 func (c *census) put(version int64, pod metav1.Object) {
 	owner := metav1.GetControllerOf(pod)
 	if owner == nil {

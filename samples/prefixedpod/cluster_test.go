@@ -89,7 +89,8 @@ func (c *cluster) pods(ctx context.Context, namespace string) ([]corev1.Pod, err
 	return list.Items, err
 }
 
-// named waits until the PrefixedPod has one living Pod with the prefix, and says so; it returns the Pod.
+// named waits until the PrefixedPod has one living Pod with the prefix, and says so; it returns the
+// Pod.
 func (c *cluster) named(ctx context.Context, primary *v1.PrefixedPod, prefix string) (pod *corev1.Pod) {
 	GinkgoHelper()
 	Eventually(func(g Gomega) {

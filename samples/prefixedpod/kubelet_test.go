@@ -11,14 +11,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// kubelet plays a scheduler and a slow kubelet where there are none: it binds Pods to a node, so that their
-// deletion is graceful, and ends those in deletion some time later.
+// kubelet plays a scheduler and a slow kubelet where there are none: it binds Pods to a node, so
+// that their deletion is graceful, and ends those in deletion some time later.
 type kubelet struct {
 	client client.Client
 	// pods lists all Pods, bind binds one to a node.
 	pods func(ctx context.Context) ([]corev1.Pod, error)
 	bind func(ctx context.Context, pod *corev1.Pod) error
-	// every is how often it looks, slowness the longest time until it does what it saw.
+	// every is how often it looks, slowness the longest time until it acts.
 	every, slowness time.Duration
 	random          *rand.Rand // used by run alone
 
@@ -69,7 +69,7 @@ func (k *kubelet) look(ctx context.Context, pod *corev1.Pod) error {
 	return err
 }
 
-// isDue draws a time when it is first asked about something, and tells whether that has come.
+// isDue draws a time when it is first called for something, and reports whether that time has come.
 func (k *kubelet) isDue(what types.UID) bool {
 	at, known := k.due[what]
 	if !known {

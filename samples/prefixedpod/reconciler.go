@@ -34,8 +34,8 @@ func Register(op *framework.Operator) error {
 	})
 }
 
-// Reconcile creates the Pod if there is none, and deletes one with another prefix; its end brings the
-// next run. A Pod that is terminating still is a Pod.
+// Reconcile creates the Pod if there is none, and deletes one with another prefix; its end starts
+// the next run. A terminating Pod still counts as a Pod.
 func (r *Reconciler) Reconcile(ctx context.Context, primary *v1.PrefixedPod, c *framework.Context[*v1.PrefixedPod]) (update, error) {
 	pod, err := r.pods.Get(c)
 	if err != nil {

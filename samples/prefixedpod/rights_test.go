@@ -104,7 +104,7 @@ var _ = Describe("The rights of the PrefixedPod operator", Ordered, func() {
 			named("first-")
 			rename(p, "second-")
 			named("second-")
-			// What fails again and again is told in one event, which counts.
+			// A failure that recurs is one event with a count.
 			denied := &v1.PrefixedPod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "denied"}, Spec: v1.PrefixedPodSpec{PodNamePrefix: "denied-"}}
 			Expect(admin.Create(ctx, denied)).To(Succeed())
 			prefix := "denied-"
@@ -121,7 +121,7 @@ var _ = Describe("The rights of the PrefixedPod operator", Ordered, func() {
 				return counts
 			}).WithPolling(500 * time.Millisecond).ShouldNot(BeEmpty())
 		}
-		// Who takes over lists what it watches.
+		// The new leader lists what it watches.
 		second, stopSecond := start()
 		Eventually(second.Ready).Should(Succeed())
 		stop()
@@ -178,8 +178,8 @@ func install(ctx context.Context, admin client.Client, folder string) {
 	}
 }
 
-// denyPods has the API server refuse Pods whose name begins with "denied", as too large: an event tells
-// of that at once.
+// denyPods makes the API server refuse Pods whose name begins with "denied", as too large: an event
+// reports that at once.
 func denyPods(ctx context.Context, admin client.Client) {
 	GinkgoHelper()
 	Expect(admin.Create(ctx, &admissionregistrationv1.ValidatingAdmissionPolicy{

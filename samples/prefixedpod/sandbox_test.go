@@ -32,8 +32,9 @@ var badDays = faultproxy.Plan{Seed: 1, Rules: []faultproxy.Rule{
 	{Name: "status", Match: faultproxy.Match{Resources: []string{"prefixedpods/status"}}, When: faultproxy.When{Probability: 0.2}, Do: faultproxy.Action{LoseAnswer: true}},
 }}
 
-// follow tells a census of all Pods there are and will be until ctx ends. A sandbox does not show its etcd, but
-// an uninterrupted watch tells every version of every Pod, too; its end is an error.
+// follow reports all present and future Pods to a census until ctx ends. A sandbox does not expose
+// its etcd, but an uninterrupted watch also delivers every version of every Pod; its end is an
+// error.
 func (c *cluster) follow(ctx context.Context, namespace string, counted *census) (func(context.Context) error, error) {
 	events, err := c.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace))
 	if err != nil {
@@ -98,7 +99,8 @@ var _ = Describe("The PrefixedPod operator on a whole control plane", Label("G11
 		undelete := act(func(ctx context.Context) error { return c.deletePods(ctx, ns) })
 		random := rand.New(rand.NewPCG(1, 1))
 		last := ""
-		// In real time, as the cluster lives in it: some changes come in one run, some minutes apart for the operator.
+		// In real time, as the cluster lives in it: some changes come in one run, some minutes apart for
+		// the operator.
 		for i := range 12 {
 			last = fmt.Sprintf("p-%d-", i+1)
 			Expect(c.changePrefix(ctx, primary, last)).To(Succeed())

@@ -19,15 +19,15 @@ var (
 )
 
 const (
-	// disturbed is how long things go wrong in a history, settled after what time all must be well, and
-	// silence for how long nothing is written then.
+	// disturbed is how long things go wrong in a history, settled after what time all must be well,
+	// and silence for how long nothing is written then.
 	disturbed = 10 * time.Minute
 	settled   = 30 * time.Minute
 	silence   = 2 * time.Hour
 )
 
-// TestG11InRandomHistories runs the operator in virtual time against a model of the API server while
-// everything is against it, and then looks at every version there was.
+// TestG11InRandomHistories runs the operator in virtual time against a model of the API server
+// while everything is against it, and then looks at every version there was.
 func TestG11InRandomHistories(t *testing.T) {
 	for seed := *firstSeed; seed < *firstSeed+uint64(*histories); seed++ {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
@@ -41,8 +41,8 @@ func TestG11InRandomHistories(t *testing.T) {
 	}
 }
 
-// TestG11TheSeedsRace is the sequence that the sample stands for: the prefix changes while the run that creates
-// the first Pod is under way, and the watches hear of nothing for a minute.
+// TestG11TheSeedsRace is the sequence that the sample stands for: the prefix changes while the run
+// that creates the first Pod is under way, and the watches hear of nothing for a minute.
 func TestG11TheSeedsRace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, 1)
@@ -74,5 +74,6 @@ func TestG11TheSeedsRace(t *testing.T) {
 	})
 }
 
-// random is a source of its own for each part of a history, so that they do not draw from one another.
+// random is a source of its own for each part of a history, so that they do not draw from one
+// another.
 func (w *world) random(part uint64) *rand.Rand { return rand.New(rand.NewPCG(w.seed, part)) }

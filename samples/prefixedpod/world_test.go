@@ -25,7 +25,8 @@ import (
 	v1 "github.com/evenkeel/evenkeel/samples/prefixedpod/api/v1"
 )
 
-// world is a bubble of virtual time with a model of the API server, those who use it, and the operator.
+// world is a bubble of virtual time with a model of the API server, those who use it, and the
+// operator.
 type world struct {
 	t       *testing.T
 	seed    uint64
@@ -41,7 +42,8 @@ type world struct {
 	// sent are the writes that the operator sent, with the times.
 	sent []string
 	log  []string
-	// decodedPods are those that were asked for, by version: decoding would be most of the test's work.
+	// decodedPods are those that were asked for, by version: decoding would be most of the test's
+	// work.
 	decodedPods map[string]*corev1.Pod
 }
 
@@ -129,8 +131,8 @@ func newOperator(config *rest.Config, logger logr.Logger, namespaces ...string) 
 	return op, prefixedpod.Register(op)
 }
 
-// operate runs an operator until its process is dead, by the crash if there is one, fails at its start, as
-// it may when everything does, or the world ends.
+// operate runs an operator until its process is dead, by the crash if there is one, fails at its
+// start, as it may when everything does, or the world ends.
 func (w *world) operate(ctx context.Context, crash *testenv.Crash) {
 	config := w.model.Config()
 	if crash != nil {
@@ -156,14 +158,14 @@ func (w *world) operate(ctx context.Context, crash *testenv.Crash) {
 	}
 }
 
-// note keeps what the operator logs for the case that the history fails.
+// note keeps the operator's log in case the history fails.
 func (w *world) note(prefix, line string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.log = append(w.log, time.Now().Format("15:04:05.000 ")+prefix+" "+line)
 }
 
-// isWrite tells the requests of the operator that write.
+// isWrite reports whether a request of the operator writes.
 func isWrite(r apimodel.Request) bool {
 	return strings.HasPrefix(r.UserAgent, operatorName) && !slices.Contains([]string{"get", "list", "watch", "discovery"}, r.Verb)
 }

@@ -106,10 +106,10 @@ func ingress(page *v1.WebPage) *networkingv1.Ingress {
 	}
 }
 
-// host is where the page is reached from outside.
+// host returns the host name under which the page is reached from outside.
 func host(page *v1.WebPage) string { return page.Name + "." + page.Namespace + ".webpages.example" }
 
-// url is where the page is reached: from outside if it is exposed, within the cluster otherwise.
+// url returns the URL of the page: from outside if it is exposed, within the cluster otherwise.
 func url(page *v1.WebPage) string {
 	if page.Spec.Exposed {
 		return "http://" + host(page) + "/"

@@ -203,7 +203,8 @@ func onAnAPIServer(register func(*framework.Operator) error) {
 
 	It("serves the largest page there can be", func() {
 		c.operator(ns)
-		p := create(page(ns, "huge", html(strings.Repeat("𝄞", 262144)))) // 1 MiB: all that a ConfigMap holds
+		// 1 MiB: all that a ConfigMap holds.
+		p := create(page(ns, "huge", html(strings.Repeat("𝄞", 262144))))
 		ready(p)
 		Expect(c.configMap(p).Data["index.html"]).To(HaveLen(1 << 20))
 	})

@@ -11,8 +11,8 @@ import (
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
-// lowLevel is the same operator without a workflow: it applies, deletes and reads by itself. The specs run against both, so
-// the one can be read beside the other.
+// lowLevel is the same operator without a workflow: it applies, deletes and reads by itself. The
+// specs run against both, so the one can be read beside the other.
 type lowLevel struct {
 	Reconciler
 	configMaps  framework.Secondary[*corev1.ConfigMap]
@@ -30,7 +30,7 @@ func RegisterLowLevel(op *framework.Operator) error {
 	})
 }
 
-// Reconcile applies what the page needs, takes away what it does not, and reports.
+// Reconcile applies what the page needs, deletes what it does not, and reports.
 func (r *lowLevel) Reconcile(ctx context.Context, page *v1.WebPage, c *pageContext) (update, error) {
 	objects := []framework.Object{configMap(page), deployment(page), service(page)}
 	if page.Spec.Exposed {
@@ -51,7 +51,7 @@ func (r *lowLevel) Reconcile(ctx context.Context, page *v1.WebPage, c *pageConte
 	return report(page, c, deployment), nil
 }
 
-// unexpose deletes the Ingress of a page that is not exposed any more.
+// unexpose deletes the Ingress of a page that is no longer exposed.
 func (r *lowLevel) unexpose(ctx context.Context, page *v1.WebPage, c *pageContext) error {
 	ingress, err := r.ingresses.Get(c)
 	if err != nil || ingress == nil || page.Spec.Exposed {

@@ -25,7 +25,7 @@ import (
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=create,namespace=webpage-operator
 // +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,resourceNames=webpage-operator,verbs=get;update,namespace=webpage-operator
 
-// Reconciler serves WebPages. The workflow brings about what a page needs; the rest is to report.
+// Reconciler serves WebPages. The workflow creates what a page needs; Reconcile only reports.
 type Reconciler struct {
 	deployment dependent.Kubernetes[*v1.WebPage, *appsv1.Deployment]
 }
@@ -54,7 +54,7 @@ func Register(op *framework.Operator) error {
 	})
 }
 
-// exposed has only pages with an Ingress that ask for it.
+// exposed limits the Ingress to pages that ask for it.
 func exposed(_ context.Context, c *pageContext) (workflow.Verdict, error) {
 	if !c.Primary().Spec.Exposed {
 		return workflow.NotMet("the page is not exposed"), nil
@@ -62,7 +62,7 @@ func exposed(_ context.Context, c *pageContext) (workflow.Verdict, error) {
 	return workflow.Met(), nil
 }
 
-// Reconcile reports what the workflow came to.
+// Reconcile reports the result of the workflow.
 func (r *Reconciler) Reconcile(_ context.Context, page *v1.WebPage, c *pageContext) (update, error) {
 	deployment, err := r.deployment.Get(c)
 	if err != nil {
@@ -82,7 +82,7 @@ func report(page *v1.WebPage, c *pageContext, deployment *appsv1.Deployment) upd
 	return framework.PatchStatus(page)
 }
 
-// ErrorStatus shows a failure in the status and as an event.
+// ErrorStatus reports a failure in the status and as an event.
 func (r *Reconciler) ErrorStatus(_ context.Context, page *v1.WebPage, c *pageContext, failure error) errorStatus {
 	c.Event(framework.Warning, "Reconcile", "Failed", "%v", failure)
 	page.Status.ObservedGeneration = page.Generation

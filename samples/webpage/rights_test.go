@@ -120,7 +120,7 @@ var _ = Describe("The rights of the WebPage operator", Ordered, func() {
 			// Somebody changes what belongs to the page.
 			update(c, c.service, p, func(s *corev1.Service) { s.Spec.Selector = map[string]string{"a": "b"} })
 			Eventually(func() map[string]string { return c.service(p).Spec.Selector }).ShouldNot(HaveKey("a"))
-			// What fails again and again is told in one event, which counts.
+			// A failure that recurs is one event with a count.
 			denied := page(ns, "denied")
 			Expect(c.Create(ctx, denied)).To(Succeed())
 			Eventually(func() (counts []int32) {
@@ -137,7 +137,7 @@ var _ = Describe("The rights of the WebPage operator", Ordered, func() {
 			Expect(c.Delete(ctx, denied)).To(Succeed())
 			Expect(c.Delete(ctx, p)).To(Succeed())
 		}
-		// Who takes over lists what it watches.
+		// The new leader lists what it watches.
 		second, stopSecond := c.asInACluster(lost.Wrap)
 		Eventually(second.Ready).Should(Succeed())
 		stop()

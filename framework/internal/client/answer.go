@@ -8,24 +8,26 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Caches of one kind may keep its objects in several Go forms, and a Go type may lack fields that the installed
-// CustomResourceDefinition has. So no form is ever made from a poorer one: each is decoded from the JSON that the
-// server answered, as a watch of that form decodes it. Where there is no such JSON, the object is read.
+// Caches of one kind may keep its objects in several Go forms, and a Go type may lack fields that
+// the installed CustomResourceDefinition has. So no form is made from a poorer one. Each form is
+// decoded from the JSON that the server returned, as a watch of that form would decode it. If there
+// is no such JSON, the object is read.
 
 // Answer is an object as the API server returned it.
 type Answer struct {
-	trc.Object // nil for a Status, or if a part of it answered; the metadata at least if it is undecodable
-	// Text is the JSON that it was decoded from, which is not changed; nil if it came as protobuf or by other code.
+	trc.Object // nil for a Status or an answer of another kind
+	// Text is the JSON that the object was decoded from. It must not be changed. It is nil if the
+	// answer came as protobuf or through other code.
 	Text []byte
-	// Undecodable is why the Go type cannot hold the object; nil if it can.
+	// Undecodable is why the Go type cannot hold the object, nil if it can.
 	Undecodable error
-	// About is what a part of the object answered, nil if that is unknown.
+	// About identifies the object if the answer was of another kind, nil if that is unknown.
 	About   *metav1.PartialObjectMetadata
-	Created bool // 201
-	Noted   int  // the request's place in the run's record, from 1; 0 if there is none
+	Created bool // the status code was 201
+	Noted   int  // the request's number in the run's record, from 1; 0 if there is none
 }
 
-// GuardedUndecoded returns what stands for an object that does not decode, or nil.
+// GuardedUndecoded returns the undecodable object for a JSON text, or nil if there is none.
 func GuardedUndecoded(text []byte, o trc.Object, why error) (u trc.Object) {
 	panicked := author.Try(func() {
 		if found, err := undecoded(text, o, why); err == nil {
@@ -38,7 +40,7 @@ func GuardedUndecoded(text []byte, o trc.Object, why error) (u trc.Object) {
 	return u
 }
 
-// DecodeInto decodes into an object of any form.
+// DecodeInto decodes JSON into an object of any form.
 func DecodeInto(text []byte, into trc.Object) error {
 	if u, ok := into.(*unstructured.Unstructured); ok {
 		return u.UnmarshalJSON(text)
@@ -46,7 +48,8 @@ func DecodeInto(text []byte, into trc.Object) error {
 	return decode(text, into)
 }
 
-// SetMetadata gives an object the metadata of another, which it shares from then on, without a decoder of its type's.
+// SetMetadata copies the metadata of one object to another without the decoder of its type. The two
+// share maps and slices from then on.
 func SetMetadata(o, from trc.Object) {
 	o.SetName(from.GetName())
 	o.SetGenerateName(from.GetGenerateName())
@@ -64,7 +67,7 @@ func SetMetadata(o, from trc.Object) {
 	o.SetManagedFields(from.GetManagedFields())
 }
 
-// AnswerOf is an object as a list or other code returned it.
+// AnswerOf returns an object from a list or from other code as an answer.
 func AnswerOf(o trc.Object) Answer {
 	if u, ok := o.(*trc.Undecoded); ok {
 		return Answer{Object: u.Object, Undecodable: u.Err}

@@ -23,40 +23,43 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Client is one resource of one cluster, as a client: plain requests, no cache.
+// Client is a client for one resource of one cluster, in one Go form. It has no cache.
 type Client struct {
 	GVK        schema.GroupVersionKind
 	Form       object.Form
-	Name       string // plural, as in the URL
-	place      string // that descriptions add, of another cluster
+	Name       string // plural, as in URLs
+	place      string // suffix of descriptions, for a remote cluster
 	Namespaced bool
-	// StatusApart tells that the status is a sub-resource: writes of the resource leave it as it is.
+	// StatusApart is set if the status is a sub-resource: then writes of the resource do not change
+	// it.
 	StatusApart *atomic.Bool
-	// Subresources are those that discovery told of last; onlyCreated says that objects are answered, never stored.
+	// Subresources are the sub-resources that discovery found last. OnlyCreated is set if objects can
+	// only be created: the server answers them and never stores them.
 	Subresources *atomic.Pointer[Subresources]
 	OnlyCreated  bool
 	client       rest.Interface
-	root         string // path of the group and version
-	Agent        string // that requests name
-	// forUnstructured reports whether answers must come as JSON, because some cache keeps unstructured objects of the kind;
-	// nil if they always do.
+	root         string // URL path of the group and version
+	Agent        string // the user agent
+	// forUnstructured reports whether answers must come as JSON, because a cache keeps unstructured
+	// objects of the kind. nil if they always come as JSON.
 	forUnstructured func() bool
 	NewItem         func() trc.Object
-	NewList         func() runtime.Object // nil if the scheme lacks the type
-	// Writes is the resource that writes go through: itself, or of metadata-only objects the whole ones, as
-	// an answer must serve all caches.
+	NewList         func() runtime.Object // nil if the scheme lacks the list type
+	// Writes is the client for writes and consistent reads: the same client, or for metadata-only
+	// objects the one of whole objects, because an answer must serve all caches.
 	Writes *Client
 	Echoes *DecodeCache
-	logger logr.Logger // of requests whose context has none
+	logger logr.Logger // for requests whose context has none
 }
 
-// HasProtobuf tells built-in kinds, of which the server answers nothing that does not fit.
+// HasProtobuf reports whether the kind is built-in and typed. Answers of such kinds always fit
+// their Go type.
 func (r *Client) HasProtobuf() bool {
 	_, has := r.NewItem().(runtime.ProtobufMarshaller)
 	return has && r.Form == object.Typed
 }
 
-// parameters encodes ListOptions and the like, which have the same form for every resource.
+// parameters encodes ListOptions and similar types, which have the same form for every resource.
 var parameters, parametersVersion = func() (runtime.ParameterCodec, schema.GroupVersion) {
 	version := schema.GroupVersion{Version: "v1"}
 	scheme := runtime.NewScheme()
@@ -66,7 +69,7 @@ var parameters, parametersVersion = func() (runtime.ParameterCodec, schema.Group
 
 var _ trc.ListerWatcher = ListWatch{}
 
-// inForm asks for metadata only where that is the form.
+// inForm requests only metadata if that is the client's form.
 func (r *Client) inForm(request *rest.Request, suffix string) *rest.Request {
 	if r.Form != object.Metadata {
 		return request
@@ -75,15 +78,16 @@ func (r *Client) inForm(request *rest.Request, suffix string) *rest.Request {
 	return request.SetHeader("Accept", runtime.ContentTypeProtobuf+as+","+runtime.ContentTypeJSON+as)
 }
 
-// ErrUndecodable is a complete answer that the Go type cannot hold: the request was carried out.
+// ErrUndecodable means that a complete answer does not fit the Go type: the request was carried
+// out.
 var ErrUndecodable = errors.New("framework: the answer does not fit the Go type")
 
-// ErrUnsent is a request that could not even be put together.
+// ErrUnsent means that a request could not be built.
 var ErrUnsent = errors.New("framework: the request cannot be sent")
 
-// Get reads the object from the API server, consistently, and gives up where that takes as long as a write may. Its
-// callers lay what they find over the caches; see cluster.read. Of one that is undecodable there is the metadata, beside
-// the error.
+// Get reads the object from the API server, consistently. It times out like a write. Callers add
+// the answer to the caches; see cluster.read. For an undecodable object it returns the metadata
+// together with the error.
 func (r *Client) Get(ctx context.Context, key trc.Key) (Answer, error) {
 	ctx, cancel := WithRequestTimeout(ctx)
 	defer cancel()
@@ -91,26 +95,30 @@ func (r *Client) Get(ctx context.Context, key trc.Key) (Answer, error) {
 	return w.do(ctx, w.client.Get().NamespaceIfScoped(key.Namespace, w.Namespaced).Resource(w.Name).Name(key.Name))
 }
 
+// Create creates an object.
 func (r *Client) Create(ctx context.Context, o trc.Object, options Options) (Answer, error) {
 	return r.write(ctx, trc.KeyOf(o), r.at(options.on(r.client.Post()), o.GetNamespace()).Body(o))
 }
 
+// Update updates an object, or one of its sub-resources.
 func (r *Client) Update(ctx context.Context, o trc.Object, options Options) (Answer, error) {
 	key := trc.KeyOf(o)
 	return r.write(ctx, key, r.at(options.on(r.client.Put()), key.Namespace, options.names(key)...).Body(o))
 }
 
+// Patch patches or applies an object, or one of its sub-resources.
 func (r *Client) Patch(ctx context.Context, key trc.Key, kind types.PatchType, body []byte, options Options) (Answer, error) {
 	request := options.on(r.client.Patch(kind))
 	if kind == types.ApplyPatchType {
 		request.Param("force", strconv.FormatBool(!options.LeaveToOthers))
-		// Of an apply, the server validates nothing besides but that no field is there twice, and parses it again for that.
+		// For an apply, the server only checks that no field occurs twice, and parses the body again for
+		// that.
 		request.Param("fieldValidation", metav1.FieldValidationIgnore)
 	}
 	return r.write(ctx, key, r.at(request, key.Namespace, options.names(key)...).Body(body))
 }
 
-// Formed returns what get found in the form of the resource.
+// Formed returns the object of an answer in the form of the client.
 func (r *Client) Formed(found Answer) trc.Object {
 	if r.Form == object.Metadata {
 		return object.MetadataOf(found.Object, r.GVK)
@@ -118,11 +126,12 @@ func (r *Client) Formed(found Answer) trc.Object {
 	return found.Object
 }
 
-// at addresses a request, with the names behind the resource's. It joins the path once: client-go joins what it is given one
-// by one each of the five times that it asks a request for its URL, which made a tenth of all that a write allocates.
+// at sets the URL of a request; names follow the name of the resource. It joins the path once.
+// client-go joins the path segment by segment each of the five times that it needs the URL of a
+// request, which was a tenth of all allocations of a write.
 func (r *Client) at(request *rest.Request, namespace string, names ...string) *rest.Request {
 	if r.Agent != "" {
-		request.SetHeader("User-Agent", r.Agent) // or a transport copies the request to do so
+		request.SetHeader("User-Agent", r.Agent) // otherwise a transport copies the request to set it
 	}
 	path := []string{r.root}
 	if r.Namespaced {
@@ -130,7 +139,7 @@ func (r *Client) at(request *rest.Request, namespace string, names ...string) *r
 	}
 	path = append(append(path, r.Name), names...)
 	for _, segment := range path[1:] {
-		if segment == "" || content.IsPathSegmentName(segment) != nil { // client-go says what is wrong
+		if segment == "" || content.IsPathSegmentName(segment) != nil { // client-go returns the error
 			return addressed(request.NamespaceIfScoped(namespace, r.Namespaced).Resource(r.Name), names)
 		}
 	}
@@ -144,14 +153,15 @@ func addressed(request *rest.Request, names []string) *rest.Request {
 	return request.Name(names[0]).SubResource(names[1:]...)
 }
 
-// Delete returns the object if the server answered with one, or none if it answered with a Status: then
-// the object is gone already.
+// Delete deletes an object. It returns the object if the server answered with one. A Status as
+// answer means that the object is gone already: then it returns none.
 func (r *Client) Delete(ctx context.Context, key trc.Key, options metav1.DeleteOptions) (Answer, error) {
-	body, err := json.Marshal(&options) // as JSON, which clients of every form can send
+	body, err := json.Marshal(&options) // as JSON, which clients of all forms can send
 	if err != nil {
 		return Answer{}, errors.Join(ErrUnsent, err)
 	}
-	// Answered as JSON too: what came back, an object or a Status, is to be told before it is decoded.
+	// Request the answer as JSON, too: whether it is an object or a Status must be clear before it is
+	// decoded.
 	request := r.client.Delete().NamespaceIfScoped(key.Namespace, r.Namespaced).Resource(r.Name).Name(key.Name).
 		SetHeader("Content-Type", runtime.ContentTypeJSON).SetHeader("Accept", runtime.ContentTypeJSON).Body(body)
 	if err := request.Error(); err != nil {
@@ -179,12 +189,12 @@ func (r *Client) Delete(ctx context.Context, key trc.Key, options metav1.DeleteO
 	return Answer{Object: o, Text: raw}, nil
 }
 
-// undecodable is an answer that the Go type cannot hold, as far as it can.
+// undecodable returns an answer that does not fit the Go type, as far as it can be decoded.
 func (r *Client) undecodable(raw []byte, err error) (Answer, error) {
 	why := errors.Join(ErrUndecodable, err)
 	var metadata metav1.PartialObjectMetadata
 	if json.Unmarshal(raw, &metadata) != nil || metadata.GroupVersionKind() != r.GVK || metadata.UID == "" || metadata.ResourceVersion == "" {
-		return Answer{}, why // nobody knows what it is
+		return Answer{}, why // the object is unknown
 	}
 	o := r.NewItem()
 	if u, is := GuardedUndecoded(raw, r.NewItem(), err).(*trc.Undecoded); is {
@@ -195,15 +205,16 @@ func (r *Client) undecodable(raw []byte, err error) (Answer, error) {
 	return Answer{Object: o, Text: raw, Undecodable: err}, why
 }
 
-// write sends a request that changes the object of the key.
+// write sends a request that changes the object with that key.
 func (r *Client) write(ctx context.Context, key trc.Key, request *rest.Request) (Answer, error) {
 	r.Echoes.begin(key)
 	defer r.Echoes.end(key)
 	return r.do(ctx, request)
 }
 
-// atOnce keeps the client from waiting by itself where the server names a time to come back: that would hold up a
-// worker, and the request's time would pass with it. The run ends, and follows then.
+// atOnce keeps the client from retrying by itself when the server sends Retry-After. That would
+// block a worker and use up the time of the request. Instead the run ends, and the scheduler starts
+// another one later.
 func atOnce(request *rest.Request) *rest.Request { return request.MaxRetries(0) }
 
 func (r *Client) do(ctx context.Context, request *rest.Request) (Answer, error) {
@@ -211,7 +222,8 @@ func (r *Client) do(ctx context.Context, request *rest.Request) (Answer, error) 
 		return Answer{}, errors.Join(ErrUnsent, err)
 	}
 	if r.forUnstructured != nil && r.forUnstructured() {
-		request.SetHeader("Accept", runtime.ContentTypeJSON) // of protobuf no cache could make more than the Go type holds
+		// From protobuf, a cache gets no more than the Go type holds.
+		request.SetHeader("Accept", runtime.ContentTypeJSON)
 	}
 	var code int
 	result := atOnce(request).Do(r.Discreet(ctx)).StatusCode(&code)
@@ -222,13 +234,14 @@ func (r *Client) do(ctx context.Context, request *rest.Request) (Answer, error) 
 	if err := decodedInto(result, o); err != nil {
 		return r.undecodable(raw, UndecodedError(r.GVK, err))
 	}
-	if r.Form == object.Typed && o.GetName() == "" && raw != nil { // client-go leaves it empty if the answer is of another kind
+	// client-go leaves the object empty if the answer is of another kind.
+	if r.Form == object.Typed && o.GetName() == "" && raw != nil {
 		var kind metav1.TypeMeta
 		if json.Unmarshal(raw, &kind) == nil && kind.GroupVersionKind() != r.GVK {
 			return Answer{}, fmt.Errorf("%w: it is a %s, not a %s", ErrUndecodable, kind.Kind, r.GVK.Kind)
 		}
 	}
-	// Unstructured objects take in anything, a Scale for instance.
+	// Unstructured objects accept any kind, a Scale for instance.
 	if kind := o.GetObjectKind().GroupVersionKind(); r.Form == object.Unstructured && kind != r.GVK {
 		return Answer{}, fmt.Errorf("%w: it is a %s, not a %s", ErrUndecodable, kind.Kind, r.GVK.Kind)
 	}
@@ -244,11 +257,12 @@ func jsonOf(result rest.Result) []byte {
 	return raw
 }
 
+// GroupResource returns the group and the plural name of the resource.
 func (r *Client) GroupResource() schema.GroupResource {
 	return schema.GroupResource{Group: r.GVK.Group, Resource: r.Name}
 }
 
-// Describe names an object of the resource in errors and records.
+// Describe returns the name of an object for errors and records.
 func (r *Client) Describe(key trc.Key) string {
 	if key.Namespace == "" {
 		return r.GVK.Kind + " " + key.Name + r.place
@@ -256,7 +270,8 @@ func (r *Client) Describe(key trc.Key) string {
 	return r.GVK.Kind + " " + key.String() + r.place
 }
 
-// CheckScope refuses an object whose namespace does not fit the resource.
+// CheckScope returns an error if the key has no name, or its namespace does not fit the scope of
+// the resource.
 func (r *Client) CheckScope(key trc.Key) error {
 	switch {
 	case key.Name == "":
@@ -269,7 +284,8 @@ func (r *Client) CheckScope(key trc.Key) error {
 	return nil
 }
 
-// GVKOf tells the kind of an object: from the scheme for typed ones, from the object otherwise.
+// GVKOf returns the kind of an object: from the scheme for typed objects, from the object
+// otherwise.
 func GVKOf(scheme *runtime.Scheme, o runtime.Object) (schema.GroupVersionKind, error) {
 	switch o := o.(type) {
 	case nil:

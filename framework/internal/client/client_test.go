@@ -10,7 +10,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 )
 
-// Whatever the names are, requests go where client-go would send them, or are refused with its words.
+// Whatever the names are, requests go where client-go would send them, or are refused with its
+// words.
 func TestRequestsAreAddressedAsByClientGo(t *testing.T) {
 	gv := pagesKind.GroupVersion()
 	for _, base := range []string{"https://server", "https://server/clusters/a/"} {

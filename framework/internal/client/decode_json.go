@@ -18,25 +18,27 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// directly is a serializer that decodes objects of one kind, answered as JSON, straight into their Go type.
-// The general one reads each of them up to five times: to find the frame, the event, and the kind of either,
-// which the request has said already. Everything else, a Status above all, is left to the general one.
-type directly struct {
+// fastSerializer decodes JSON objects of one kind straight into their Go type. The general
+// serializer parses each object up to five times, to find the frame, the event and their kinds,
+// which the request has determined already. Everything else, above all a Status, is left to the
+// general one.
+type fastSerializer struct {
 	runtime.NegotiatedSerializer
 	gvk        schema.GroupVersionKind
 	newItem    func() trc.Object
 	itemType   reflect.Type
 	beginnings [2][]byte
 	mediaTypes []runtime.SerializerInfo
-	echoes     *DecodeCache
+	cache      *DecodeCache
 }
 
-func newDirectly(general runtime.NegotiatedSerializer, gvk schema.GroupVersionKind, newItem func() trc.Object, echoes *DecodeCache) *directly {
+func newFastSerializer(general runtime.NegotiatedSerializer, gvk schema.GroupVersionKind, newItem func() trc.Object, cache *DecodeCache) *fastSerializer {
 	version, kind := gvk.ToAPIVersionAndKind()
-	return &directly{
+	return &fastSerializer{
 		NegotiatedSerializer: general, gvk: gvk, newItem: newItem, itemType: reflect.TypeOf(newItem()),
-		mediaTypes: withEvents(general.SupportedMediaTypes()), echoes: echoes,
-		// The API server writes custom resources with sorted fields, and built-in kinds in the order of their Go types.
+		mediaTypes: withEvents(general.SupportedMediaTypes()), cache: cache,
+		// The API server writes custom resources with sorted fields, and built-in kinds in the order of
+		// their Go types.
 		beginnings: [2][]byte{
 			fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,`, version, kind),
 			fmt.Appendf(nil, `{"kind":%q,"apiVersion":%q,`, kind, version),
@@ -45,12 +47,12 @@ func newDirectly(general runtime.NegotiatedSerializer, gvk schema.GroupVersionKi
 }
 
 // DecoderToVersion wraps the decoder of objects.
-func (d *directly) DecoderToVersion(decoder runtime.Decoder, version runtime.GroupVersioner) runtime.Decoder {
+func (d *fastSerializer) DecoderToVersion(decoder runtime.Decoder, version runtime.GroupVersioner) runtime.Decoder {
 	return itemDecoder{d.NegotiatedSerializer.DecoderToVersion(decoder, version), d}
 }
 
-// SupportedMediaTypes returns them with frames and events wrapped.
-func (d *directly) SupportedMediaTypes() []runtime.SerializerInfo { return d.mediaTypes }
+// SupportedMediaTypes returns the media types with wrapped frames and events.
+func (d *fastSerializer) SupportedMediaTypes() []runtime.SerializerInfo { return d.mediaTypes }
 
 // withEvents wraps the frames and events of watches.
 func withEvents(types []runtime.SerializerInfo) []runtime.SerializerInfo {
@@ -68,17 +70,17 @@ func withEvents(types []runtime.SerializerInfo) []runtime.SerializerInfo {
 
 type itemDecoder struct {
 	runtime.Decoder
-	*directly
+	*fastSerializer
 }
 
-// Decode decodes an object of the kind directly.
+// Decode decodes an object of the kind.
 func (d itemDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	if !d.isItem(data, into) {
 		return d.generally(data, defaults, into)
 	}
 	var o trc.Object
 	var err error
-	if into == nil { // answers are decoded into an object, the events of watches are not
+	if into == nil { // answers are decoded into an object, watch events are not
 		o, err = d.event(data)
 	} else {
 		o, err = d.answer(data, into.(trc.Object))
@@ -89,7 +91,7 @@ func (d itemDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into
 	return o, &d.gvk, nil
 }
 
-// generally decodes what may be an object of an author's type all the same.
+// generally uses the general decoder, which may also call the author's code.
 func (d itemDecoder) generally(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (o runtime.Object, gvk *schema.GroupVersionKind, err error) {
 	err = safely.Try(func() (err error) {
 		o, gvk, err = d.Decoder.Decode(data, defaults, into)
@@ -99,19 +101,19 @@ func (d itemDecoder) generally(data []byte, defaults *schema.GroupVersionKind, i
 }
 
 func (d itemDecoder) answer(data []byte, into trc.Object) (trc.Object, error) {
-	if early := d.echoes.takeEarly(data); early != nil {
+	if early := d.cache.takeEarly(data); early != nil {
 		reflect.ValueOf(into).Elem().Set(reflect.ValueOf(early).Elem())
 		return into, nil
 	}
 	err := decode(data, into)
 	if err == nil {
-		d.echoes.expect(data, into)
+		d.cache.add(data, into)
 	}
 	return into, err
 }
 
 func (d itemDecoder) event(data []byte) (trc.Object, error) {
-	o := d.echoes.take(data)
+	o := d.cache.take(data)
 	if o == nil {
 		o = d.newItem()
 		if err := decode(data, o); err != nil {
@@ -119,23 +121,23 @@ func (d itemDecoder) event(data []byte) (trc.Object, error) {
 				return nil, err
 			}
 		} else {
-			d.echoes.cameEarly(data, o)
+			d.cache.addEarly(data, o)
 		}
 	}
-	d.echoes.passed(o.GetResourceVersion())
+	d.cache.advance(o.GetResourceVersion())
 	return o, nil
 }
 
-// decode decodes an object of an author's type: what panics there is an error.
+// decode decodes an object of an author's type. A panic becomes an error.
 func decode(data []byte, into trc.Object) error {
 	return safely.Try(func() error {
 		err := json.UnmarshalCaseSensitivePreserveInts(data, into)
-		into.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as typed objects have it
+		into.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{}) // as usual for typed objects
 		return err
 	})
 }
 
-// decodedInto is result.Into where that may call the author's code.
+// decodedInto is result.Into with panics of the author's code as errors.
 func decodedInto(result rest.Result, into runtime.Object) error {
 	return safely.Try(func() error { return result.Into(into) })
 }
@@ -147,8 +149,8 @@ func (d itemDecoder) isItem(data []byte, into runtime.Object) bool {
 	return bytes.HasPrefix(data, d.beginnings[0]) || bytes.HasPrefix(data, d.beginnings[1])
 }
 
-// eventSerializer takes the event of a watch apart by its outer form, which the API server always writes
-// alike; what is inside is checked when it is decoded.
+// eventSerializer splits the event of a watch by its outer form, which the API server always writes
+// in the same way. The object inside is checked when it is decoded.
 type eventSerializer struct{ runtime.Serializer }
 
 // Decode decodes an event.
@@ -172,14 +174,14 @@ func splitEvent(data []byte, event *metav1.WatchEvent) bool {
 	if object, ok = bytes.CutSuffix(object, []byte("}")); !ok {
 		return false
 	}
-	event.Type, event.Object.Raw = string(kind), object // it is decoded before the next event is read over it
+	event.Type, event.Object.Raw = string(kind), object // decoded before the next event overwrites it
 	return true
 }
 
-// lineFramer finds the events of a watch by the newlines that separate them.
+// lineFramer finds the events of a watch by the newlines between them.
 type lineFramer struct{ runtime.Framer }
 
-// NewFrameReader reads an event at a time.
+// NewFrameReader returns a reader that returns one event at a time.
 func (lineFramer) NewFrameReader(r io.ReadCloser) io.ReadCloser {
 	return &lineReader{source: r, lines: bufio.NewReaderSize(r, 16<<10)}
 }
@@ -187,7 +189,7 @@ func (lineFramer) NewFrameReader(r io.ReadCloser) io.ReadCloser {
 type lineReader struct {
 	source io.ReadCloser
 	lines  *bufio.Reader
-	rest   []byte // of a line that was longer than the caller's buffer; of the reader's buffer, unless it is long itself
+	rest   []byte // rest of a line that did not fit the caller's buffer
 }
 
 // Read returns a line, or io.ErrShortBuffer with as much of it as fits.
@@ -197,7 +199,7 @@ func (l *lineReader) Read(into []byte) (int, error) {
 		l.rest = bytes.TrimSpace(line)
 		switch {
 		case err == nil:
-		case len(l.rest) > 0: // cut off
+		case len(l.rest) > 0: // the line is incomplete
 			l.rest = nil
 			return 0, io.ErrUnexpectedEOF
 		default:

@@ -33,10 +33,10 @@ var (
 	}()
 )
 
-func serializers() (general, direct runtime.NegotiatedSerializer, e *client.Echoes) {
-	general, e = serializer.NewCodecFactory(pagesScheme).WithoutConversion(), &client.Echoes{}
+func serializers() (general, direct runtime.NegotiatedSerializer, e *client.Cache) {
+	general, e = serializer.NewCodecFactory(pagesScheme).WithoutConversion(), &client.Cache{}
 	e.Watch()
-	return general, client.Directly(general, pagesKind, func() trc.Object { return &page{} }, e), e
+	return general, client.FastSerializer(general, pagesKind, func() trc.Object { return &page{} }, e), e
 }
 
 // events reads a watch as client-go does, up to its end.
@@ -106,8 +106,8 @@ func TestWatchesAreReadAsClientGoReadsThem(t *testing.T) {
 	}
 }
 
-// The answer to a write and its echo are the same bytes, but never the same object: the author may change the
-// answer, and what is in a cache must stay.
+// The answer to a write and its watch event are the same bytes, but never the same object: the
+// author may change the answer, and the cached object must not change.
 func TestAnEchoIsTheAnswerInAnObjectOfItsOwn(t *testing.T) {
 	general, direct, expected := serializers()
 	info, _ := runtime.SerializerInfoForMediaType(direct.SupportedMediaTypes(), runtime.ContentTypeJSON)

@@ -11,15 +11,15 @@ import (
 	serializerjson "k8s.io/apimachinery/pkg/runtime/serializer/json"
 )
 
-// unstructuredly is a serializer of unstructured objects. Kubernetes' own one takes the events of watches, and the
-// Status of a refusal, for unstructured objects too: then a watch ends with its first event, and nobody can tell why a
-// request was refused.
-type unstructuredly struct {
+// unstructuredSerializer decodes unstructured objects. Kubernetes' own serializer also decodes
+// watch events and the Status of a refusal as unstructured objects. A watch would then end with its
+// first event, and the reason of a refusal would be lost.
+type unstructuredSerializer struct {
 	runtime.NegotiatedSerializer
 	mediaTypes []runtime.SerializerInfo
 }
 
-func newUnstructuredly() *unstructuredly {
+func newUnstructuredSerializer() *unstructuredSerializer {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
 	events := serializerjson.NewSerializerWithOptions(serializerjson.DefaultMetaFactory, scheme, scheme, serializerjson.SerializerOptions{})
@@ -32,21 +32,22 @@ func newUnstructuredly() *unstructuredly {
 			mediaTypes[i].StreamSerializer = &own
 		}
 	}
-	return &unstructuredly{general, mediaTypes}
+	return &unstructuredSerializer{general, mediaTypes}
 }
 
-// SupportedMediaTypes returns them with events of their own.
-func (u *unstructuredly) SupportedMediaTypes() []runtime.SerializerInfo { return u.mediaTypes }
+// SupportedMediaTypes returns the media types with a separate serializer for events.
+func (u *unstructuredSerializer) SupportedMediaTypes() []runtime.SerializerInfo { return u.mediaTypes }
 
-// DecoderToVersion leaves the version as it is: the general one knows none to convert the objects of events to.
-func (u *unstructuredly) DecoderToVersion(decoder runtime.Decoder, _ runtime.GroupVersioner) runtime.Decoder {
+// DecoderToVersion does not convert versions: the general serializer has no version to convert the
+// objects of events to.
+func (u *unstructuredSerializer) DecoderToVersion(decoder runtime.Decoder, _ runtime.GroupVersioner) runtime.Decoder {
 	return statusDecoder{decoder}
 }
 
-// statusDecoder knows a Status.
+// statusDecoder decodes a Status as such.
 type statusDecoder struct{ runtime.Decoder }
 
-// Decode decodes an object, or a Status where no object is named to decode into.
+// Decode decodes an object, or a Status if there is no object to decode into.
 func (d statusDecoder) Decode(data []byte, defaults *schema.GroupVersionKind, into runtime.Object) (runtime.Object, *schema.GroupVersionKind, error) {
 	o, gvk, err := d.Decoder.Decode(data, defaults, into)
 	u, ok := o.(*unstructured.Unstructured)

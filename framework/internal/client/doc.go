@@ -1,7 +1,8 @@
-// Package client is a client for one resource of one API server: a [Client] sends its requests, lists and watches it, and decodes
-// what comes back, in one Go form. It keeps no objects, but for answers whose event in the watch is still to come ([DecodeCache]),
-// which then need not be decoded a second time.
+// Package client is a client for one resource of one API server. A [Client] sends requests, lists
+// and watches the resource, and decodes the answers in one Go form. It keeps no objects, except
+// answers to writes whose watch event is still to come ([DecodeCache]): the event then need not be
+// decoded again.
 //
-// What the Go type cannot hold is no error of a list or a watch: it is delivered as [trc.Undecoded]. Errors and logs quote nothing of
-// Secrets.
+// If a Go type cannot hold an object, lists and watches do not fail: they deliver it as
+// [trc.Undecoded]. Errors and logs never quote the contents of Secrets.
 package client

@@ -11,48 +11,49 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Directly is the serializer for JSON of one typed kind.
-func Directly(general runtime.NegotiatedSerializer, gvk schema.GroupVersionKind, newItem func() trc.Object, e *Echoes) runtime.NegotiatedSerializer {
-	return newDirectly(general, gvk, newItem, &e.DecodeCache)
+// FastSerializer returns the serializer for JSON of one typed kind.
+func FastSerializer(general runtime.NegotiatedSerializer, gvk schema.GroupVersionKind, newItem func() trc.Object, e *Cache) runtime.NegotiatedSerializer {
+	return newFastSerializer(general, gvk, newItem, &e.DecodeCache)
 }
 
-// Echoes is what is known of answers whose echo has not come.
-type Echoes struct{ DecodeCache }
+// Cache exposes a DecodeCache.
+type Cache struct{ DecodeCache }
 
-// Watch begins to expect echoes.
-func (e *Echoes) Watch() { e.Watched.Store(true) }
+// Watch sets Watched.
+func (e *Cache) Watch() { e.Watched.Store(true) }
 
-// Expect takes in an answer.
-func (e *Echoes) Expect(text string, o trc.Object) { e.expect([]byte(text), o) }
+// Add adds an answer.
+func (e *Cache) Add(text string, o trc.Object) { e.add([]byte(text), o) }
 
-// Take takes in an event, and returns its object if that is known.
-func (e *Echoes) Take(text string) trc.Object { return e.take([]byte(text)) }
+// Take applies an event, and returns its object if that is cached.
+func (e *Cache) Take(text string) trc.Object { return e.take([]byte(text)) }
 
-// Passed takes in the version of an event.
-func (e *Echoes) Passed(version string) { e.passed(version) }
+// Advance applies the version of an event.
+func (e *Cache) Advance(version string) { e.advance(version) }
 
-// Begin notes that a write to an object is under way.
-func (e *Echoes) Begin(key trc.Key) { e.begin(key) }
+// Begin records that a write to an object is under way.
+func (e *Cache) Begin(key trc.Key) { e.begin(key) }
 
-// End notes that it has been answered.
-func (e *Echoes) End(key trc.Key) { e.end(key) }
+// End records that it has been answered.
+func (e *Cache) End(key trc.Key) { e.end(key) }
 
-// CameEarly takes in an event that is not the echo of an answer.
-func (e *Echoes) CameEarly(text string, o trc.Object) { e.cameEarly([]byte(text), o) }
+// AddEarly adds an event that does not equal an answer.
+func (e *Cache) AddEarly(text string, o trc.Object) { e.addEarly([]byte(text), o) }
 
-// TakeEarly takes in an answer, and returns its object if an event was it.
-func (e *Echoes) TakeEarly(text string) trc.Object { return e.takeEarly([]byte(text)) }
+// TakeEarly applies an answer, and returns its object if an event contained it.
+func (e *Cache) TakeEarly(text string) trc.Object { return e.takeEarly([]byte(text)) }
 
-// Audit returns how many bytes of answers and events are kept, and fails the invariant aloud.
-func (e *Echoes) Audit() (bytes int, err error) {
+// Audit returns how many bytes of answers and events are kept, and an error if the invariant is
+// violated.
+func (e *Cache) Audit() (bytes int, err error) {
 	for at := e.inOrder.Front(); at != nil; at = at.Next() {
-		kept := at.Value.(echo)
+		kept := at.Value.(decoded)
 		bytes += len(kept.text)
-		if e.byHash[maphash.Bytes(echoSeed, kept.text)] != at {
+		if e.byHash[maphash.Bytes(hashSeed, kept.text)] != at {
 			return bytes, fmt.Errorf("%s is not to be found", kept.text)
 		}
 	}
-	if len(e.byHash) != e.inOrder.Len() || bytes != e.size || bytes > maxEchoBytes {
+	if len(e.byHash) != e.inOrder.Len() || bytes != e.size || bytes > maxCacheBytes {
 		return bytes, fmt.Errorf("%d to be found, %d in order, %d bytes of %d", len(e.byHash), e.inOrder.Len(), e.size, bytes)
 	}
 	kept := 0
@@ -67,7 +68,7 @@ func (e *Echoes) Audit() (bytes int, err error) {
 	return bytes, nil
 }
 
-// Addresses returns the address of a request as the framework sets it, and as client-go does.
+// Addresses returns the URL of a request as the framework sets it, and as client-go does.
 func Addresses(ours, theirs *rest.Request, gv schema.GroupVersion, namespaced bool, namespace string, names ...string) (at, want *rest.Request) {
 	r := &Client{Name: "webpages", Namespaced: namespaced, root: "/apis/" + gv.String(), Agent: "a"}
 	return r.at(ours, namespace, names...), addressed(theirs.NamespaceIfScoped(namespace, namespaced).Resource(r.Name), names)

@@ -12,8 +12,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Page lists some of the objects, and tells where the rest continues, all of the version of the first page. Those that do
-// not fit their Go type are [trc.Undecoded].
+// Page returns one page of a list, and where the next page continues. All pages have the version of
+// the first. Objects that do not fit their Go type are [trc.Undecoded].
 func (l ListWatch) Page(ctx context.Context, options metav1.ListOptions) (objects []trc.Object, next string, err error) {
 	ctx, cancel := WithRequestTimeout(ctx)
 	defer cancel()
@@ -28,7 +28,7 @@ func (l ListWatch) Page(ctx context.Context, options metav1.ListOptions) (object
 	return objects, list.(metav1.ListInterface).GetContinue(), err
 }
 
-// ListWatch is the resource as seen by a store: one namespace and selectors.
+// ListWatch lists and watches the resource for a store: one namespace, with selectors.
 type ListWatch struct {
 	*Client
 	Namespace      string
@@ -50,7 +50,8 @@ func (l ListWatch) List(ctx context.Context, options metav1.ListOptions) (runtim
 
 func (l ListWatch) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 	if options.ResourceVersion == "0" {
-		// "Any version" may be older than what was read or written before: the first list must not be.
+		// "0" means any version, which may be older than what was read or written before. The first list
+		// must not be older.
 		options.ResourceVersion = ""
 	}
 	list, ctx := l.NewList(), l.Discreet(ctx)
@@ -58,7 +59,7 @@ func (l ListWatch) list(ctx context.Context, options metav1.ListOptions) (runtim
 		SpecificallyVersionedParams(&options, parameters, parametersVersion).Do(ctx)
 	err := decodedInto(result, list)
 	if err == nil {
-		l.Echoes.passed(list.(metav1.ListInterface).GetResourceVersion())
+		l.Echoes.advance(list.(metav1.ListInterface).GetResourceVersion())
 	}
 	if raw, failed := result.Raw(); err != nil && failed == nil && l.Form == object.Typed {
 		if found, notJSON := l.listOneByOne(raw); notJSON == nil {
@@ -80,9 +81,10 @@ func (l ListWatch) Watch(ctx context.Context, options metav1.ListOptions) (watch
 	options.LabelSelector, options.FieldSelector, options.ShardSelector = l.Labels, l.Fields, l.Shard
 	options.Watch = true
 	l.Echoes.Watched.Store(true)
-	// Of streamed lists the server compresses every later event by itself too: more work on both sides than it saves.
-	// Kubernetes' own controllers do without compression as well. It is for the Reflector to try again: client-go would do so for
-	// minutes where a connection times out, and nobody would learn of it.
+	// With compression, the server also compresses every later event of a streamed list by itself,
+	// which costs both sides more than it saves. Kubernetes' own controllers do without compression,
+	// too. MaxRetries(0) leaves retries to the Reflector: client-go would retry for minutes if a
+	// connection times out, and nobody would be notified.
 	ctx = l.Discreet(ctx)
 	events, err := l.inForm(l.client.Get(), "").MaxRetries(0).NamespaceIfScoped(l.Namespace, l.Namespace != "").Resource(l.Name).
 		SetHeader("Accept-Encoding", "identity").SpecificallyVersionedParams(&options, parameters, parametersVersion).Watch(ctx)

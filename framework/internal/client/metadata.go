@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// metadataWatch says of metadata-only objects what kind they are of. Unlike watch.Filter it ends when it is
-// stopped, also while nobody takes an event.
+// metadataWatch sets the kind of metadata-only objects. Unlike watch.Filter it ends when it is
+// stopped, even if nobody receives an event.
 type metadataWatch struct {
 	from    watch.Interface
 	results chan watch.Event

@@ -18,19 +18,21 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Config is what all resources of a cluster share.
+// Config is the configuration that all clients of a cluster share.
 type Config struct {
 	Rest   *rest.Config
 	HTTP   *http.Client
 	Scheme *runtime.Scheme
 	Codecs serializer.CodecFactory
-	Place  string      // that descriptions add, of another cluster
-	Logger logr.Logger // of requests whose context has none
-	// KeepsUnstructured reports whether some cache keeps unstructured objects of a kind: then answers must come as JSON.
+	Place  string      // suffix of descriptions, for a remote cluster
+	Logger logr.Logger // for requests whose context has none
+	// KeepsUnstructured reports whether a cache keeps unstructured objects of a kind: then answers
+	// must come as JSON.
 	KeepsUnstructured func(gvk schema.GroupVersionKind) bool
 }
 
-// New returns a resource that discovery has found, with its sub-resources, to be read and written in a form.
+// New returns a client for a resource that discovery has found, in one form. parts are its
+// sub-resources.
 func New(c Config, gvk schema.GroupVersionKind, form object.Form, served metav1.APIResource, parts Subresources) (*Client, error) {
 	r := &Client{
 		GVK: gvk, Form: form, place: c.Place, Name: served.Name, Namespaced: served.Namespaced, Echoes: &DecodeCache{},
@@ -45,7 +47,7 @@ func New(c Config, gvk schema.GroupVersionKind, form object.Form, served metav1.
 	return r, err
 }
 
-// constructors sets what makes objects and lists of the form.
+// constructors sets the functions that create objects and lists of the form.
 func (c Config) constructors(r *Client) {
 	switch r.Form {
 	case object.Unstructured:
@@ -63,7 +65,7 @@ func (c Config) constructors(r *Client) {
 	}
 }
 
-// clientFor makes the client of one group and version, which decodes what it is answered in the form.
+// clientFor creates the REST client for one group and version, which decodes answers in the form.
 func (c Config) clientFor(r *Client) (rest.Interface, error) {
 	config := rest.CopyConfig(c.Rest)
 	gv := r.GVK.GroupVersion()
@@ -75,11 +77,11 @@ func (c Config) clientFor(r *Client) (rest.Interface, error) {
 	r.root, r.Agent = config.APIPath+"/"+gv.String(), config.UserAgent
 	switch r.Form {
 	case object.Unstructured:
-		config.NegotiatedSerializer = newUnstructuredly()
+		config.NegotiatedSerializer = newUnstructuredSerializer()
 	case object.Metadata:
 		config = metadata.ConfigFor(config)
 	default:
-		config.NegotiatedSerializer = newDirectly(c.Codecs.WithoutConversion(), r.GVK, r.NewItem, r.Echoes)
+		config.NegotiatedSerializer = newFastSerializer(c.Codecs.WithoutConversion(), r.GVK, r.NewItem, r.Echoes)
 	}
 	// Built-in kinds have a protobuf form, which is cheaper for both sides.
 	if r.HasProtobuf() && config.ContentType == "" {
@@ -87,7 +89,7 @@ func (c Config) clientFor(r *Client) (rest.Interface, error) {
 		config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
 	}
 	if isSecret(r.GVK) {
-		config.NegotiatedSerializer = discreetly{config.NegotiatedSerializer, r.GVK}
+		config.NegotiatedSerializer = discreetSerializer{config.NegotiatedSerializer, r.GVK}
 	}
 	if config.ContentType == runtime.ContentTypeProtobuf && r.Form == object.Typed {
 		r.forUnstructured = func() bool { return c.KeepsUnstructured(r.GVK) }

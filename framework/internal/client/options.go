@@ -7,24 +7,25 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Options are the options of a write that its request carries.
+// Options are the options of a write request.
 type Options struct {
 	FieldManager  string
-	LeaveToOthers bool     // an apply fails where another manager has a field, instead of taking it over
+	LeaveToOthers bool     // an apply fails if another manager owns a field, instead of taking it over
 	Subresource   []string // none for the object itself
 	DryRun        bool
 }
 
+// IsStatus reports whether the write is of the status sub-resource.
 func (o *Options) IsStatus() bool {
 	return len(o.Subresource) > 0 && o.Subresource[0] == "status"
 }
 
-// names are those of the object and of its sub-resource in the path of a request.
+// names returns the names of the object and of its sub-resource in the URL path.
 func (o *Options) names(key trc.Key) []string {
 	return append([]string{key.Name}, o.Subresource...)
 }
 
-// on sets what of the options is a parameter of the request.
+// on sets the options that are parameters of the request.
 func (o *Options) on(request *rest.Request) *rest.Request {
 	if o.FieldManager != "" {
 		request.Param("fieldManager", o.FieldManager)
@@ -35,6 +36,7 @@ func (o *Options) on(request *rest.Request) *rest.Request {
 	return request
 }
 
+// DryRunValue returns the value of the parameter dryRun, nil for none.
 func (o *Options) DryRunValue() []string {
 	if !o.DryRun {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
 )
 
-// Discreet gives a request's context a logger that takes no bodies: the caller's without the lines
-// above [safely.MaxVerbosity], or the operator's.
+// Discreet returns the context of a request with a logger that does not log bodies: the caller's
+// logger without the lines above [safely.MaxVerbosity], or the operator's.
 func (r *Client) Discreet(ctx context.Context) context.Context {
 	logger, err := logr.FromContext(ctx)
 	if err != nil {
@@ -30,22 +30,23 @@ func (r *Client) Discreet(ctx context.Context) context.Context {
 	return logr.NewContext(ctx, safely.Quiet(logger, nil))
 }
 
-// Errors about Secrets may quote them: the API server repeats a patch that it cannot carry out, and a
-// decoder what it cannot decode. Errors end up in logs, events and conditions, so their texts are withheld.
+// Errors about Secrets may quote them: the API server repeats a patch that it cannot apply, and a
+// decoder repeats what it cannot decode. Errors appear in logs, events and conditions, so their
+// texts are withheld.
 
 // isSecret reports whether objects of the kind are Secrets, in any version.
 func isSecret(gvk schema.GroupVersionKind) bool {
 	return gvk.GroupKind() == corev1.SchemeGroupVersion.WithKind("Secret").GroupKind()
 }
 
-// withheld is an error whose text is not shown. What it is can still be asked: errors.As finds the API
-// server's status, with its text.
+// withheld is an error whose text is replaced. errors.As still finds the API server's status, with
+// its text.
 type withheld struct {
 	cause error
 	text  string
 }
 
-// Error says what is known to quote nothing.
+// Error returns a text that quotes nothing.
 func (w *withheld) Error() string { return w.text }
 
 // Unwrap returns the error itself.
@@ -53,7 +54,8 @@ func (w *withheld) Unwrap() error { return w.cause }
 
 const withheldText = "its text is withheld, as it may quote the Secret"
 
-// DiscreetError withholds the text of an error about an object of the kind, if it may quote a Secret.
+// DiscreetError withholds the text of an error about an object of the kind if it may quote a
+// Secret.
 func DiscreetError(gvk schema.GroupVersionKind, err error) error {
 	if err == nil || !isSecret(gvk) {
 		return err
@@ -63,7 +65,7 @@ func DiscreetError(gvk schema.GroupVersionKind, err error) error {
 	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
-		return err // of the connection
+		return err // an error of the connection
 	}
 	said := status.Status()
 	if quotesNothing(said) || object.IsTooLarge(err) {
@@ -87,11 +89,11 @@ func DiscreetError(gvk schema.GroupVersionKind, err error) error {
 	return &withheld{err, text + "; " + withheldText}
 }
 
-// quotesNothing reports whether the text of a status is made of names alone.
+// quotesNothing reports whether the text of a status consists of names only.
 func quotesNothing(said metav1.Status) bool {
 	if said.Details != nil {
 		for _, cause := range said.Details.Causes {
-			if cause.Type == metav1.CauseTypeUnexpectedServerResponse { // a proxy's, as it came
+			if cause.Type == metav1.CauseTypeUnexpectedServerResponse { // the unchanged text of a proxy
 				return false
 			}
 		}
@@ -106,7 +108,7 @@ func quotesNothing(said metav1.Status) bool {
 	return false
 }
 
-// UndecodedError withholds the text of a decoder about a Secret.
+// UndecodedError withholds the text of a decoder's error about a Secret.
 func UndecodedError(gvk schema.GroupVersionKind, err error) error {
 	if err == nil || !isSecret(gvk) || object.Is[*withheld](err) {
 		return err
@@ -114,14 +116,14 @@ func UndecodedError(gvk schema.GroupVersionKind, err error) error {
 	return &withheld{err, "it cannot be decoded; " + withheldText}
 }
 
-// discreetly is a serializer whose errors quote no Secret.
-type discreetly struct {
+// discreetSerializer is a serializer whose errors quote no Secret.
+type discreetSerializer struct {
 	runtime.NegotiatedSerializer
 	gvk schema.GroupVersionKind
 }
 
 // DecoderToVersion wraps the decoder of objects.
-func (d discreetly) DecoderToVersion(decoder runtime.Decoder, version runtime.GroupVersioner) runtime.Decoder {
+func (d discreetSerializer) DecoderToVersion(decoder runtime.Decoder, version runtime.GroupVersioner) runtime.Decoder {
 	return discreetDecoder{d.NegotiatedSerializer.DecoderToVersion(decoder, version), d.gvk}
 }
 

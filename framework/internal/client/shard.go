@@ -15,14 +15,14 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// ErrUnsharded is what becomes of a shard selector that the API server ignores: without an error it would deliver
-// everything, and several instances would all work on all of it.
+// ErrUnsharded means that the API server ignores a shard selector. Without this error it would
+// deliver all objects, and several instances would all work on all of them.
 var ErrUnsharded = errors.New("framework: the API server ignores the shard selector: it is alpha in Kubernetes 1.36, and served only with the feature gate ShardedListAndWatch")
 
-// shardRange is one range as the API server takes it.
+// shardRange matches one range in the syntax of the API server.
 var shardRange = regexp.MustCompile(`^shardRange\(\s*(object\.metadata\.(?:uid|namespace))\s*,\s*'(0x[0-9a-f]{16})'\s*,\s*'(0x[0-9a-f]{16}|0x10000000000000000)'\s*\)$`)
 
-// ParseShard reads a shard selector; an empty one selects everything.
+// ParseShard parses a shard selector; "" selects everything.
 func ParseShard(text string) (sharding.Selector, error) {
 	if text == "" {
 		return sharding.Everything(), nil
@@ -43,7 +43,7 @@ func ParseShard(text string) (sharding.Selector, error) {
 	return sharding.NewSelector(ranges...), nil
 }
 
-// InShard adds to what tells whether an object is visible whether it is in the shard.
+// InShard returns visible with the additional requirement that the object is in the shard.
 func InShard(shard sharding.Selector, visible func(trc.Object) bool) func(trc.Object) bool {
 	if shard.Empty() {
 		return visible
@@ -54,8 +54,8 @@ func InShard(shard sharding.Selector, visible func(trc.Object) bool) func(trc.Ob
 	}
 }
 
-// checkShard tells from a list whether the API server heeded the selector, or asks it. Of lists of custom resources it
-// does not say so.
+// checkShard returns an error if the API server ignored the selector of a list. Lists of custom
+// resources do not say so; then it probes.
 func (l ListWatch) checkShard(ctx context.Context, list runtime.Object) error {
 	if sharded, ok := list.(metav1.ShardedListInterface); ok && sharded.GetShardInfo() != nil {
 		return nil
@@ -63,7 +63,8 @@ func (l ListWatch) checkShard(ctx context.Context, list runtime.Object) error {
 	return l.ProbeShard(ctx)
 }
 
-// ProbeShard tells whether the API server heeds shard selectors: then it refuses one that makes no sense.
+// ProbeShard returns an error if the API server ignores shard selectors. A server that does not
+// refuses an invalid one.
 func (l ListWatch) ProbeShard(ctx context.Context) error {
 	if l.Shard == "" {
 		return nil
@@ -72,7 +73,8 @@ func (l ListWatch) ProbeShard(ctx context.Context) error {
 	answer, err := l.inForm(l.client.Get(), "List").NamespaceIfScoped(l.Namespace, l.Namespace != "").Resource(l.Name).
 		SpecificallyVersionedParams(&options, parameters, parametersVersion).Do(l.Discreet(ctx)).Raw()
 	switch {
-	case err != nil && bytes.Contains(answer, []byte("shard selector")): // Kubernetes 1.37 words it as an internal error
+	case err != nil && bytes.Contains(answer, []byte("shard selector")):
+		// Kubernetes 1.37 returns it as an internal error.
 		return nil
 	case err != nil:
 		return fmt.Errorf("framework: ask whether shard selectors of %s are heeded: %w", l.Name, err)

@@ -16,10 +16,10 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Sub-resources whose answer is another kind than the object's, and kinds that are only created and never
-// stored: both either work, or are refused before anything is sent.
+// This file covers sub-resources whose answer is of another kind than the object, and kinds that
+// are only created and never stored. Both either work, or are refused before anything is sent.
 
-// onlyAsSubresource are the kinds that are posted to a sub-resource of another object, by its path.
+// onlyAsSubresource maps the kinds that are posted to a sub-resource of another object to its path.
 var onlyAsSubresource = map[schema.GroupKind]string{
 	{Group: "authentication.k8s.io", Kind: "TokenRequest"}: "serviceaccounts/token",
 	{Group: "policy", Kind: "Eviction"}:                    "pods/eviction",
@@ -33,7 +33,7 @@ var onlyAsSubresource = map[schema.GroupKind]string{
 	{Kind: "NodeProxyOptions"}:                             "nodes/proxy",
 }
 
-// AsSubresource returns why objects of a kind cannot be written by themselves, nil if they can.
+// AsSubresource returns why objects of a kind cannot be written by themselves, or nil if they can.
 func AsSubresource(gvk schema.GroupVersionKind) error {
 	path, is := onlyAsSubresource[gvk.GroupKind()]
 	if !is {
@@ -43,17 +43,19 @@ func AsSubresource(gvk schema.GroupVersionKind) error {
 		"send it by a client of your own within Do, about that object", gvk.Kind, path)
 }
 
-// isOnlyCreated reports whether objects of a resource are answered, and never stored, as those of a
+// isOnlyCreated reports whether objects of a resource are answered and never stored, as those of a
 // SubjectAccessReview.
 func isOnlyCreated(served metav1.APIResource) bool {
 	return slices.Contains(served.Verbs, "create") && !slices.Contains(served.Verbs, "get") && !slices.Contains(served.Verbs, "list")
 }
 
-// Subresources are those of a resource by their name.
+// Subresources are the sub-resources of a resource by name.
 type Subresources map[string]metav1.APIResource
 
+// Has reports whether there is a sub-resource of that name.
 func (s Subresources) Has(name string) bool { _, has := s[name]; return has }
 
+// SubresourcesOf returns the sub-resources of the named resource from a discovery list.
 func SubresourcesOf(name string, list []metav1.APIResource) Subresources {
 	found := Subresources{}
 	for _, r := range list {
@@ -64,7 +66,8 @@ func SubresourcesOf(name string, list []metav1.APIResource) Subresources {
 	return found
 }
 
-// PatchPart sends a patch whose answer is of another kind. Of that it keeps which object and version it is about.
+// PatchPart sends a patch whose answer is of another kind. It returns which object and version the
+// answer is about.
 func (r *Client) PatchPart(ctx context.Context, key trc.Key, kind types.PatchType, body []byte, options Options) (Answer, error) {
 	request := r.at(options.on(r.client.Patch(kind)), key.Namespace, options.names(key)...).
 		SetHeader("Accept", runtime.ContentTypeJSON).Body(body)
@@ -77,7 +80,7 @@ func (r *Client) PatchPart(ctx context.Context, key trc.Key, kind types.PatchTyp
 	}
 	about := &metav1.PartialObjectMetadata{}
 	if json.Unmarshal(raw, about) != nil {
-		about = nil // the read tells all
+		about = nil // the caller reads the object instead
 	}
 	return Answer{About: about}, nil
 }

@@ -10,11 +10,12 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// An object that its Go type cannot hold, as a schema may let in more than the type does, is set aside: neither
-// lists nor watches stop at it. It does not count as gone: a primary has no runs until it decodes again, and keeps
-// its finalizer; reads of secondaries that would have to return it fail.
+// A schema may allow more than the Go type can hold. An object that does not fit its Go type is
+// undecodable: lists and watches continue without it. It does not count as gone. A primary has no
+// runs until it decodes again, and keeps its finalizer. Reads of secondaries that would have to
+// return it fail.
 
-// undecoded returns what stands for an object that does not decode, or the error if not even its metadata does.
+// undecoded returns the undecodable object, or the error if its metadata cannot be decoded either.
 func undecoded(data []byte, o trc.Object, err error) (trc.Object, error) {
 	var frame struct {
 		Metadata json.RawMessage `json:"metadata"`
@@ -23,7 +24,7 @@ func undecoded(data []byte, o trc.Object, err error) (trc.Object, error) {
 	if json.Unmarshal(data, &frame) != nil {
 		return nil, err
 	}
-	// Decoding may have ended before it came to the metadata, or to what the status says already.
+	// Decoding may have stopped before the metadata, or before the status.
 	metadata, _ := json.Marshal(map[string]json.RawMessage{"metadata": frame.Metadata})
 	if decode(metadata, o) != nil {
 		o = standIn(o, metadata) // its type decodes nothing
@@ -33,12 +34,13 @@ func undecoded(data []byte, o trc.Object, err error) (trc.Object, error) {
 	}
 	if frame.Status != nil {
 		status, _ := json.Marshal(map[string]json.RawMessage{"status": frame.Status})
-		_ = decode(status, o) // as far as that goes
+		_ = decode(status, o) // as far as possible
 	}
 	return &trc.Undecoded{Object: o, Err: err}, nil
 }
 
-// standIn is a new object of the type of another one, with that metadata; nil if it cannot have that.
+// standIn returns a new object of the type of another one, with that metadata, or nil if the type
+// has no ObjectMeta.
 func standIn(of trc.Object, metadata []byte) trc.Object {
 	var read metav1.PartialObjectMetadata
 	o := reflect.New(reflect.TypeOf(of).Elem()).Interface().(trc.Object)
@@ -54,7 +56,7 @@ func standIn(of trc.Object, metadata []byte) trc.Object {
 	return o
 }
 
-// listOneByOne decodes a list that does not decode at once.
+// listOneByOne decodes the items of a list one by one, after decoding the whole list has failed.
 func (r *Client) listOneByOne(data []byte) (runtime.Object, error) {
 	var read struct {
 		Metadata metav1.ListMeta   `json:"metadata"`

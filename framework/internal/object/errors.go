@@ -10,13 +10,13 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// IsOnly tells whether err is what is asked for and nothing else: beside another failure, joined with it, it counts as that
-// failure.
+// IsOnly reports whether asked is true for err and for everything else that is joined with it. An
+// error that is joined with another failure counts as that failure.
 func IsOnly(err error, asked func(error) bool) bool {
 	if asked(err) {
 		return true
 	}
-	if Is[*workflow.PanicError](err) { // whatever was passed to panic
+	if Is[*workflow.PanicError](err) { // whatever value was passed to panic
 		return false
 	}
 	switch err := err.(type) {
@@ -29,13 +29,14 @@ func IsOnly(err error, asked func(error) bool) bool {
 	return false
 }
 
-// Is tells whether an error is an E itself, wraps or not.
+// Is reports whether an error itself is an E, not whether it wraps one.
 func Is[E error](err error) bool {
 	_, is := err.(E)
 	return is
 }
 
-// IsTooLarge knows the API server's refusal of a request, and etcd's of what it would store.
+// IsTooLarge reports whether the API server refused a request because of its size, or etcd refused
+// to store it.
 func IsTooLarge(refusal error) bool {
 	if apierrors.IsRequestEntityTooLargeError(refusal) {
 		return true

@@ -6,7 +6,7 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// FinalizerOn returns the first of some finalizers that o carries, empty if it carries none.
+// FinalizerOn returns the first of the finalizers that o has, or "".
 func FinalizerOn(o trc.Object, finalizers ...string) string {
 	for _, finalizer := range finalizers {
 		if o != nil && finalizer != "" && slices.Contains(o.GetFinalizers(), finalizer) {
@@ -16,7 +16,7 @@ func FinalizerOn(o trc.Object, finalizers ...string) string {
 	return ""
 }
 
-// KeepFinalizer puts a finalizer, if there is one to keep, into the content of an object.
+// KeepFinalizer adds a finalizer to the JSON of an object, unless it is "".
 func KeepFinalizer(content map[string]any, finalizer string) {
 	if finalizer == "" {
 		return
@@ -32,7 +32,8 @@ func KeepFinalizer(content map[string]any, finalizer string) {
 	}
 }
 
-// KeepFinalizerIfListed is for content that leaves alone what it does not say.
+// KeepFinalizerIfListed adds the finalizer only if the JSON has a list of finalizers: it is for
+// partial content, which leaves absent fields alone.
 func KeepFinalizerIfListed(content map[string]any, finalizer string) {
 	metadata, _ := content["metadata"].(map[string]any)
 	if _, listed := metadata["finalizers"]; listed {

@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Form is how objects are represented.
+// Form is the Go representation of objects.
 type Form int
 
 const (
@@ -15,6 +15,7 @@ const (
 	Metadata
 )
 
+// FormOf returns the form of an object.
 func FormOf(o runtime.Object) Form {
 	switch o.(type) {
 	case *unstructured.Unstructured:

@@ -8,8 +8,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Intent reduces an object to what its author set: no nulls, nothing that only the server sets, and
-// stringData of a Secret as the data that it becomes.
+// Intent returns the JSON of the fields that the author set. It omits nulls and everything that
+// only the server sets. The stringData of a Secret becomes part of its data.
 func Intent(gvk schema.GroupVersionKind, o trc.Object) (map[string]any, error) {
 	content, err := Content(o)
 	if err != nil {

@@ -12,13 +12,13 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// serverFields of metadata are set by the server and never part of an intent.
+// serverFields are the metadata fields that the server sets. They are never part of an intent.
 var serverFields = []string{
 	"managedFields", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation",
 	"resourceVersion", "uid", "selfLink",
 }
 
-// Status is what an intent says of the status, as an intent of its own.
+// Status returns the part of an intent that is about the status, as an intent of its own.
 func Status(key trc.Key, intent map[string]any) map[string]any {
 	metadata := map[string]any{"name": key.Name}
 	if key.Namespace != "" {
@@ -31,7 +31,7 @@ func Status(key trc.Key, intent map[string]any) map[string]any {
 	return status
 }
 
-// Content returns a private JSON form of the object, in which whole numbers are int64.
+// Content returns a private JSON form of the object. Whole numbers are int64.
 func Content(o trc.Object) (map[string]any, error) {
 	var content map[string]any
 	var err error
@@ -46,7 +46,7 @@ func Content(o trc.Object) (map[string]any, error) {
 	return content, nil
 }
 
-// FoldedContent is contentOf, in which stringData of a Secret is part of its data.
+// FoldedContent returns Content with the stringData of a Secret as part of its data.
 func FoldedContent(o trc.Object) (map[string]any, error) {
 	content, err := Content(o)
 	if err != nil || !IsSecret(o) {
@@ -58,8 +58,8 @@ func FoldedContent(o trc.Object) (map[string]any, error) {
 	return content, nil
 }
 
-// JSON copies what an author built by hand, where any Go type may stand: Kubernetes' own copying
-// panics at an int.
+// JSON copies a value that an author built by hand and that may contain any Go type: Kubernetes'
+// own copy function panics at an int.
 func JSON(value any) (map[string]any, error) {
 	encoded, err := json.Marshal(value)
 	if err != nil {
@@ -70,7 +70,7 @@ func JSON(value any) (map[string]any, error) {
 	return plain, err
 }
 
-// Copy returns a copy that may be changed.
+// Copy returns a copy that the caller may change.
 func Copy(o trc.Object) (trc.Object, error) {
 	if IsNil(o) {
 		return nil, errors.New("framework: the object is nil")
@@ -83,8 +83,8 @@ func Copy(o trc.Object) (trc.Object, error) {
 	return &unstructured.Unstructured{Object: content}, err
 }
 
-// DropNulls removes nulls, which Go types leave where a timestamp has no value: sent in an apply,
-// they would be an intent.
+// DropNulls removes nulls. Go types leave them where a timestamp has no value, and in an apply they
+// would be part of the intent.
 func DropNulls(value any) {
 	switch value := value.(type) {
 	case map[string]any:
@@ -102,6 +102,7 @@ func DropNulls(value any) {
 	}
 }
 
+// DropServerFields removes the metadata that only the server sets.
 func DropServerFields(content map[string]any) {
 	metadata, _ := content["metadata"].(map[string]any)
 	for _, field := range serverFields {
@@ -109,8 +110,9 @@ func DropServerFields(content map[string]any) {
 	}
 }
 
-// MergePatch is the merge patch from one JSON object to another, nil if they are equal. Numbers stay
-// what they are: by way of float64, an int64 such as a time in nanoseconds would change.
+// MergePatch returns the merge patch from one JSON object to another, or nil if they are equal.
+// Numbers keep their types: a conversion to float64 would change an int64 such as a time in
+// nanoseconds.
 func MergePatch(from, to map[string]any) map[string]any {
 	patch := map[string]any{}
 	for key, value := range to {
@@ -136,7 +138,8 @@ func MergePatch(from, to map[string]any) map[string]any {
 	return patch
 }
 
-// Additions is the merge patch that brings intent into current without removing anything; lists merge by their keys.
+// Additions returns the merge patch that adds intent to current and removes nothing. Lists are
+// merged by their keys.
 func Additions(current trc.Object, intent map[string]any, keys ListKeys) (map[string]any, error) {
 	content, err := Content(current)
 	if err != nil {

@@ -12,14 +12,15 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// A JSON merge patch replaces lists as a whole. So what is sent for a list is computed here: an item of the intent is
-// merged into the one that has the same key, as a strategic merge patch does it on the server for built-in kinds, and
-// items of others stay. Keys are what Go types say by the tags patchStrategy and patchMergeKey; other lists are one value.
+// A JSON merge patch replaces lists as a whole, so the new list is computed here. An item of the
+// intent is merged into the item with the same key, as the server does in a strategic merge patch
+// for built-in kinds. Items of other writers stay. The keys come from the tags patchStrategy and
+// patchMergeKey of Go types. Lists without keys are one value.
 
-// ListKeys finds the keys of lists by the fields of Go types. A nil one knows none.
+// ListKeys returns the keys of lists by the fields of Go types. The zero value has none.
 type ListKeys struct{ strategicpatch.LookupPatchMeta }
 
-// ListKeysOf are those of a kind: as the object's Go type says, or else the scheme's.
+// ListKeysOf returns the list keys of a kind, from the object's Go type or else from the scheme's.
 func ListKeysOf(scheme *runtime.Scheme, gvk schema.GroupVersionKind, o trc.Object) ListKeys {
 	var sample runtime.Object = o
 	if FormOf(o) != Typed {
@@ -35,7 +36,8 @@ func ListKeysOf(scheme *runtime.Scheme, gvk schema.GroupVersionKind, o trc.Objec
 	return ListKeys{meta}
 }
 
-// fields are the keys below a field that is an object, and whether it keeps only fields that an intent names.
+// fields returns the keys below a field that is an object, and whether that object keeps only the
+// fields that an intent names.
 func (k ListKeys) fields(field string) (below ListKeys, retains bool) {
 	if k.LookupPatchMeta == nil {
 		return ListKeys{}, false
@@ -47,12 +49,12 @@ func (k ListKeys) fields(field string) (below ListKeys, retains bool) {
 	return ListKeys{meta}, slices.Contains(how.GetPatchStrategies(), "retainKeys")
 }
 
-// listMerge is how a field that is a list merges.
+// listMerge describes how a list field is merged.
 type listMerge struct {
 	items   ListKeys
 	merges  bool
 	key     string // empty if the items are plain values
-	retains bool   // items keep only fields that an intent names
+	retains bool   // items keep only the fields that an intent names
 }
 
 func (k ListKeys) list(field string) listMerge {
@@ -67,7 +69,7 @@ func (k ListKeys) list(field string) listMerge {
 	return listMerge{ListKeys{meta}, slices.Contains(strategies, "merge"), how.GetPatchMergeKey(), slices.Contains(strategies, "retainKeys")}
 }
 
-// merge sets in target what intent sets, field by field, and item by item in lists that merge by a key.
+// merge applies an intent to target, field by field, and item by item in lists that have a key.
 func (k ListKeys) merge(target, intent map[string]any) {
 	for field, value := range intent {
 		switch value := value.(type) {
@@ -87,13 +89,13 @@ func (k ListKeys) merge(target, intent map[string]any) {
 	}
 }
 
-// mergeInto is merge for an object that may be a union: then what the intent does not name is dropped, unless the
-// intent holds already.
+// mergeInto is merge for an object that may be a union. Then it removes the fields that the intent
+// does not name, unless the intent changes nothing.
 func (k ListKeys) mergeInto(target, intent map[string]any, retains bool) {
 	changes := !IsNoop(target, intent)
 	for field := range intent {
 		_, known := target[field]
-		changes = changes || !known // an empty object may be what says which one it is
+		changes = changes || !known // an empty object may select the member of the union
 	}
 	if retains && changes {
 		for field := range target {
@@ -105,8 +107,8 @@ func (k ListKeys) mergeInto(target, intent map[string]any, retains bool) {
 	k.merge(target, intent)
 }
 
-// merge returns the list of the present items, changed as wanted says, and those that are new. A list that does not merge
-// by a key, or whose keys are not unique, is replaced.
+// merge returns the present items, changed as wanted requires, followed by the new items. A list
+// that has no key, or whose keys are not unique, is replaced.
 func (l listMerge) merge(present, wanted []any) []any {
 	places, ok := l.places(present)
 	if _, unique := l.places(wanted); !ok || !unique {
@@ -126,7 +128,8 @@ func (l listMerge) merge(present, wanted []any) []any {
 	return merged
 }
 
-// places are the items by their identity; not ok if they have none, or two have the same.
+// places returns the indexes of the items by identity. ok is false if an item has none, or two have
+// the same.
 func (l listMerge) places(items []any) (places map[string]int, ok bool) {
 	if !l.merges {
 		return nil, false
@@ -142,7 +145,7 @@ func (l listMerge) places(items []any) (places map[string]int, ok bool) {
 	return places, true
 }
 
-// identity tells an item from others. Ports are told by their protocol, too.
+// identity returns what identifies an item in its list. For ports that includes the protocol.
 func (l listMerge) identity(item any) (id string, ok bool) {
 	if l.key == "" {
 		kind := reflect.ValueOf(item).Kind()

@@ -15,7 +15,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 )
 
-// TestListsOfAPatchMergeByTheirKeys as they do on the server in a strategic merge patch; other lists are one value.
+// TestListsOfAPatchMergeByTheirKeys as they do on the server in a strategic merge patch; other
+// lists are one value.
 func TestListsOfAPatchMergeByTheirKeys(t *testing.T) {
 	for _, c := range []struct {
 		name                 string

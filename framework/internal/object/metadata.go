@@ -8,7 +8,7 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// MetadataOf returns the metadata of an object as a metadata-only one.
+// MetadataOf returns a copy of an object's metadata as a metadata-only object.
 func MetadataOf(o trc.Object, gvk schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	only := meta.AsPartialObjectMetadata(o).DeepCopy()
 	only.SetGroupVersionKind(gvk)

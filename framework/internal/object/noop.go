@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// IsNoop tells whether a merge patch would change nothing of content. Both are JSON: no Go types of an author's get
-// here. A list is replaced whole, but the server may fill defaults into its elements.
+// IsNoop reports whether a merge patch would not change content. Both must be JSON values without
+// Go types of an author. A patch replaces lists as a whole, but the server may add defaults to
+// their elements.
 func IsNoop(content, patch any) bool {
 	switch change := patch.(type) {
 	case map[string]any:

@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// Plain returns a Go struct as the JSON that it is sent as, in which whole numbers are int64.
+// Plain returns the JSON form in which a Go struct is sent. Whole numbers are int64.
 //
-// Kubernetes' converter is quick, but takes unexported fields for part of the object, or panics at them: types
-// that have some go through JSON.
+// Kubernetes' converter is fast, but treats unexported fields as part of the object, or panics at
+// them. Types with unexported fields are therefore converted through encoding/json.
 func Plain(value any) (map[string]any, error) {
 	if HasHidden(reflect.TypeOf(value)) {
 		return JSON(value)
@@ -19,12 +19,13 @@ func Plain(value any) (map[string]any, error) {
 	return runtime.DefaultUnstructuredConverter.ToUnstructured(value)
 }
 
-// hidden remembers what hasHidden has found: reflect.Type to bool. A type never changes.
+// hidden caches the results of HasHidden: reflect.Type to bool. They never change.
 var hidden sync.Map
 
 var marshaler = reflect.TypeFor[json.Marshaler]()
 
-// HasHidden tells whether a type holds structs with unexported fields, other than such as marshal themselves.
+// HasHidden reports whether a type contains structs with unexported fields, except those that
+// marshal themselves.
 func HasHidden(t reflect.Type) bool {
 	if known, ok := hidden.Load(t); ok {
 		return known.(bool)

@@ -16,7 +16,7 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// seconds hides what it is, and marshals itself.
+// seconds has unexported fields and marshals itself.
 type seconds struct{ at time.Time }
 
 func (s seconds) MarshalJSON() ([]byte, error) { return json.Marshal(s.at.Unix()) }

@@ -11,13 +11,14 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// The API server moves the stringData of a Secret into its data, and never returns it. A field manager that
-// applied stringData owns fields that no stored Secret has: what it leaves out later stays in data, and what
-// anybody compares with the stored Secret always differs. So nothing is sent with stringData: it is moved here.
+// The API server moves the stringData of a Secret into its data, and never returns it. A field
+// manager that applied stringData would own fields that no stored Secret has. Keys that it omits
+// later would stay in data, and every comparison with the stored Secret would find a difference. So
+// stringData is never sent: it is moved into data here.
 
 var secretKind = corev1.SchemeGroupVersion.WithKind("Secret")
 
-// IsSecret reports whether the object is a core/v1 Secret, as far as it says so itself.
+// IsSecret reports whether the object is a core/v1 Secret, by its own type.
 func IsSecret(o trc.Object) bool {
 	switch o := o.(type) {
 	case *corev1.Secret:
@@ -28,8 +29,8 @@ func IsSecret(o trc.Object) bool {
 	return false
 }
 
-// FoldStringData moves the stringData of the JSON form of a Secret into its data, which it wins over.
-// Content of other kinds stays as it is.
+// FoldStringData moves the stringData in the JSON of a Secret into its data, where it wins over
+// existing keys. It does not change content of other kinds.
 func FoldStringData(gvk schema.GroupVersionKind, content map[string]any) error {
 	given, has := content["stringData"]
 	if gvk != secretKind || !has {
@@ -47,7 +48,7 @@ func FoldStringData(gvk schema.GroupVersionKind, content map[string]any) error {
 		text, isString := value.(string)
 		switch {
 		case value == nil:
-			continue // a null is nothing that is wanted
+			continue // a null sets nothing
 		case !isString:
 			return fmt.Errorf("stringData[%q]: must be a string, is %T", key, value)
 		case data == nil:
@@ -62,7 +63,7 @@ func FoldStringData(gvk schema.GroupVersionKind, content map[string]any) error {
 	return nil
 }
 
-// FoldStringDataOf does so with an object, which is the caller's own.
+// FoldStringDataOf does the same for an object, which must be the caller's own.
 func FoldStringDataOf(o trc.Object) error {
 	switch o := o.(type) {
 	case *corev1.Secret:

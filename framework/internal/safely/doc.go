@@ -1,3 +1,4 @@
-// Package safely calls the author's code: functions that may panic, end their goroutine, return errors whose methods panic, or not
-// return. It is a thin layer over internal/author, which all packages of this module may use, with this library's errors and logs.
+// Package safely calls the author's code: functions that may panic, end their goroutine, not
+// return, or return errors whose methods panic. It is a thin layer over internal/author, which all
+// packages of this module may use, and adds this library's errors and logs.
 package safely

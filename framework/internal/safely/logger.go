@@ -8,46 +8,46 @@ import (
 	"github.com/evenkeel/evenkeel/internal/author"
 )
 
-// guardedSink is a sink of the author's, or one that calls the methods of values that the author logs: what panics
-// there ends nobody.
+// guardedSink wraps a log sink and recovers its panics. The sink may be the author's, or may call
+// methods of values that the author logs.
 type guardedSink struct{ logr.LogSink }
 
-// Logger returns a logger that survives its sink, and what is logged.
+// Logger returns a logger that recovers the panics of its sink and of the logged values.
 func Logger(logger logr.Logger) logr.Logger {
 	sink := logger.GetSink()
 	if _, is := sink.(guardedSink); is || sink == nil {
 		return logger
 	}
 	if deep, ok := sink.(logr.CallDepthLogSink); ok {
-		sink = deep.WithCallDepth(3) // the methods here, what they call, and what that calls
+		sink = deep.WithCallDepth(3) // skip the methods here and two more frames
 	}
 	return logger.WithSink(guardedSink{sink})
 }
 
-// Init does nothing: the author's sink is in use already.
+// Init does nothing: the author's sink is already in use.
 func (s guardedSink) Init(logr.RuntimeInfo) {}
 
-// Enabled is the sink's, false if that panics.
+// Enabled returns the sink's result, or false if it panics.
 func (s guardedSink) Enabled(level int) (enabled bool) {
 	author.Try(func() { enabled = s.LogSink.Enabled(level) })
 	return enabled
 }
 
-// Info logs; if that panics, without what the values are.
+// Info logs; if that panics, it logs the values as text.
 func (s guardedSink) Info(level int, msg string, keysAndValues ...any) {
 	if author.Try(func() { s.LogSink.Info(level, msg, keysAndValues...) }) != nil {
 		author.Try(func() { s.LogSink.Info(level, msg, texts(keysAndValues)...) })
 	}
 }
 
-// Error logs; if that panics, without what the error and the values are.
+// Error logs; if that panics, it logs the error and the values as text.
 func (s guardedSink) Error(err error, msg string, keysAndValues ...any) {
 	if author.Try(func() { s.LogSink.Error(err, msg, keysAndValues...) }) != nil {
 		author.Try(func() { s.LogSink.Error(errors.New(author.Text(err)), msg, texts(keysAndValues)...) })
 	}
 }
 
-// WithValues returns the sink with values; if that panics, with what they are as text.
+// WithValues returns the sink with values; if that panics, with the values as text.
 func (s guardedSink) WithValues(keysAndValues ...any) logr.LogSink {
 	with := s.LogSink
 	if author.Try(func() { with = s.LogSink.WithValues(keysAndValues...) }) != nil {
@@ -63,7 +63,7 @@ func (s guardedSink) WithName(name string) logr.LogSink {
 	return guardedSink{with}
 }
 
-// WithCallDepth skips more frames.
+// WithCallDepth skips more stack frames.
 func (s guardedSink) WithCallDepth(depth int) logr.LogSink {
 	deep, ok := s.LogSink.(logr.CallDepthLogSink)
 	if !ok {
@@ -74,7 +74,7 @@ func (s guardedSink) WithCallDepth(depth int) logr.LogSink {
 	return guardedSink{with}
 }
 
-// texts are the values as text that nothing can go wrong with.
+// texts returns the values as text. It never panics.
 func texts(values []any) []any {
 	texts := make([]any, len(values))
 	for i, value := range values {

@@ -8,13 +8,13 @@ import (
 	"github.com/evenkeel/evenkeel/internal/author"
 )
 
-// Reporter reports in the log what code of the author's does.
+// Reporter logs when the author's code fails or is slow.
 type Reporter struct{ logger logr.Logger }
 
 // NewReporter returns a reporter that writes to a log.
 func NewReporter(logger logr.Logger) Reporter { return Reporter{logger} }
 
-// Failed is called when code of the author's did not return.
+// Failed logs that the author's code did not return.
 func (r Reporter) Failed(callback, about string, failure *author.Failure) {
 	values := []any{"callback", callback, "about", about}
 	if failure.Stack != nil {
@@ -23,12 +23,12 @@ func (r Reporter) Failed(callback, about string, failure *author.Failure) {
 	r.logger.Error(Error(failure), "the author's code did not return", values...)
 }
 
-// Slow is called when it took long.
+// Slow logs that the author's code took long.
 func (r Reporter) Slow(callback, about string, took time.Duration) {
 	r.logger.Info("the author's code is slow", "callback", callback, "about", about, "took", took.String())
 }
 
-// Returned is called when it has returned after all.
+// Returned logs that code which had hung has returned.
 func (r Reporter) Returned(callback string, took time.Duration) {
 	r.logger.Info("the author's code has returned after all", "callback", callback, "took", took.String())
 }

@@ -10,10 +10,12 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// TooLong is how long code of the author's may hang until [framework.Operator.Alive] says so: within a minute.
+// TooLong is how long the author's code may hang before [framework.Operator.Alive] reports it:
+// within a minute.
 const TooLong = 45 * time.Second
 
-// Hung is what code of the author's has not returned for longer than some time; nil if there is none.
+// Hung returns an error that names the calls of the author's code that have not returned for longer
+// than some time, or nil.
 func Hung(longer time.Duration, of ...*author.Callbacks) error {
 	var errs []error
 	var all []author.Hung
@@ -30,8 +32,8 @@ func Hung(longer time.Duration, of ...*author.Callbacks) error {
 	return errors.Join(errs...)
 }
 
-// Try calls code of the author's in this goroutine. What panics there is an error, and the error that it returns is safe
-// to handle.
+// Try calls the author's code in this goroutine. A panic becomes an error, and the error that it
+// returns is safe to handle.
 func Try(call func() error) (err error) {
 	if panicked := author.Try(func() { err = call() }); panicked != nil {
 		return Error(panicked)
@@ -39,9 +41,9 @@ func Try(call func() error) (err error) {
 	return author.Sound(err)
 }
 
-// AskOnce calls a function of the author's, of that name, that is called at registration. Whatever it does instead of
-// returning in time is an error, and the error that it returns is safe to handle. What call writes must not be read after
-// an error.
+// AskOnce calls the named function of the author at registration. If it panics, ends its goroutine
+// or does not return in time, that is an error. The returned error is safe to handle. What call
+// writes must not be read after an error.
 func AskOnce(name string, call func() error) error {
 	var err error
 	if failure := author.Apart(author.Patience, func() { err = call() }); failure != nil {
@@ -50,7 +52,7 @@ func AskOnce(name string, call func() error) error {
 	return author.Sound(err)
 }
 
-// About names what a call is about.
+// About returns a function that names the object of a call: the first one that is not nil.
 func About(all ...trc.Object) func() string {
 	return func() string {
 		for _, o := range all {
@@ -62,7 +64,7 @@ func About(all ...trc.Object) func() string {
 	}
 }
 
-// Error is what code of the author's did instead of returning, as an error.
+// Error returns the error for a call of the author's code that did not return.
 func Error(failure *author.Failure) error {
 	if failure.Kind == author.Panicked {
 		return &scheduler.PanicError{Value: failure.Value, Stack: failure.Stack}

@@ -8,16 +8,17 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// MaxVerbosity is the highest verbosity that loggers take; framework.MaxVerbosity says why.
+// MaxVerbosity is the highest verbosity of log lines; see framework.MaxVerbosity.
 const MaxVerbosity = 6
 
-// Limited is a sink that drops all lines above a verbosity. Once the operator stops, the end of a
-// context is not logged as an error.
+// Limited is a sink that drops all lines above a verbosity. Once the operator stops, it does not
+// log the end of a context as an error.
 type Limited struct {
 	logr.LogSink
 	max      int
 	stopping *StopSign
-	// ofClient says that only client libraries log here: no error of theirs counts during a stop.
+	// ofClient says that only client libraries use the sink: none of their errors counts during a
+	// stop.
 	ofClient bool
 }
 
@@ -26,10 +27,10 @@ var (
 	_ logr.CallStackHelperLogSink = Limited{}
 )
 
-// StopSign tells loggers that a stop has begun.
+// StopSign signals loggers that the operator is stopping.
 type StopSign struct{ ended atomic.Pointer[func() error] }
 
-// Watch raises the sign when the context ends.
+// Watch sets the sign when the context ends.
 func (s *StopSign) Watch(ctx context.Context) {
 	ended := ctx.Err
 	s.ended.Store(&ended)
@@ -44,8 +45,8 @@ func (s *StopSign) IsUp() bool {
 	return ended != nil && (*ended)() != nil
 }
 
-// Quiet returns the logger without the lines above maxVerbosity. It is free for one that has
-// none already.
+// Quiet returns the logger without the lines above [MaxVerbosity]. It costs nothing if the logger
+// is limited already.
 func Quiet(logger logr.Logger, stopping *StopSign) logr.Logger {
 	sink := logger.GetSink()
 	if sink == nil {
@@ -55,7 +56,7 @@ func Quiet(logger logr.Logger, stopping *StopSign) logr.Logger {
 		return logger
 	}
 	if deeper, can := sink.(logr.CallDepthLogSink); can {
-		sink = deeper.WithCallDepth(1) // of the methods below
+		sink = deeper.WithCallDepth(1) // skip the methods below
 	}
 	return logger.WithSink(Limited{LogSink: sink, max: logger.GetV() + MaxVerbosity, stopping: stopping})
 }
@@ -69,17 +70,18 @@ func OfClient(logger logr.Logger) logr.Logger {
 	return logger
 }
 
-// Enabled reports whether the verbosity is logged.
+// Enabled reports whether lines of that verbosity are logged.
 func (s Limited) Enabled(level int) bool { return level <= s.max && s.LogSink.Enabled(level) }
 
-// Info logs up to the limit.
+// Info logs lines up to the limit.
 func (s Limited) Info(level int, message string, values ...any) {
 	if level <= s.max {
 		s.LogSink.Info(level, message, values...)
 	}
 }
 
-// Error logs an error.
+// Error logs an error. During a stop, errors that follow from it are logged with a higher verbosity
+// instead.
 func (s Limited) Error(err error, message string, values ...any) {
 	if s.stopping.IsUp() && (s.ofClient || errors.Is(err, context.Canceled)) {
 		if level := s.max - MaxVerbosity + 1; s.LogSink.Enabled(level) {
@@ -113,7 +115,7 @@ func (s Limited) WithCallDepth(depth int) logr.LogSink {
 	return s
 }
 
-// GetCallStackHelper is the author's, if there is one.
+// GetCallStackHelper returns the helper of the wrapped sink, if it has one.
 func (s Limited) GetCallStackHelper() func() {
 	if helper, has := s.LogSink.(logr.CallStackHelperLogSink); has {
 		return helper.GetCallStackHelper()

@@ -1,4 +1,4 @@
-// Package config holds the manifests of the WebPage sample, for programs that install them. People
+// Package config embeds the manifests of the WebPage sample, for programs that install them. People
 // apply the files.
 package config
 

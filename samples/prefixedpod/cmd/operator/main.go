@@ -1,5 +1,5 @@
-// Command operator runs the PrefixedPod operator against the API server of the current kubeconfig, or of
-// the cluster it runs in, until it is interrupted.
+// Command operator runs the PrefixedPod operator against the API server of the current kubeconfig,
+// or of the cluster that it runs in, until it is interrupted.
 package main
 
 import (

@@ -9,7 +9,7 @@ import (
 )
 
 // IsDocument reports whether the HTML is a full document: it opens and closes <html> and <body>.
-// Anything else is served all the same; browsers are lenient, and so is the operator.
+// Other HTML is served, too; browsers are lenient, and so is the operator.
 func (s WebPageSpec) IsDocument() bool {
 	wanted := map[string]bool{"html": true, "/html": true, "body": true, "/body": true}
 	tokens := html.NewTokenizer(strings.NewReader(s.HTML))

@@ -29,13 +29,14 @@ import (
 	"github.com/evenkeel/evenkeel/samples/webpage/config"
 )
 
-// cluster is the API server as a person sees it, with an administrator's rights.
+// cluster is the API server as a person with an administrator's rights sees it.
 type cluster struct {
 	client dynamic.Interface
 	mapper *restmapper.DeferredDiscoveryRESTMapper
 }
 
-// kinds are what the operator and, after it, Kubernetes make of a page, in the order of the table.
+// kinds are the kinds that the operator and Kubernetes create for a page, in the order of the
+// table.
 var kinds = []schema.GroupVersionResource{
 	{Group: "", Version: "v1", Resource: "configmaps"},
 	{Group: "apps", Version: "v1", Resource: "deployments"},
@@ -47,12 +48,12 @@ var kinds = []schema.GroupVersionResource{
 
 var pagesResource = v1.GroupVersion.WithResource("webpages")
 
-// ofTheSample selects what kinds holds: the operator labels it so.
+// ofTheSample selects the objects of these kinds: the operator sets this label.
 const ofTheSample = "app.kubernetes.io/name=webpage"
 
 func newCluster(config *rest.Config) (*cluster, error) {
 	config = rest.CopyConfig(config)
-	config.QPS = -1 // no client-side limit: it would slow down the looks, and with them the figures
+	config.QPS = -1 // no client-side limit: it would slow down the display, and change the figures
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
@@ -71,7 +72,7 @@ func (c *cluster) install(ctx context.Context) error {
 			return err
 		}
 	}
-	// A fresh CustomResourceDefinition is served a moment after it was created; there is nothing to
+	// A new CustomResourceDefinition is served a moment after it was created; there is nothing to
 	// watch before that.
 	var err error
 	for range 100 {
@@ -88,7 +89,7 @@ func (c *cluster) install(ctx context.Context) error {
 
 func (c *cluster) applyPages(ctx context.Context) (int, error) { return c.applyFolder(ctx, "samples") }
 
-// applyFolder applies every object of the embedded folder, and returns how many there are.
+// applyFolder applies every object of the embedded folder, and returns their number.
 func (c *cluster) applyFolder(ctx context.Context, folder string) (int, error) {
 	files, err := fs.ReadDir(config.Files, folder)
 	if err != nil {
@@ -154,7 +155,7 @@ type view struct {
 	objects  map[string]int // by resource
 	counts   map[string]count
 	requests int
-	// workflows are the newest passes, by page.
+	// workflows are the newest results, by page.
 	workflows map[string]*workflow.Result
 }
 
@@ -181,7 +182,7 @@ func (c *cluster) view(ctx context.Context) (view, error) {
 	return v, nil
 }
 
-// leftovers counts what is still there of the pages.
+// leftovers counts the objects of the pages that still exist.
 func (c *cluster) leftovers(ctx context.Context) (total int, byKind string, err error) {
 	v, err := c.view(ctx)
 	if err != nil {

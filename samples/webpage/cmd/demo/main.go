@@ -2,8 +2,8 @@
 // sample, runs the operator with the rights of its service account, applies the sample pages, shows
 // them become ready, and on Ctrl-C deletes them and shows that nothing is left.
 //
-// It is what make demo runs, on a sandbox of its own. With -once it does the same unattended, prints
-// its figures, and succeeds only if all of that was observed.
+// make demo runs it, on its own sandbox. With -once it does the same unattended, prints its
+// figures, and succeeds only if all of that was observed.
 package main
 
 import (
@@ -28,11 +28,11 @@ import (
 )
 
 const (
-	// readyWithin bounds the wait for the pages; simulated Pods are ready within a second or two.
+	// readyWithin limits the wait for the pages; simulated Pods are ready within a second or two.
 	readyWithin = 2 * time.Minute
-	// goneWithin bounds the wait for the garbage collector, which learns of a new kind within 30 s.
+	// goneWithin limits the wait for the garbage collector, which discovers a new kind within 30 s.
 	goneWithin = 2 * time.Minute
-	// every is how often the demo looks, as a person would with kubectl get.
+	// every is how often the demo polls, as a person would with kubectl get.
 	every = 250 * time.Millisecond
 )
 
@@ -47,7 +47,7 @@ func main() {
 	}
 }
 
-// demo is one showing.
+// demo is one demonstration.
 type demo struct {
 	out      io.Writer
 	cluster  *cluster
@@ -56,7 +56,7 @@ type demo struct {
 	screen   *screen
 }
 
-// figures are what the demo measures, for comparison between versions.
+// figures are the measurements of the demo, for comparison between versions.
 type figures struct {
 	ready           time.Duration
 	pages           int
@@ -72,7 +72,7 @@ func run(ctx context.Context, once bool, out io.Writer) error {
 		return err
 	}
 	d := &demo{out: out, requests: &counter{}, screen: newScreen(out)}
-	// The showing goes on after Ctrl-C, with the clean-up; a second one ends it.
+	// The demonstration continues after Ctrl-C with the clean-up; a second Ctrl-C ends it.
 	background := context.WithoutCancel(ctx)
 	if d.cluster, err = newCluster(config); err != nil {
 		return err
@@ -103,7 +103,7 @@ func run(ctx context.Context, once bool, out io.Writer) error {
 	return nil
 }
 
-// newOperator returns the operator with the rights of its service account only.
+// newOperator returns the operator with only the rights of its service account.
 func newOperator(config *rest.Config, requests *counter) (*framework.Operator, error) {
 	config = rest.CopyConfig(config)
 	config.Impersonate = rest.ImpersonationConfig{
@@ -122,8 +122,8 @@ func newOperator(config *rest.Config, requests *counter) (*framework.Operator, e
 	return op, webpage.Register(op)
 }
 
-// show applies the pages, waits until they are ready, stays until ctx ends unless once, and deletes
-// them.
+// show applies the pages, waits until they are ready, stays until ctx ends unless once is set, and
+// deletes them.
 func (d *demo) show(ctx, background context.Context, once bool) (figures, error) {
 	if err := d.awaitOperator(ctx); err != nil {
 		return figures{}, err
@@ -174,8 +174,9 @@ func (d *demo) awaitOperator(ctx context.Context) error {
 	return nil
 }
 
-// watch shows the table until done, an error, or the end of ctx or of the time; 0 is no limit. It
-// looks at intervals because it plays a person with kubectl: it must not share the operator's caches.
+// watch displays the table until done returns true, an error, the end of ctx, or the time limit; 0
+// is no limit. It polls because it plays a person with kubectl: it must not share the operator's
+// caches.
 func (d *demo) watch(ctx context.Context, limit time.Duration, done func(view) bool) error {
 	deadline := time.Now().Add(limit)
 	for {

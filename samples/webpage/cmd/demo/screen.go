@@ -21,8 +21,8 @@ import (
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
-// counter counts the operator's requests for single objects, reads and writes alike; lists, watches
-// and discovery are per kind and not per page.
+// counter counts the operator's requests for single objects, reads and writes. Lists, watches and
+// discovery are per kind and not per page.
 type counter struct{ n atomic.Int64 }
 
 func (c *counter) count() int { return int(c.n.Load()) }
@@ -36,7 +36,8 @@ func (c *counter) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// namesObject tells /api/v1/namespaces/NAMESPACE/RESOURCE/NAME and the like from lists and discovery.
+// namesObject reports whether a path names a single object, as
+// /api/v1/namespaces/NAMESPACE/RESOURCE/NAME does.
 func namesObject(path string) bool {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	skip := 2 // api/VERSION
@@ -69,12 +70,13 @@ func runsPerPage(op *framework.Operator) map[string]count {
 	return counts
 }
 
-// screen redraws the table in place on a terminal, and prints it anew only when it changed elsewhere.
+// screen redraws the table in place on a terminal. Elsewhere it prints the table again only if it
+// has changed.
 type screen struct {
 	out      io.Writer
 	terminal bool
 	last     string
-	lines    int // drawn and not left yet
+	lines    int // lines that are drawn and may be overwritten
 }
 
 func newScreen(out io.Writer) *screen {
@@ -88,7 +90,7 @@ func (s *screen) show(v view) {
 		return
 	}
 	if s.terminal && s.lines > 0 {
-		fmt.Fprintf(s.out, "\x1b[%dA\x1b[J", s.lines) // up, and clear to the end
+		fmt.Fprintf(s.out, "\x1b[%dA\x1b[J", s.lines) // move up, and clear to the end
 	}
 	fmt.Fprint(s.out, text)
 	s.last, s.lines = text, strings.Count(text, "\n")
@@ -128,7 +130,7 @@ func table(v view, withAge bool) string {
 	return b.String()
 }
 
-// marks show what a pass left a node in.
+// marks are the symbols for the states of nodes.
 var marks = map[workflow.State]string{
 	workflow.Ready: "●", workflow.NotReady: "◐", workflow.Deleting: "◐", workflow.Failed: "✗",
 	workflow.Deleted: "○", workflow.Inactive: "○", workflow.Left: "○",
@@ -136,7 +138,7 @@ var marks = map[workflow.State]string{
 
 const legend = "● ready   ◐ under way   ○ not wanted   · waiting   ✗ failed"
 
-// drawn is the newest pass for a page, in a line.
+// drawn returns the newest result for a page, in one line.
 func drawn(result *workflow.Result) string {
 	if result == nil {
 		return ""
@@ -148,7 +150,7 @@ func drawn(result *workflow.Result) string {
 	return strings.Join(nodes, "  ")
 }
 
-// workflows are the newest passes, by page.
+// workflows returns the newest results, by page.
 func workflows(op *framework.Operator, pages []v1.WebPage) map[string]*workflow.Result {
 	found := map[string]*workflow.Result{}
 	for i := range pages {

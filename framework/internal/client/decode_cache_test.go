@@ -13,11 +13,12 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Whatever comes in whatever order: what is taken is what that very answer was decoded to, once; an echo that is
-// missed is one that another write of a later version has overtaken, or that had to make room.
+// In any order of calls: a taken object is what that very answer was decoded to, and is taken once.
+// An event is missed only if another write of a later version has overtaken it, or if it had to
+// make room.
 func TestEchoesModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var e client.Echoes
+		var e client.Cache
 		e.Watch()
 		expected := map[string]string{} // the name by the text
 		sizes := rapid.SampledFrom([]int{10, 1000, 200_000, 900_000, 1_200_000})
@@ -26,7 +27,7 @@ func TestEchoesModel(t *testing.T) {
 			if rapid.Bool().Draw(t, "an answer") {
 				name := fmt.Sprint("page-", step)
 				text := name + strings.Repeat("x", sizes.Draw(t, "size"))
-				e.Expect(text+"\n", &page{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: fmt.Sprint(step + 1)}})
+				e.Add(text+"\n", &page{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: fmt.Sprint(step + 1)}})
 				expected[text] = name
 				texts = append(texts, text)
 			} else {
@@ -44,23 +45,23 @@ func TestEchoesModel(t *testing.T) {
 }
 
 func TestEchoesAreTakenOnce(t *testing.T) {
-	var e client.Echoes
+	var e client.Cache
 	page := &page{ObjectMeta: metav1.ObjectMeta{Name: "p", ResourceVersion: "7"}}
-	e.Expect("text", page)
+	e.Add("text", page)
 	if e.Take("text") != nil {
 		t.Error("something was kept that nobody watches")
 	}
 	e.Watch()
-	e.Expect("text", page)
+	e.Add("text", page)
 	page.Name = "changed"
 	first, second := e.Take("text"), e.Take("text")
 	if first == nil || first.GetName() != "p" || second != nil {
 		t.Errorf("taken: %v, %v", first, second)
 	}
-	e.Passed("7")
+	e.Advance("7")
 	for _, late := range []string{"6", "7"} {
 		page.ResourceVersion = late
-		if e.Expect("late", page); e.Take("late") != nil {
+		if e.Add("late", page); e.Take("late") != nil {
 			t.Errorf("the echo of %s had come before", late)
 		}
 	}
@@ -68,12 +69,12 @@ func TestEchoesAreTakenOnce(t *testing.T) {
 
 // A dry run, or the removal of the last finalizer, has no echo.
 func TestEchoesThatWillNotComeAreDroppedOnceTheirVersionHasPassed(t *testing.T) {
-	var e client.Echoes
+	var e client.Cache
 	e.Watch()
 	for version := range 10 {
-		e.Expect(fmt.Sprint("page-", version), &page{ObjectMeta: metav1.ObjectMeta{ResourceVersion: fmt.Sprint(version + 1)}})
+		e.Add(fmt.Sprint("page-", version), &page{ObjectMeta: metav1.ObjectMeta{ResourceVersion: fmt.Sprint(version + 1)}})
 	}
-	e.Passed("7")
+	e.Advance("7")
 	if bytes, err := e.Audit(); bytes != 3*len("page-0") || err != nil {
 		t.Errorf("%d bytes left, %v", bytes, err)
 	}
@@ -83,11 +84,11 @@ func TestEchoesThatWillNotComeAreDroppedOnceTheirVersionHasPassed(t *testing.T) 
 }
 
 func TestEchoesThatDoNotComeMakeRoom(t *testing.T) {
-	var e client.Echoes
+	var e client.Cache
 	e.Watch()
 	var kept []int
 	for i := range 40 {
-		e.Expect(fmt.Sprint(i, strings.Repeat("x", 100_000)), &page{})
+		e.Add(fmt.Sprint(i, strings.Repeat("x", 100_000)), &page{})
 	}
 	for i := range 40 {
 		if e.Take(fmt.Sprint(i, strings.Repeat("x", 100_000))) != nil {
@@ -102,11 +103,11 @@ func TestEchoesThatDoNotComeMakeRoom(t *testing.T) {
 	}
 }
 
-// Whatever writes and events come in whatever order: an answer is taken for the newest event of its object that
-// came during its writes, once, and nothing is kept after them.
+// Whatever writes and events come in whatever order: an answer is taken for the newest event of its
+// object that came during its writes, once, and nothing is kept after them.
 func TestEarlyEchoesModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var e client.Echoes
+		var e client.Cache
 		underWay, newest := map[string]int{}, map[string]string{} // by name
 		texts := []string{"never an event"}
 		for step := range rapid.IntRange(1, 60).Draw(t, "steps") {
@@ -126,7 +127,7 @@ func TestEarlyEchoesModel(t *testing.T) {
 			case 2:
 				text := fmt.Sprint(name, step)
 				page := &page{ObjectMeta: metav1.ObjectMeta{Name: name, ResourceVersion: fmt.Sprint(step)}}
-				e.CameEarly(text+"\n", page)
+				e.AddEarly(text+"\n", page)
 				page.ResourceVersion = "changed by the cache"
 				if underWay[name] > 0 {
 					newest[name] = text

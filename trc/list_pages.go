@@ -8,28 +8,28 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// listed is where a Reflector lists from: one that asks for pages does not stream its lists.
-func (w Watched) listed(lw *cache.ListWatch) cache.ListerWatcher {
+// listed returns what a Reflector lists from. With a page size, lists are not streamed.
+func (w Watched) listerWatcher(lw *cache.ListWatch) cache.ListerWatcher {
 	if w.PageSize <= 0 {
 		return lw
 	}
 	return cache.ToListWatcherWithWatchListSemantics(lw, unstreamed{})
 }
 
-// unstreamed says so in client-go's way.
+// unstreamed disables streamed lists in client-go.
 type unstreamed struct{}
 
-// IsWatchListSemanticsUnSupported is how client-go asks.
+// IsWatchListSemanticsUnSupported is the method that client-go checks for.
 func (unstreamed) IsWatchListSemanticsUnSupported() bool { return true }
 
-// page is a list of objects that are prepared for the store.
+// page is a list of objects that were prepared for the store.
 type page struct {
 	metav1.TypeMeta
 	metav1.ListMeta
 	Items []runtime.Object
 }
 
-// DeepCopyObject copies the page; its objects are shared.
+// DeepCopyObject copies the page and shares its objects.
 func (p *page) DeepCopyObject() runtime.Object {
 	return &page{TypeMeta: p.TypeMeta, ListMeta: *p.ListMeta.DeepCopy(), Items: append([]runtime.Object(nil), p.Items...)}
 }
@@ -37,7 +37,8 @@ func (p *page) DeepCopyObject() runtime.Object {
 // GetObjectKind returns the kind of the list.
 func (p *page) GetObjectKind() schema.ObjectKind { return &p.TypeMeta }
 
-// keepPage keeps of the objects of a page what the store will, and nothing of the memory that they came in.
+// keepPage prepares the objects of a page for the store and releases the memory that they were
+// decoded into.
 func (w *Watch) keepPage(list runtime.Object) (runtime.Object, error) {
 	of, err := meta.ListAccessor(list)
 	if err != nil {

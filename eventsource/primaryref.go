@@ -12,30 +12,32 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// The keys of the zero value of [Marks].
+// These are the keys of the zero value of [Marks].
 const (
 	PrimaryNameKey      = "evenkeel.dev/primary-name"
 	PrimaryNamespaceKey = "evenkeel.dev/primary-namespace"
 	PrimaryKindKey      = "evenkeel.dev/primary-kind"
 )
 
-// Marks are annotations, or labels, by which a secondary names its primary, for where owner references do not reach: into
-// another namespace, or another cluster. [Marks.Put] puts them on, so that who writes and who maps cannot
-// disagree. The zero value is three annotations under the keys above.
+// Marks are annotations, or labels, by which a secondary names its primary where owner references
+// do not work: in another namespace or another cluster. [Marks.Put] sets them, so that writing and
+// mapping cannot disagree. The zero value uses three annotations with the keys above.
 //
-// Unlike owner references, marks neither tell the garbage collector anything, nor are they guarded: whoever may write the
-// secondary can point it at another primary.
+// Unlike owner references, marks have no effect on the garbage collector and are not protected:
+// whoever may write the secondary can point it at another primary.
 type Marks struct {
-	// Name is the key of the primary's name. If it is empty, it is [PrimaryNameKey], and the other two are their like where they
-	// are empty.
+	// Name is the key of the primary's name. Default: [PrimaryNameKey]; then Namespace and Kind also
+	// default to their keys.
 	Name string
-	// Namespace is the key of the primary's namespace; without it, or where a secondary lacks it, that is the secondary's own. It
-	// means nothing for primaries that are cluster-scoped.
+	// Namespace is the key of the primary's namespace. Without it, or if a secondary lacks it, that is
+	// the secondary's own namespace. It has no effect if primaries are cluster-scoped.
 	Namespace string
-	// Kind is the key of the primary's kind and group, as in WebPage.samples.evenkeel.dev; what names another kind is not
-	// mapped. Without it, controllers of different kinds need different keys.
+	// Kind is the key of the primary's kind and group, as in WebPage.samples.evenkeel.dev. A secondary
+	// that names another kind is not mapped. Without it, controllers of different kinds need different
+	// keys.
 	Kind string
-	// Labels puts them into labels, by which can be selected. The values of labels have 63 characters at most, and names may have more.
+	// Labels stores the marks as labels, which selectors can match. Label values have at most 63
+	// characters, and names may be longer.
 	Labels bool
 }
 
@@ -55,7 +57,7 @@ func (m Marks) resolved() Marks {
 	return m
 }
 
-// MapperFor returns the mapper for a kind of primaries, or which keys cannot be.
+// MapperFor returns the mapper for a kind of primaries, or an error that names the invalid keys.
 func (m Marks) MapperFor(primary schema.GroupKind, clusterScoped bool) (Mapper, error) {
 	m = m.resolved()
 	if err := m.check(); err != nil {
@@ -93,7 +95,7 @@ func (m Marks) check() error {
 	return errors.Join(errs...)
 }
 
-// on are the marks of an object, among others; they are shared.
+// on returns the annotations or labels of an object, shared.
 func (m Marks) on(o trc.Object) map[string]string {
 	if m.Labels {
 		return o.GetLabels()
@@ -101,8 +103,9 @@ func (m Marks) on(o trc.Object) map[string]string {
 	return o.GetAnnotations()
 }
 
-// Put marks a secondary as the primary's, which is cluster-scoped if its key has no namespace. It changes the secondary alone,
-// not the maps that were in it. What could not be mapped back is an error, and changes nothing.
+// Put marks a secondary as belonging to the primary, which is cluster-scoped if its key has no
+// namespace. It replaces the secondary's annotations or labels and does not change the map that
+// they were in. If the marks could not be mapped back, it returns an error and changes nothing.
 func (m Marks) Put(secondary trc.Object, primary schema.GroupKind, key trc.Key) error {
 	m = m.resolved()
 	err := m.check()

@@ -18,34 +18,35 @@ type ListerWatcher interface {
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
-// Watched is one watch of a store.
+// Watched configures one watch of a store.
 type Watched struct {
-	// Namespace is what the watch covers, "" for all namespaces or a cluster-scoped resource.
+	// Namespace is the namespace to watch. "" means all namespaces, or a cluster-scoped resource.
 	Namespace string
-	// From is where lists and watches come from.
+	// From lists and watches the resource.
 	From ListerWatcher
-	// Expected is an object of the type the watch delivers; others are refused with a log line.
+	// Expected is an object of the type that the watch delivers. Objects of other types are refused
+	// and logged.
 	Expected Object
-	// PageSize is how many objects a list asks for at a time; the store keeps what it needs of them
-	// before it asks for the next. A list is consistent all the same; if it takes longer than the server remembers its
-	// version, it is begun anew, whole. Default: lists are streamed where
-	// the server offers it, and come whole elsewhere.
+	// PageSize is the number of objects that a list requests at a time. Default: lists are streamed if
+	// the server supports it, and requested whole otherwise. The store reduces each page to what it
+	// keeps before it requests the next. A list is consistent in either case. If it takes longer than
+	// the server remembers its version, it starts again from the beginning.
 	PageSize int64
 }
 
 // Run feeds the store from the given watches until ctx ends, or until all of them are removed with
-// [Store.RemoveWatch]. It may be called again for namespaces that are added later. Lists and watches
-// that fail are repeated with the Reflector's back-off (0.8 s to 30 s); [Store.Err] tells of the last
-// failure. Watches that are silent for too long are begun anew; see [Store.Stale].
+// [Store.RemoveWatch]. It may be called again for namespaces that are added later. Lists and
+// watches that fail are repeated with the Reflector's back-off (0.8 s to 30 s); [Store.Err] returns
+// the last failure. Watches that are silent for too long are restarted; see [Store.Stale].
 //
-// If the environment variable KUBE_CACHE_MUTATION_DETECTOR is true, the first call compares every
-// second what entered the store with a copy, and panics if somebody changed it.
+// If the environment variable KUBE_CACHE_MUTATION_DETECTOR is true, the first call compares the
+// cached objects with copies every second, and panics if one was changed.
 func (s *Store) Run(ctx context.Context, watched ...Watched) { s.Feed(ctx, watched...)() }
 
-// Feed adds the given watches, and returns the function that feeds them as [Store.Run] does, which must be called.
-// A watch that is removed in between is not fed.
+// Feed adds the given watches and returns the function that feeds them as [Store.Run] does. The
+// caller must call that function. A watch that is removed before the call is not fed.
 func (s *Store) Feed(ctx context.Context, watched ...Watched) (run func()) {
-	// All are added before any is fed, or the first might pass for all of them.
+	// Add all before any is fed: otherwise the first could count as all of them.
 	feeds := make([]func(), len(watched))
 	s.mu.Lock()
 	for i, from := range watched {
@@ -79,10 +80,10 @@ func (w *Watch) run(ctx context.Context, name string, from Watched) {
 	lw := &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			w.doing.begin(Listing)
-			ctx, _, release := w.answering(ctx)
+			ctx, _, release := w.withAnswerTimeout(ctx)
 			defer release()
 			list, err := from.From.List(ctx, options)
-			err = unanswered(ctx, err)
+			err = timeoutCause(ctx, err)
 			w.setErr(err)
 			if err == nil && from.PageSize > 0 {
 				return w.keepPage(list)
@@ -93,10 +94,10 @@ func (w *Watch) run(ctx context.Context, name string, from Watched) {
 			if options.SendInitialEvents != nil && *options.SendInitialEvents {
 				w.doing.begin(Listing)
 			}
-			ctx, answered, release := w.answering(ctx)
+			ctx, answered, release := w.withAnswerTimeout(ctx)
 			events, err := from.From.Watch(ctx, options)
 			answered()
-			err = unanswered(ctx, err)
+			err = timeoutCause(ctx, err)
 			w.setErr(err)
 			if err != nil {
 				release()
@@ -111,15 +112,15 @@ func (w *Watch) run(ctx context.Context, name string, from Watched) {
 	if from.Expected != nil {
 		expected = from.Expected
 	}
-	reflector := cache.NewReflectorWithOptions(from.listed(lw), expected, w, cache.ReflectorOptions{
+	reflector := cache.NewReflectorWithOptions(from.listerWatcher(lw), expected, w, cache.ReflectorOptions{
 		Name: name, TypeDescription: name, MinWatchTimeout: 5 * time.Minute,
 	})
 	reflector.WatchListPageSize = from.PageSize
 	reflector.RunWithContext(ctx)
 }
 
-// Err returns the failure of the last list or watch request of any watch, or else that the overlay is
-// full (see [Store.Room]), or nil if all is well.
+// Err returns the failure of the last list or watch request of any watch. If there is none, it
+// returns an error if the overlay is full (see [Store.Room]), and nil otherwise.
 func (s *Store) Err() error {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -140,5 +141,5 @@ func (w *Watch) lastErr() error {
 
 func (w *Watch) setErr(err error) {
 	w.err.Store(&err)
-	w.noteErr(err)
+	w.recordErr(err)
 }

@@ -11,7 +11,8 @@ func undecoded(name, short string) *trc.Undecoded {
 	return &trc.Undecoded{Object: object(name, short), Err: errors.New("size: a string")}
 }
 
-// isAside checks what is set aside under the name a, empty for nothing, and that it is not read then.
+// isAside checks which object is undecodable under the name a, empty for none, and that it is not
+// read then.
 func (r *rig) isAside(short string) {
 	r.t.Helper()
 	key := trc.KeyOf(object("a", "u1@1"))
@@ -140,7 +141,7 @@ func TestG15_ALateAnswerIsNotToldAsGoneWhileItsObjectIsSetAside(t *testing.T) {
 	r.tells("delete a u1@10")
 }
 
-// acknowledgeUndecoded takes in an answer that is undecodable.
+// acknowledgeUndecoded acknowledges an answer that is undecodable.
 func (r *rig) acknowledgeUndecoded(short string) {
 	r.t.Helper()
 	r.must(r.Acknowledge(undecoded("a", short), trc.Proof{}))
@@ -228,7 +229,7 @@ func TestG03_AnUndecodableAnswerIsOutdoneByTheProofThatItsObjectIsGone(t *testin
 	r.isAside("")
 	r.acknowledgeUndecoded("u1@13")
 	r.isAside("")
-	r.tells("delete a u1@13 late") // as of any answer that is not shown
+	r.tells("delete a u1@13 late") // as for any answer that is not visible
 }
 
 func TestAnUndecodableAnswerOutsideOfTheSelectorHidesTheKey(t *testing.T) {

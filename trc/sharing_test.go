@@ -58,8 +58,8 @@ func TestObjectsShareWhatTheyHaveAlike(t *testing.T) {
 	}
 }
 
-// TestG17WhatReadersHoldIsNotWrittenToWhenItIsShared: an object whose labels have changed inherits the annotations of what readers
-// still hold. The race detector sees whether they are written to.
+// TestG17WhatReadersHoldIsNotWrittenToWhenItIsShared: an object whose labels have changed inherits
+// the annotations of what readers still hold. The race detector sees whether they are written to.
 func TestG17WhatReadersHoldIsNotWrittenToWhenItIsShared(t *testing.T) {
 	r := newRigWithoutWatch(t)
 	r.watch = r.AddWatch("")
@@ -82,7 +82,8 @@ func TestG17WhatReadersHoldIsNotWrittenToWhenItIsShared(t *testing.T) {
 	}
 }
 
-// TestModel_SharingChangesNoObject feeds a store with objects that differ in little ones, and compares what it shows.
+// TestModel_SharingChangesNoObject feeds a store with objects that differ in small ways, and checks
+// what readers see.
 func TestModel_SharingChangesNoObject(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		words := rapid.SampledFrom([]string{"", "a", "b"})

@@ -80,7 +80,7 @@ func TestO14_ProvenWritesAreShownWhileTheWatchShowsWhatTheyAreBasedOn(t *testing
 	r.sees("a", "u1@j")
 	r.isAhead(1)
 	r.tells("update a u1@e u1@k", "update a u1@k u1@j")
-	r.updates(object("a", "u1@e")) // told again
+	r.updates(object("a", "u1@e")) // delivered again
 	r.updates(object("a", "u1@k")) // an earlier link
 	r.sees("a", "u1@j")
 	r.isAhead(1)

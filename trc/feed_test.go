@@ -18,7 +18,7 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// fakeServer lists what it is told to, and hands the test the watches that it opened.
+// fakeServer returns lists that the test sets, and gives the test the watches that it opened.
 type fakeServer struct {
 	streams bool // whether it can stream its lists
 
@@ -76,8 +76,8 @@ func bookmarkAt(version string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{ResourceVersion: version}}
 }
 
-// silenceErrors keeps apimachinery from slowing down the errors it logs: it remembers the time of the
-// last one across tests, which under synctest lies in another time.
+// silenceErrors keeps apimachinery from slowing down the errors it logs: it remembers the time of
+// the last one across tests, which under synctest lies in another time.
 func silenceErrors(t *testing.T) {
 	handlers := utilruntime.ErrorHandlers
 	utilruntime.ErrorHandlers = nil
@@ -140,7 +140,7 @@ func runThroughFailures(t *testing.T, streams bool) {
 	if err := r.Err(); !errors.Is(err, forbidden) {
 		t.Errorf("error %v, want %v", err, forbidden)
 	}
-	r.sees("c", "u3@13") // the store goes on with what it has
+	r.sees("c", "u3@13") // the store keeps what it has
 	r.told = nil
 	server.set(nil, "20", object("a", "u1@11"), object("d", "u4@17"))
 	pass(2 * time.Minute)

@@ -8,12 +8,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// shareLimit bounds how many different values are remembered of each sort: some 100 bytes each beside the value.
+// shareLimit is how many different values of each sort are remembered: some 100 bytes each beside
+// the value.
 const shareLimit = 20_000
 
-// sharing lets typed objects share what many of them have alike: labels, owner references, finalizers, the namespace and
-// the keys of annotations. Objects in a store are never changed, so nobody can tell. It remembers the values that it
-// saw, and forgets all of them when they are too many, after which what comes in shares with what comes after it.
+// sharing lets typed objects share equal parts of their metadata: labels, owner references,
+// finalizers, the namespace and the keys of annotations. This is safe because objects in a store
+// are never changed. It remembers the values that it has seen. When there are too many it forgets
+// all of them and starts again.
 type sharing struct {
 	seed maphash.Seed
 
@@ -26,10 +28,12 @@ type sharing struct {
 
 func newSharing() *sharing { return &sharing{seed: maphash.MakeSeed()} }
 
-// shareFrom is how many objects a store has when every event pays for sharing: some 0.3 µs. A list always does.
+// shareFrom is the number of objects from which a store also shares the parts of objects in events,
+// which costs some 0.3 µs an event. Objects in lists always share.
 const shareFrom = 4096
 
-// sharesWith returns what is shown under a key, and tells whether an object that is to take its place should share.
+// sharesWith returns the visible object under a key, and reports whether the object that replaces
+// it should share.
 func (s *Store) sharesWith(key Key, how arrival) (before Object, worthwhile bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -42,14 +46,14 @@ func (s *Store) sharesWith(key Key, how arrival) (before Object, worthwhile bool
 	return before, true
 }
 
-// share replaces parts of an object, that nobody else sees yet, by equal ones of what was shown in its place, or else of
-// others. Unstructured objects are left as they are.
+// share replaces parts of an object with equal parts of its predecessor, or else of other objects.
+// The object must not be visible to others yet. Unstructured objects are left as they are.
 func (s *sharing) share(o, before Object) {
 	m := metadataIn(o)
 	if m == nil {
 		return
 	}
-	inherited := false // the annotations: that map is read by others from then on
+	inherited := false // the annotations; others read that map from then on
 	if before != nil {
 		if was := metadataIn(before); was != nil {
 			if inherit(m, was) {
@@ -70,8 +74,8 @@ func metadataIn(o Object) *metav1.ObjectMeta {
 	return nil
 }
 
-// inherit lets an object have what it has alike with what it replaces, and reports whether that was all that is looked
-// for elsewhere. Mostly it is, and costs a fraction of that.
+// inherit replaces parts of an object with equal parts of its predecessor. It reports whether
+// nothing is left that shareWithAll would look up. Usually nothing is, at a fraction of the cost.
 func inherit(m, was *metav1.ObjectMeta) bool {
 	m.Namespace = was.Namespace
 	same := sameOwners(was.OwnerReferences, m.OwnerReferences)
@@ -93,7 +97,7 @@ func inherit(m, was *metav1.ObjectMeta) bool {
 	return same
 }
 
-// sameMap is maps.Equal without its generic detour.
+// sameMap is maps.Equal without the cost of the generic function.
 func sameMap(a, b map[string]string) bool {
 	if len(a) != len(b) {
 		return false
@@ -106,32 +110,34 @@ func sameMap(a, b map[string]string) bool {
 	return true
 }
 
-// shareWithAll shares with whatever is remembered; the keys of annotations only if nobody else has the map.
+// shareWithAll shares with the remembered values. It shares the keys of annotations only if no
+// other object has the map.
 func (s *sharing) shareWithAll(m *metav1.ObjectMeta, annotations bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if len(m.Labels) > 0 {
-		m.Labels = alike(&s.labels, s.hashOfMap(m.Labels), m.Labels, sameMap)
+		m.Labels = remembered(&s.labels, s.hashOfMap(m.Labels), m.Labels, sameMap)
 	}
 	if len(m.OwnerReferences) > 0 {
-		m.OwnerReferences = alike(&s.owners, s.hashOfOwners(m.OwnerReferences), m.OwnerReferences, sameOwners)
+		m.OwnerReferences = remembered(&s.owners, s.hashOfOwners(m.OwnerReferences), m.OwnerReferences, sameOwners)
 	}
 	if len(m.Finalizers) > 0 {
-		m.Finalizers = alike(&s.finalizers, s.hashOfStrings(m.Finalizers), m.Finalizers, slices.Equal)
+		m.Finalizers = remembered(&s.finalizers, s.hashOfStrings(m.Finalizers), m.Finalizers, slices.Equal)
 	}
 	if m.Namespace != "" {
-		m.Namespace = s.string(m.Namespace)
+		m.Namespace = s.shared(m.Namespace)
 	}
 	if !annotations {
 		return
 	}
 	for key, value := range m.Annotations {
-		m.Annotations[s.string(key)] = value // the runtime keeps the key that was assigned last
+		m.Annotations[s.shared(key)] = value // the map keeps the key that was assigned last
 	}
 }
 
-// alike returns the value that is remembered under a hash, if it is the same, and remembers this one otherwise.
-func alike[V any](known *map[uint64]V, hash uint64, value V, equal func(a, b V) bool) V {
+// alike returns the remembered value with this hash if it is equal. Otherwise it remembers the
+// given value and returns it.
+func remembered[V any](known *map[uint64]V, hash uint64, value V, equal func(a, b V) bool) V {
 	if found, ok := (*known)[hash]; ok && equal(found, value) {
 		return found
 	}
@@ -142,7 +148,7 @@ func alike[V any](known *map[uint64]V, hash uint64, value V, equal func(a, b V) 
 	return value
 }
 
-func (s *sharing) string(value string) string {
+func (s *sharing) shared(value string) string {
 	if known, ok := s.strings[value]; ok {
 		return known
 	}
@@ -153,7 +159,7 @@ func (s *sharing) string(value string) string {
 	return value
 }
 
-// hashOfMap does not depend on the order.
+// hashOfMap does not depend on the order of the keys.
 func (s *sharing) hashOfMap(of map[string]string) (sum uint64) {
 	for key, value := range of {
 		sum += maphash.String(s.seed, key)*31 + maphash.String(s.seed, value)

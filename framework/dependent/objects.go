@@ -20,8 +20,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// objects are how objects of a type are tied to primaries, read, written and deleted: one of each primary, or a set. It is prepared once, and
-// read-only from then on.
+// objects reads, writes and deletes objects of a type that are tied to primaries: one object of
+// each primary, or a set. It is prepared once and read-only from then on.
 type objects[P, S framework.Object] struct {
 	node          string
 	source        *framework.Secondary[S] // nil until prepared
@@ -31,31 +31,31 @@ type objects[P, S framework.Object] struct {
 	adopt         bool
 	replace       bool
 	immutable     []pointer
-	selector      labels.Selector // of the source
+	selector      labels.Selector // the selector of the source
 	options       []framework.WriteOption
 	deleteOptions []framework.WriteOption
-	formers       formers
+	formerLabel   formerLabel
 	order         order
-	formerStay    bool
-	pods          *workload[P] // nil if it has none that are looked after
-	interlocked   *atomic.Bool // it stands behind a gate
-	wrong         error        // why it cannot be used
+	reportFormer  bool
+	pods          *workload[P] // nil if its Pods are not tracked
+	interlocked   *atomic.Bool // it is behind a gate
+	invalid       error        // why it cannot be used
 }
 
-// prepareWith completes the objects with their source, and notes all that is wrong.
+// prepareWith sets the source and records everything that is invalid.
 func (o *objects[P, S]) prepareWith(own, shared *framework.Secondary[S], pods *Pods[P], immutable []string, errs []error) {
 	o.source, o.interlocked = own, new(atomic.Bool)
 	if shared != nil {
 		o.source = shared
 		if !reflect.ValueOf(own).Elem().IsZero() {
-			errs = append(errs, misfit("From", "must not be set together with Secondary"))
+			errs = append(errs, fieldError("From", "must not be set together with Secondary"))
 		}
 	}
 	if o.node == "" {
 		o.node = kindOf(o.source)
 	}
 	if o.node == "" {
-		errs = append(errs, misfit("Name", "must be set, or Secondary.GroupVersionKind"))
+		errs = append(errs, fieldError("Name", "must be set, or Secondary.GroupVersionKind"))
 	}
 	errs = append(errs, o.contradictions()...)
 	for _, text := range immutable {
@@ -68,7 +68,7 @@ func (o *objects[P, S]) prepareWith(own, shared *framework.Secondary[S], pods *P
 	}
 	var err error
 	if o.selector, err = labels.Parse(o.source.LabelSelector); err != nil {
-		errs = append(errs, misfit("Secondary.LabelSelector", "%q: %v", o.source.LabelSelector, err))
+		errs = append(errs, fieldError("Secondary.LabelSelector", "%q: %v", o.source.LabelSelector, err))
 	}
 	if shared == nil {
 		if own.Name == "" {
@@ -83,12 +83,12 @@ func (o *objects[P, S]) prepareWith(own, shared *framework.Secondary[S], pods *P
 		errs = append(errs, o.pods.check(o.access, o.source.Cluster))
 	}
 	if o.tie == Marked && o.source.By == nil && o.source.Map == nil {
-		errs = append(errs, misfit("From", "must map by the same marks as Tie Marked puts on: set its By"))
+		errs = append(errs, fieldError("From", "must map by the marks that Tie Marked sets: set its By"))
 	}
-	o.wrong = o.describeAll(errs)
+	o.invalid = o.describeAll(errs)
 }
 
-// contradictions reports which fields do not go together.
+// contradictions returns errors about fields that do not fit together.
 func (o *objects[P, S]) contradictions() []error {
 	var errs []error
 	bad := func(wrong bool, format string, arguments ...any) {
@@ -104,12 +104,12 @@ func (o *objects[P, S]) contradictions() []error {
 	bad(!changes && o.adopt, "Adopt: must not be set with Access %v, which changes nothing", o.access)
 	bad(!changes && o.replace, "Replace: must not be set with Access %v, which changes nothing", o.access)
 	bad(o.source.Cluster != nil && o.access != ReadOnly && o.tie != Marked,
-		"Tie %v: must be Marked in another cluster, into which owner references do not reach", o.tie)
+		"Tie %v: must be Marked in another cluster, where owner references do not work", o.tie)
 	return errs
 }
 
-// misfit is what is wrong with a field.
-func misfit(field, format string, arguments ...any) error {
+// fieldError returns an error about a field.
+func fieldError(field, format string, arguments ...any) error {
 	return fmt.Errorf("%s: %s", field, fmt.Sprintf(format, arguments...))
 }
 
@@ -127,15 +127,15 @@ func (o *objects[P, S]) describeAll(errs []error) error {
 	return fmt.Errorf("dependent %q: %s", o.node, strings.Join(all, "; "))
 }
 
-// usable tells why it cannot be used.
+// usable returns why the dependent cannot be used, or nil.
 func (o *objects[P, S]) usable() error {
 	if o.source == nil {
-		return errors.New("dependent: it is neither part of a workflow nor is what its method Secondaries returns registered")
+		return errors.New("dependent: it is not part of a workflow, and the result of its method Secondaries is not registered")
 	}
-	return o.wrong
+	return o.invalid
 }
 
-// kindOf is the kind of a source in lower case, as far as it is known without a scheme.
+// kindOf returns the kind of a source in lower case, or "" if it is not known without a scheme.
 func kindOf[S framework.Object](source *framework.Secondary[S]) string {
 	if source.GroupVersionKind.Kind != "" {
 		return strings.ToLower(source.GroupVersionKind.Kind)
@@ -147,16 +147,16 @@ func kindOf[S framework.Object](source *framework.Secondary[S]) string {
 	return strings.ToLower(reflect.TypeFor[S]().Elem().Name())
 }
 
-// at returns what reads show under a name, whosever it is, or nil.
-func (o *objects[P, S]) at(c *framework.Context[P], key types.NamespacedName) (S, error) {
+// getNamed returns the object that reads show under a name, whoever owns it, or nil.
+func (o *objects[P, S]) getNamed(c *framework.Context[P], key types.NamespacedName) (S, error) {
 	shown, err := o.source.GetNamed(c, key.Namespace, key.Name)
-	return shown, orInactive(err)
+	return shown, ignoreInactive(err)
 }
 
-// own returns the object of that name if it is the primary's, or nil.
-func (o *objects[P, S]) own(c *framework.Context[P], key types.NamespacedName) (S, error) {
+// getOwn returns the object of that name if it belongs to the primary, or nil.
+func (o *objects[P, S]) getOwn(c *framework.Context[P], key types.NamespacedName) (S, error) {
 	var none S
-	shown, err := o.at(c, key)
+	shown, err := o.getNamed(c, key)
 	if err != nil || isNil(shown) || !o.isTied(c, shown) {
 		return none, err
 	}
@@ -168,7 +168,7 @@ func (o *objects[P, S]) allOwn(c *framework.Context[P]) ([]S, error) {
 	var all []S
 	for shown, err := range o.source.Each(c) {
 		if err != nil {
-			return nil, orInactive(err)
+			return nil, ignoreInactive(err)
 		}
 		if o.isTied(c, shown) {
 			all = append(all, shown)
@@ -177,7 +177,7 @@ func (o *objects[P, S]) allOwn(c *framework.Context[P]) ([]S, error) {
 	return all, nil
 }
 
-// isTied tells whether an object says that it is the primary's.
+// isTied reports whether an object says that it belongs to the primary.
 func (o *objects[P, S]) isTied(c *framework.Context[P], object S) bool {
 	primary := c.Primary()
 	if o.tie != Marked {
@@ -192,7 +192,7 @@ func (o *objects[P, S]) isTied(c *framework.Context[P], object S) bool {
 	return marked && key == c.Key()
 }
 
-// markedFor tells which primary of the kind the marks on an object name.
+// markedFor returns which primary of the kind an object is marked for.
 func (o *objects[P, S]) markedFor(c *framework.Context[P], object S) (types.NamespacedName, bool) {
 	mapper, err := o.marks.MapperFor(c.PrimaryKind().GroupKind(), c.Primary().GetNamespace() == "")
 	if err != nil {
@@ -205,7 +205,7 @@ func (o *objects[P, S]) markedFor(c *framework.Context[P], object S) (types.Name
 	return types.NamespacedName(keys[0]), true
 }
 
-// writes is what the objects are written through.
+// writes returns what the objects are written through.
 func (o *objects[P, S]) writes(c *framework.Context[P]) framework.Writes {
 	if o.source.Cluster == nil {
 		return c
@@ -245,13 +245,14 @@ func (o *objects[P, S]) remove(ctx context.Context, c *framework.Context[P], obj
 	return nil
 }
 
-// isDry reports whether Options say that nothing is to be stored: then nothing is deleted, either.
+// isDry reports whether Options contain DryRun: then nothing is deleted, either.
 func (o *objects[P, S]) isDry(c *framework.Context[P]) bool {
 	return len(o.options) > 0 && framework.SettingsOf(c, o.options...).DryRun
 }
 
-// deletedWith completes a node with who deletes the objects, and when they are gone: the platform, the workflow, or nobody. Whoever does, what is deleted by the
-// workflow, for its turn comes before that of something else, has to be seen gone.
+// deletedWith sets who deletes the objects of a node, and when they are gone: the platform, the
+// workflow or nobody. If the workflow deletes an object because something else must be deleted
+// after it, it must see that the object is gone.
 func (o *objects[P, S]) deletedWith(n workflow.Node[*framework.Context[P]], isGone workflow.Condition[*framework.Context[P]]) workflow.Node[*framework.Context[P]] {
 	switch {
 	case o.access == ReadOnly:
@@ -264,10 +265,11 @@ func (o *objects[P, S]) deletedWith(n workflow.Node[*framework.Context[P]], isGo
 	return n
 }
 
-// goneOr is the verdict on what is left, or else on its Pods, or else the author's.
+// goneOr returns the verdict about the remaining objects, or else about their Pods, or else the
+// author's.
 func (o *objects[P, S]) goneOr(ctx context.Context, c *framework.Context[P], left []S, err error, namespace string, then workflow.Condition[*framework.Context[P]]) (workflow.Verdict, error) {
 	if o.isDry(c) && !o.interlocked.Load() {
-		left = nil // nothing deletes them: the primary goes all the same
+		left = nil // nothing deletes them, so the primary does not wait
 	}
 	if err == nil {
 		err = o.unseen(c, left)
@@ -286,8 +288,9 @@ func (o *objects[P, S]) goneOr(ctx context.Context, c *framework.Context[P], lef
 	return then(ctx, c)
 }
 
-// orInactive takes a source that is not there, as all nodes that read from it are inactive, for one that shows nothing.
-func orInactive(err error) error {
+// ignoreInactive returns nil for the error of a source that is closed because all nodes that read
+// from it are inactive: such a source has no objects.
+func ignoreInactive(err error) error {
 	if errors.Is(err, framework.ErrInactive) {
 		return nil
 	}
@@ -302,7 +305,7 @@ func newObject[S framework.Object]() S {
 	return reflect.New(reflect.TypeFor[S]().Elem()).Interface().(S)
 }
 
-// kindName names an object for people.
+// kindName returns the name of an object for people.
 func kindName(o framework.Object) string {
 	kind := o.GetObjectKind().GroupVersionKind().Kind
 	if kind == "" {
@@ -314,7 +317,7 @@ func kindName(o framework.Object) string {
 	return kind + " " + o.GetNamespace() + "/" + o.GetName()
 }
 
-// sameKind tells whether an owner reference names a primary's kind.
+// sameKind reports whether an owner reference names the primary's kind.
 func sameKind(owner *metav1.OwnerReference, kind schema.GroupVersionKind) bool {
 	gv, err := schema.ParseGroupVersion(owner.APIVersion)
 	return err == nil && gv.Group == kind.Group && owner.Kind == kind.Kind
