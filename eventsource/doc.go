@@ -7,7 +7,7 @@
 //	})
 //	stop, err := informer.Start(sink)
 //
-// A [Relation] maps a secondary to its primaries: [Owners], [Marks], [Names], [AnyOf] several of
+// A [Relation] maps a secondary to its primaries: [Owners], [PrimaryRef], [Names], [AnyOf] several of
 // them, or a [Mapper]. A [Filter] decides which changes matter. Filters can be combined, and so can
 // functions of one object, [Where].
 //

@@ -16,7 +16,7 @@ import (
 type Mapper func(secondary trc.Object) []trc.Key
 
 // Relation returns the mapper for a kind of primaries, of any version. Relations are [Owners],
-// [Marks], [Names], [AnyOf] several of them, and [Mapper] itself.
+// [PrimaryRef], [Names], [AnyOf] several of them, and [Mapper] itself.
 type Relation interface {
 	// MapperFor returns the mapper, or an error if the relation is invalid. clusterScoped says whether
 	// primaries of the kind are cluster-scoped.

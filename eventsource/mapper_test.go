@@ -58,7 +58,7 @@ func TestMappers_RelationsNameThePrimariesOfASecondary(t *testing.T) {
 	}
 	otherKind := less(eventsource.PrimaryKindKey)
 	otherKind[eventsource.PrimaryKindKey] = "WebPage.other.dev"
-	own := eventsource.Marks{Name: "example.com/page", Namespace: "example.com/ns", Labels: true}
+	own := eventsource.PrimaryRef{Name: "example.com/page", Namespace: "example.com/ns", Labels: true}
 	for _, c := range []struct {
 		name     string
 		relation eventsource.Relation
@@ -71,19 +71,19 @@ func TestMappers_RelationsNameThePrimariesOfASecondary(t *testing.T) {
 		{"cluster-scoped owners", eventsource.Owners{ControllerOnly: true}, true, metav1.ObjectMeta{OwnerReferences: both}, "/two"},
 		{"no owners", eventsource.Owners{}, false, metav1.ObjectMeta{}, ""},
 
-		{"three annotations", eventsource.Marks{}, false, metav1.ObjectMeta{Annotations: marks}, "far/p"},
-		{"annotations, of cluster-scoped", eventsource.Marks{}, true, metav1.ObjectMeta{Annotations: marks}, "/p"},
-		{"labels that are annotations", eventsource.Marks{Labels: true}, false, metav1.ObjectMeta{Annotations: marks}, ""},
-		{"annotations that are labels", eventsource.Marks{}, false, metav1.ObjectMeta{Labels: marks}, ""},
-		{"three labels", eventsource.Marks{Labels: true}, false, metav1.ObjectMeta{Labels: marks}, "far/p"},
-		{"no namespace: its own", eventsource.Marks{}, false, metav1.ObjectMeta{Annotations: less(eventsource.PrimaryNamespaceKey)}, "ns/p"},
-		{"no name", eventsource.Marks{}, false, metav1.ObjectMeta{Annotations: less(eventsource.PrimaryNameKey)}, ""},
-		{"no kind", eventsource.Marks{}, false, metav1.ObjectMeta{Annotations: less(eventsource.PrimaryKindKey)}, ""},
-		{"another kind", eventsource.Marks{}, false, metav1.ObjectMeta{Annotations: otherKind}, ""},
-		{"another kind of namespace key", eventsource.Marks{Namespace: "x"}, false, metav1.ObjectMeta{Annotations: marks}, "ns/p"},
+		{"three annotations", eventsource.PrimaryRef{}, false, metav1.ObjectMeta{Annotations: marks}, "far/p"},
+		{"annotations, of cluster-scoped", eventsource.PrimaryRef{}, true, metav1.ObjectMeta{Annotations: marks}, "/p"},
+		{"labels that are annotations", eventsource.PrimaryRef{Labels: true}, false, metav1.ObjectMeta{Annotations: marks}, ""},
+		{"annotations that are labels", eventsource.PrimaryRef{}, false, metav1.ObjectMeta{Labels: marks}, ""},
+		{"three labels", eventsource.PrimaryRef{Labels: true}, false, metav1.ObjectMeta{Labels: marks}, "far/p"},
+		{"no namespace: its own", eventsource.PrimaryRef{}, false, metav1.ObjectMeta{Annotations: less(eventsource.PrimaryNamespaceKey)}, "ns/p"},
+		{"no name", eventsource.PrimaryRef{}, false, metav1.ObjectMeta{Annotations: less(eventsource.PrimaryNameKey)}, ""},
+		{"no kind", eventsource.PrimaryRef{}, false, metav1.ObjectMeta{Annotations: less(eventsource.PrimaryKindKey)}, ""},
+		{"another kind", eventsource.PrimaryRef{}, false, metav1.ObjectMeta{Annotations: otherKind}, ""},
+		{"another kind of namespace key", eventsource.PrimaryRef{Namespace: "x"}, false, metav1.ObjectMeta{Annotations: marks}, "ns/p"},
 		{"own keys", own, false, metav1.ObjectMeta{Labels: map[string]string{"example.com/page": "q", "example.com/ns": "there"}}, "there/q"},
 		{"own keys do not see the default ones", own, false, metav1.ObjectMeta{Labels: marks}, ""},
-		{"a name alone ignores the namespace", eventsource.Marks{Name: eventsource.PrimaryNameKey}, false, metav1.ObjectMeta{Annotations: marks}, "ns/p"},
+		{"a name alone ignores the namespace", eventsource.PrimaryRef{Name: eventsource.PrimaryNameKey}, false, metav1.ObjectMeta{Annotations: marks}, "ns/p"},
 
 		{"the very name", eventsource.Names{}, false, metav1.ObjectMeta{}, "ns/shared"},
 		{"the very name, of cluster-scoped", eventsource.Names{}, true, metav1.ObjectMeta{}, "/shared"},
@@ -95,7 +95,7 @@ func TestMappers_RelationsNameThePrimariesOfASecondary(t *testing.T) {
 
 		{
 			"any of them, each once",
-			eventsource.AnyOf{eventsource.Owners{}, eventsource.Mapper(eventsource.Self), eventsource.Names{}, eventsource.AnyOf{eventsource.Marks{}}},
+			eventsource.AnyOf{eventsource.Owners{}, eventsource.Mapper(eventsource.Self), eventsource.Names{}, eventsource.AnyOf{eventsource.PrimaryRef{}}},
 			false,
 			metav1.ObjectMeta{OwnerReferences: both[:1], Annotations: marks},
 			"ns/one ns/shared far/p",
@@ -118,7 +118,7 @@ func TestMappers_RelationsNameThePrimariesOfASecondary(t *testing.T) {
 
 func TestMappers_ASecondaryWithoutANamespaceHasNoPrimaryInOne(t *testing.T) {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "n", Annotations: map[string]string{"example.com/page": "p"}}}
-	marks := eventsource.Marks{Name: "example.com/page", Namespace: "example.com/ns"}
+	marks := eventsource.PrimaryRef{Name: "example.com/page", Namespace: "example.com/ns"}
 	for _, relation := range []eventsource.Relation{marks, eventsource.Names{}} {
 		if got := mapped(t, relation, false, namespace); got != "" {
 			t.Errorf("%T: got %q", relation, got)
@@ -140,7 +140,7 @@ func TestControlledByIsOwnersOfTheController(t *testing.T) {
 
 // TestMappers_WhatIsMarkedIsMappedBack, whatever the marks and the scope.
 func TestMappers_WhatIsMarkedIsMappedBack(t *testing.T) {
-	for _, marks := range []eventsource.Marks{
+	for _, marks := range []eventsource.PrimaryRef{
 		{}, {Labels: true}, {Name: "example.com/page"}, {Name: "page", Namespace: "ns", Kind: "kind", Labels: true}, {Kind: "example.com/kind"},
 	} {
 		for _, primary := range []trc.Key{{Name: "p"}, {Namespace: "ns", Name: "p"}, {Namespace: "far", Name: "p"}} {
@@ -166,7 +166,7 @@ func TestMappers_WhatIsMarkedIsMappedBack(t *testing.T) {
 }
 
 func TestMappers_MarksThatCannotBeAreRefusedAllAtOnce(t *testing.T) {
-	bad := eventsource.Marks{Name: "a b", Namespace: "same", Kind: "same"}
+	bad := eventsource.PrimaryRef{Name: "a b", Namespace: "same", Kind: "same"}
 	_, err := bad.MapperFor(webPage, false)
 	for _, err := range []error{err, bad.Put(configMap("5", ""), webPage, trc.Key{Name: "p"})} {
 		if err == nil || !strings.Contains(err.Error(), `Name "a b"`) || !strings.Contains(err.Error(), `Kind "same": is Namespace already`) {
@@ -175,21 +175,21 @@ func TestMappers_MarksThatCannotBeAreRefusedAllAtOnce(t *testing.T) {
 	}
 	long := trc.Key{Namespace: "ns", Name: strings.Repeat("x", 64)}
 	o := configMap("5", "")
-	if err := (eventsource.Marks{Labels: true}).Put(o, webPage, long); err == nil || !strings.Contains(err.Error(), "Name") || len(o.Labels) != 1 {
+	if err := (eventsource.PrimaryRef{Labels: true}).Put(o, webPage, long); err == nil || !strings.Contains(err.Error(), "Name") || len(o.Labels) != 1 {
 		t.Errorf("error %v, labels %v", err, o.Labels)
 	}
-	must(t, eventsource.Marks{}.Put(o, webPage, long))
+	must(t, eventsource.PrimaryRef{}.Put(o, webPage, long))
 	_, err = eventsource.AnyOf{nil, eventsource.Mapper(nil), bad}.MapperFor(webPage, false)
 	if err == nil || !strings.Contains(err.Error(), "a relation is nil") || !strings.Contains(err.Error(), "Mapper is nil") || !strings.Contains(err.Error(), "a b") {
 		t.Errorf("error %v", err)
 	}
 }
 
-// ExampleMarks lets a page have a ConfigMap in a namespace of its own, where Kubernetes lets it own
+// ExamplePrimaryRef lets a page have a ConfigMap in a namespace of its own, where Kubernetes lets it own
 // nothing.
-func ExampleMarks() {
+func ExamplePrimaryRef() {
 	page := schema.GroupKind{Group: "samples.evenkeel.dev", Kind: "WebPage"}
-	marks := eventsource.Marks{Labels: true}
+	marks := eventsource.PrimaryRef{Labels: true}
 	configMap := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "published", Name: "html"}}
 	if err := marks.Put(configMap, page, trc.Key{Namespace: "web", Name: "page"}); err != nil {
 		fmt.Println(err)

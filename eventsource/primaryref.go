@@ -12,20 +12,20 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// These are the keys of the zero value of [Marks].
+// These are the keys of the zero value of [PrimaryRef].
 const (
 	PrimaryNameKey      = "evenkeel.dev/primary-name"
 	PrimaryNamespaceKey = "evenkeel.dev/primary-namespace"
 	PrimaryKindKey      = "evenkeel.dev/primary-kind"
 )
 
-// Marks are annotations, or labels, by which a secondary names its primary where owner references
-// do not work: in another namespace or another cluster. [Marks.Put] sets them, so that writing and
+// PrimaryRef are annotations, or labels, by which a secondary names its primary where owner references
+// do not work: in another namespace or another cluster. [PrimaryRef.Put] sets them, so that writing and
 // mapping cannot disagree. The zero value uses three annotations with the keys above.
 //
 // Unlike owner references, marks have no effect on the garbage collector and are not protected:
 // whoever may write the secondary can point it at another primary.
-type Marks struct {
+type PrimaryRef struct {
 	// Name is the key of the primary's name. Default: [PrimaryNameKey]; then Namespace and Kind also
 	// default to their keys.
 	Name string
@@ -41,9 +41,9 @@ type Marks struct {
 	Labels bool
 }
 
-var _ Relation = Marks{}
+var _ Relation = PrimaryRef{}
 
-func (m Marks) resolved() Marks {
+func (m PrimaryRef) resolved() PrimaryRef {
 	if m.Name != "" {
 		return m
 	}
@@ -58,7 +58,7 @@ func (m Marks) resolved() Marks {
 }
 
 // MapperFor returns the mapper for a kind of primaries, or an error that names the invalid keys.
-func (m Marks) MapperFor(primary schema.GroupKind, clusterScoped bool) (Mapper, error) {
+func (m PrimaryRef) MapperFor(primary schema.GroupKind, clusterScoped bool) (Mapper, error) {
 	m = m.resolved()
 	if err := m.check(); err != nil {
 		return nil, err
@@ -77,7 +77,7 @@ func (m Marks) MapperFor(primary schema.GroupKind, clusterScoped bool) (Mapper, 
 	}, nil
 }
 
-func (m Marks) check() error {
+func (m PrimaryRef) check() error {
 	var errs []error
 	keys := map[string]string{}
 	for _, key := range []struct{ field, value string }{{"Name", m.Name}, {"Namespace", m.Namespace}, {"Kind", m.Kind}} {
@@ -85,10 +85,10 @@ func (m Marks) check() error {
 			continue
 		}
 		if problems := validation.IsQualifiedName(key.value); len(problems) > 0 {
-			errs = append(errs, fmt.Errorf("eventsource: Marks: %s %q: %s", key.field, key.value, strings.Join(problems, "; ")))
+			errs = append(errs, fmt.Errorf("eventsource: PrimaryRef: %s %q: %s", key.field, key.value, strings.Join(problems, "; ")))
 		}
 		if other, taken := keys[key.value]; taken {
-			errs = append(errs, fmt.Errorf("eventsource: Marks: %s %q: is %s already", key.field, key.value, other))
+			errs = append(errs, fmt.Errorf("eventsource: PrimaryRef: %s %q: is %s already", key.field, key.value, other))
 		}
 		keys[key.value] = key.field
 	}
@@ -96,7 +96,7 @@ func (m Marks) check() error {
 }
 
 // on returns the annotations or labels of an object, shared.
-func (m Marks) on(o trc.Object) map[string]string {
+func (m PrimaryRef) on(o trc.Object) map[string]string {
 	if m.Labels {
 		return o.GetLabels()
 	}
@@ -106,11 +106,11 @@ func (m Marks) on(o trc.Object) map[string]string {
 // Put marks a secondary as belonging to the primary, which is cluster-scoped if its key has no
 // namespace. It replaces the secondary's annotations or labels and does not change the map that
 // they were in. If the marks could not be mapped back, it returns an error and changes nothing.
-func (m Marks) Put(secondary trc.Object, primary schema.GroupKind, key trc.Key) error {
+func (m PrimaryRef) Put(secondary trc.Object, primary schema.GroupKind, key trc.Key) error {
 	m = m.resolved()
 	err := m.check()
 	if m.Namespace == "" && key.Namespace != "" && key.Namespace != secondary.GetNamespace() {
-		err = errors.Join(err, fmt.Errorf("eventsource: mark %s as of %s: without Marks.Namespace the primary must be in its namespace",
+		err = errors.Join(err, fmt.Errorf("eventsource: mark %s as of %s: without PrimaryRef.Namespace the primary must be in its namespace",
 			trc.KeyOf(secondary), key))
 	}
 	marks := maps.Clone(m.on(secondary))

@@ -74,7 +74,7 @@ func newRelated(t *rapid.T) *related {
 		}
 		return keys
 	})
-	mapper, err := eventsource.AnyOf{eventsource.Owners{}, eventsource.Marks{}, eventsource.Names{Prefix: "of-"}, custom}.MapperFor(webPage, false)
+	mapper, err := eventsource.AnyOf{eventsource.Owners{}, eventsource.PrimaryRef{}, eventsource.Names{Prefix: "of-"}, custom}.MapperFor(webPage, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func (r *reads) everyWay(ctx context.Context, c *pageContext) (string, error) {
 	ways := map[string]func() (*corev1.ConfigMap, error){
 		"One":       func() (*corev1.ConfigMap, error) { return framework.One[*corev1.ConfigMap](c) },
 		"by source": func() (*corev1.ConfigMap, error) { return framework.One[*corev1.ConfigMap](c, "configmap") },
-		"Find":      func() (*corev1.ConfigMap, error) { return framework.Find[*corev1.ConfigMap](c, "default", "p") },
+		"Find":      func() (*corev1.ConfigMap, error) { return framework.GetNamed[*corev1.ConfigMap](c, "default", "p") },
 		"index":     func() (*corev1.ConfigMap, error) { return r.byData.Get(c, said) },
 		"GetWhole":  func() (*corev1.ConfigMap, error) { return r.configMaps.GetWhole(ctx, c, "default", "p") },
 	}
@@ -153,7 +153,7 @@ func TestG05WhatARunWritesToAnAddedClusterIsItsOwn(t *testing.T) {
 func TestC49WhatMayComeLateIsDeclaredForAllThat(t *testing.T) {
 	overTwo(t, func(m, far *modelled, _ client.Client, _ *readers) {
 		r := newReads()
-		r.configMaps.Cluster, r.configMaps.Late, r.configMaps.SyncTimeout = far.model.Config(), framework.LateGoesOn, time.Second
+		r.configMaps.Cluster, r.configMaps.OnSyncTimeout, r.configMaps.SyncTimeout = far.model.Config(), framework.SyncOptional, time.Second
 		far.model.Intercept(func(apimodel.Request) apimodel.Fault { return apimodel.Fault{Drop: true} })
 		defer m.operate(r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)})()
 		m.createPage("p")

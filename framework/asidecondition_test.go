@@ -42,7 +42,7 @@ var _ = Describe("G15 A primary that is set aside", func() {
 				w.create("g", bad)
 				Eventually(func() []metav1.Condition { return w.conditions("g") }).Should(ConsistOf(And(
 					HaveField("Type", conditions.Stalled), HaveField("Status", metav1.ConditionTrue),
-					HaveField("Reason", framework.ReasonSetAside), HaveField("Message", ContainSubstring("size")),
+					HaveField("Reason", framework.ReasonUndecodable), HaveField("Message", ContainSubstring("size")),
 					HaveField("ObservedGeneration", BeEquivalentTo(1)),
 				)))
 				said := w.read("g").GetResourceVersion()
@@ -82,7 +82,7 @@ var _ = Describe("G15 A primary that is set aside", func() {
 				}}, "status", "conditions")).To(Succeed())
 				Expect(admin.Status().Update(ctx, g, client.FieldOwner("other"))).To(Succeed())
 				op, r, _ := start()
-				Eventually(func() []string { return w.events("g") }).Should(ConsistOf(ContainSubstring(framework.ReasonSetAside)))
+				Eventually(func() []string { return w.events("g") }).Should(ConsistOf(ContainSubstring(framework.ReasonUndecodable)))
 				Eventually(func() int { return framework.PendingKeys(op, "gadget") }).Should(BeZero())
 				Expect(w.conditions("g")).To(HaveEach(HaveField("Reason", "Mine")))
 				w.patch("g", `{"spec":{"size":1}}`)
@@ -176,7 +176,7 @@ var _ = Describe("G15 A primary that is set aside", func() {
 		Expect(framework.Register(op, r, gadgetOptions{})).To(Succeed())
 		run(op)
 		w.create("g", bad)
-		Eventually(func() []string { return w.events("g") }).Should(ConsistOf(ContainSubstring(framework.ReasonSetAside)))
+		Eventually(func() []string { return w.events("g") }).Should(ConsistOf(ContainSubstring(framework.ReasonUndecodable)))
 		Expect(w.conditions("g")).To(BeEmpty())
 	})
 
@@ -201,7 +201,7 @@ var _ = Describe("G15 A primary that is set aside", func() {
 		w.create("g", sized(1))
 		Eventually(r.runs).Should(Receive())
 		w.patch("g", `{"spec":{"size":"huge"}}`)
-		Eventually(func() []string { return w.events("g") }).Should(ConsistOf(ContainSubstring(framework.ReasonSetAside)))
+		Eventually(func() []string { return w.events("g") }).Should(ConsistOf(ContainSubstring(framework.ReasonUndecodable)))
 		Eventually(func() int { return framework.PendingKeys(op, "gadget") }).Should(BeZero())
 		Consistently(written.Load).Should(BeZero())
 	})

@@ -301,7 +301,7 @@ func TestG15AnObjectWhoseDecoderPanicsIsSetAside(t *testing.T) {
 			if len(r.runs) != 1 || r.runs[`good {"text":"fine"}`] != 1 {
 				t.Errorf("runs: %v", r.runs)
 			}
-			if aside := m.op.Occupancy().Caches[0].SetAside; aside != 2 {
+			if aside := m.op.Occupancy().Caches[0].Undecodable; aside != 2 {
 				t.Errorf("%d are set aside", aside)
 			}
 			// One that fits again has its run.

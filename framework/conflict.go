@@ -19,7 +19,7 @@ type FieldConflict struct {
 	Manager string
 }
 
-// FieldConflictError is the failure of an apply with [LeaveToOthers]: it was refused, as it would have
+// FieldConflictError is the failure of an apply with [WithoutForce]: it was refused, as it would have
 // taken fields over. Looking again does not help, so the run fails.
 type FieldConflictError struct {
 	// Object is the kind and name of the object.

@@ -47,7 +47,7 @@ var _ = Describe("A run that meets the changes of others", func() {
 		theirs := configMapOf(page, "theirs")
 		create(theirs)
 		Expect(spins(pageOptions{}, func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
-			_, err := framework.Apply(ctx, c, configMapOf(page, "ours"), framework.LeaveToOthers())
+			_, err := framework.Apply(ctx, c, configMapOf(page, "ours"), framework.WithoutForce())
 			return pageUpdate{}, err
 		})).To(BeNumerically("<", 4))
 	})
@@ -242,7 +242,7 @@ var _ = Describe("A run that meets the changes of others", func() {
 		create(m)
 		r := &pages{}
 		r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
-			_, err := framework.Apply(ctx, c, configMapOf(page, "two"), framework.OwnedByPrimary(), framework.By(framework.ByPatch))
+			_, err := framework.Apply(ctx, c, configMapOf(page, "two"), framework.OwnedByPrimary(), framework.WithMode(framework.ByPatch))
 			return pageUpdate{}, err
 		}
 		op, _ := operate(ns, r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)})

@@ -32,7 +32,7 @@
 //
 // # Looking up
 //
-// A run reads what it declared: through its [Secondary], by an [Index], or by type with [One], [All], [Each] and [Find]; other primaries
+// A run reads what it declared: through its [Secondary], by an [Index], or by type with [One], [All], [Each] and [GetNamed]; other primaries
 // through [Context.Primaries], and what external systems hold with [Value], [Values] and [ValueByID]. Whose a secondary is, [Secondary.By] says,
 // or [Referred].
 //

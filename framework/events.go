@@ -28,8 +28,8 @@ const (
 	ReasonNotSelected = run.ReasonNotSelected
 )
 
-// ReasonSetAside is the reason of the event, and of [conditions.Stalled], of an object that does not fit its Go type.
-const ReasonSetAside = run.ReasonSetAside
+// ReasonUndecodable is the reason of the event, and of [conditions.Stalled], of an object that does not fit its Go type.
+const ReasonUndecodable = run.ReasonUndecodable
 
 // Events about runs that failed are bounded for the whole operator: an outage fails all primaries at once. An API
 // server merges those of one primary, so a later one adds no more than a count.

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/framework"
-	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
+	"github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
 // CopyReconciler keeps a copy of every page in another cluster. No owner reference reaches there, so Map tells whose a copy
@@ -45,7 +45,7 @@ func ExampleSecondary_In() {
 			Map: func(copied *corev1.ConfigMap) []types.NamespacedName {
 				return []types.NamespacedName{{Namespace: copied.Namespace, Name: copied.Name}}
 			},
-			Late: framework.LateWaits, // the other controllers run if that cluster is away at the start
+			OnSyncTimeout: framework.SyncWaits, // the other controllers run if that cluster is away at the start
 		}}
 		return framework.Register(op, r, framework.ControllerOptions[*v1.WebPage]{
 			Name: "copies", Secondaries: framework.Secondaries(&r.copies),

@@ -134,10 +134,10 @@ func TestG09TheFinalizerIsOnThePrimaryOnly(t *testing.T) {
 			r := cleansUp()
 			r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
 				other := newPage("default", "other")
-				if _, err := framework.Apply(ctx, c, intentFor(other, "made", "example.com/others"), framework.By(mode)); err != nil {
+				if _, err := framework.Apply(ctx, c, intentFor(other, "made", "example.com/others"), framework.WithMode(mode)); err != nil {
 					return pageUpdate{}, err
 				}
-				_, err := framework.Apply(ctx, c, intentFor(page, "mine"), framework.By(mode))
+				_, err := framework.Apply(ctx, c, intentFor(page, "mine"), framework.WithMode(mode))
 				return pageUpdate{}, err
 			}
 			inVirtualTime(t, r, onlyTierA, func(v *virtual) {

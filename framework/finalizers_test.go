@@ -45,7 +45,7 @@ func TestG09WhatTheAuthorWritesOfThePrimaryKeepsTheFinalizer(t *testing.T) {
 		options pageOptions
 	}{
 		"Apply":                   {apply(), pageOptions{}},
-		"Apply by patch":          {apply(framework.By(framework.ByPatch)), pageOptions{}},
+		"Apply by patch":          {apply(framework.WithMode(framework.ByPatch)), pageOptions{}},
 		"Apply unconditionally":   {apply(framework.Unconditional()), pageOptions{}},
 		"a fresh object by apply": {fresh, pageOptions{PrimaryWrites: framework.ByApply}},
 		"a fresh object by patch": {fresh, pageOptions{}},

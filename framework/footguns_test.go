@@ -20,7 +20,7 @@ import (
 )
 
 func TestACreatedObjectThatDoesNotMapToItsPrimaryIsToldOnce(t *testing.T) {
-	marks := eventsource.Marks{}
+	marks := eventsource.PrimaryRef{}
 	for name, c := range map[string]struct {
 		declare func(*framework.Secondary[*corev1.ConfigMap])
 		options []framework.WriteOption
@@ -32,7 +32,7 @@ func TestACreatedObjectThatDoesNotMapToItsPrimaryIsToldOnce(t *testing.T) {
 		"owned by another":           {warns: true, change: func(m *corev1.ConfigMap) { m.OwnerReferences = ownedByPage("other") }},
 		"mapped":                     {declare: func(s *framework.Secondary[*corev1.ConfigMap]) { s.Map = mapToPage("p") }},
 		"mapped to another":          {warns: true, declare: func(s *framework.Secondary[*corev1.ConfigMap]) { s.Map = mapToPage("other") }},
-		"marked":                     {declare: func(s *framework.Secondary[*corev1.ConfigMap]) { s.By = marks }, options: []framework.WriteOption{framework.MarkedWith(marks)}},
+		"marked":                     {declare: func(s *framework.Secondary[*corev1.ConfigMap]) { s.By = marks }, options: []framework.WriteOption{framework.WithPrimaryRef(marks)}},
 		"not marked":                 {warns: true, declare: func(s *framework.Secondary[*corev1.ConfigMap]) { s.By = marks }, options: []framework.WriteOption{framework.OwnedByPrimary()}},
 		"outside of the selector":    {warns: true, declare: func(s *framework.Secondary[*corev1.ConfigMap]) { s.LabelSelector = "of=p" }, options: []framework.WriteOption{framework.OwnedByPrimary()}},
 		"a dry run":                  {options: []framework.WriteOption{framework.DryRun()}},
@@ -100,8 +100,8 @@ func TestAReadByNameOfANamespaceThatIsNotWatchedIsAnError(t *testing.T) {
 		_, errs["not watched"] = r.configMaps.GetNamed(c, "elsewhere", "none")
 		_, errs["none named"] = r.configMaps.GetNamed(c, "", "none")
 		_, errs["whole"] = r.configMaps.GetWhole(ctx, c, "elsewhere", "none")
-		_, errs["found by type"] = framework.Find[*corev1.ConfigMap](c, "elsewhere", "none")
-		_, errs["found, watched"] = framework.Find[*corev1.ConfigMap](c, "default", "none")
+		_, errs["found by type"] = framework.GetNamed[*corev1.ConfigMap](c, "elsewhere", "none")
+		_, errs["found, watched"] = framework.GetNamed[*corev1.ConfigMap](c, "default", "none")
 		_, errs["watched as one of all"] = all.GetNamed(c, "elsewhere", "none")
 		_, errs["none named of all"] = all.GetNamed(c, "", "none")
 		_, errs["cluster-scoped"] = nodes.GetNamed(c, "", "none")

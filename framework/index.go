@@ -47,9 +47,9 @@ func (i *Index[S]) shared(c Lookup, value string) ([]trc.Object, error) {
 	if index.Find == nil {
 		return nil, fmt.Errorf("framework: index %s is neither among ControllerOptions.Indexes nor Secondary.Indexes of the controller", i.name())
 	}
-	for _, u := range index.Store.AllSetAside() {
+	for _, u := range index.Store.AllUndecodable() {
 		if slices.Contains(index.Values(u.Object), value) {
-			return nil, setAsideError(c, u)
+			return nil, undecodableError(c, u)
 		}
 	}
 	found, err := index.Find(value)

@@ -65,8 +65,8 @@ func (s *Secondary[S]) GetWhole(ctx context.Context, c Lookup, namespace, name s
 		return none, fmt.Errorf("framework: get whole secondary of %s: %w", c.lookup().PrimaryKey(), err)
 	}
 	if o == nil {
-		if u := store.SetAside(key); u != nil {
-			return none, setAsideError(c, u)
+		if u := store.Undecodable(key); u != nil {
+			return none, undecodableError(c, u)
 		}
 		return none, nil
 	}

@@ -103,7 +103,7 @@ func TestC50AnApplyRepairsWhatTheCacheDoesNotKeep(t *testing.T) {
 				r := &pages{}
 				r.configMaps.Transform = onlyShort
 				r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
-					_, err := framework.Apply(ctx, c, ownedConfigMap(page, map[string]string{"long": "ours"}), framework.OwnedByPrimary(), framework.By(mode))
+					_, err := framework.Apply(ctx, c, ownedConfigMap(page, map[string]string{"long": "ours"}), framework.OwnedByPrimary(), framework.WithMode(mode))
 					return pageUpdate{}, err
 				}
 				defer m.operate(r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)})()
@@ -168,7 +168,7 @@ func TestC50NoWriteDeletesWhatTheCacheDoesNotKeep(t *testing.T) {
 		}, ""},
 		{"an apply by patch of a copy", func(ctx context.Context, c *pageContext, read *corev1.ConfigMap) error {
 			label(read)
-			_, err := framework.Apply(ctx, c, read, framework.By(framework.ByPatch))
+			_, err := framework.Apply(ctx, c, read, framework.WithMode(framework.ByPatch))
 			return err
 		}, ""},
 		{"an update of one read live", func(ctx context.Context, c *pageContext, read *corev1.ConfigMap) error {

@@ -45,7 +45,7 @@ func TestC49_AControllerMayGoOnWithoutAClusterThatIsAway(t *testing.T) {
 func goesOnWithout(t *testing.T, fault func(apimodel.Request) apimodel.Fault) {
 	overTwo(t, func(m, far *modelled, there client.Client, r *readers) {
 		far.model.Intercept(fault)
-		r.configMaps.Late, r.configMaps.SyncTimeout = framework.LateGoesOn, 5*time.Second
+		r.configMaps.OnSyncTimeout, r.configMaps.SyncTimeout = framework.SyncOptional, 5*time.Second
 		patient(r)
 		defer m.operate(r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)})()
 		m.createPage("p")
@@ -79,7 +79,7 @@ func goesOnWithout(t *testing.T, fault func(apimodel.Request) apimodel.Fault) {
 // If it is there in time, it is as if nothing had been said.
 func TestC49_AControllerThatNeedNotWaitDoesNotGoOnWithoutIt(t *testing.T) {
 	overTwo(t, func(m, far *modelled, _ client.Client, r *readers) {
-		r.configMaps.Late = framework.LateGoesOn
+		r.configMaps.OnSyncTimeout = framework.SyncOptional
 		defer m.operate(r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)})()
 		m.createPage("p")
 		time.Sleep(time.Minute)
@@ -103,12 +103,12 @@ func TestC49_EachSourceSaysHowLongItIsWaitedForAndWhatFollows(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		start framework.StartPolicy
-		late  framework.LatePolicy
+		late  framework.SyncPolicy
 		fails bool
 	}{
-		{"a source that fails where others wait", framework.WaitForAll, framework.LateFails, true},
-		{"a source that waits where others fail", framework.FailStart, framework.LateWaits, false},
-		{"a source as all others", framework.FailStart, framework.LateByStartPolicy, true},
+		{"a source that fails where others wait", framework.WaitForAll, framework.SyncFails, true},
+		{"a source that waits where others fail", framework.FailStart, framework.SyncWaits, false},
+		{"a source as all others", framework.FailStart, framework.SyncByStartPolicy, true},
 	} {
 		for what, verbs := range map[string][]string{"unreachable": nil, "not listed": {"list", "watch"}} {
 			t.Run(c.name+"/"+what, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestC49_EachSourceSaysHowLongItIsWaitedForAndWhatFollows(t *testing.T) {
 						}
 						return apimodel.Fault{Drop: verbs == nil}
 					})
-					r.configMaps.Late, r.configMaps.SyncTimeout = c.late, 10*time.Second
+					r.configMaps.OnSyncTimeout, r.configMaps.SyncTimeout = c.late, 10*time.Second
 					op, err := framework.NewOperator(m.model.Config(), framework.OperatorOptions{Logger: quiet, Scheme: scheme, StartPolicy: c.start, SyncTimeout: time.Hour})
 					noError(t, err)
 					noError(t, framework.Register(op, r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)}))
@@ -154,15 +154,15 @@ func TestC49_APatienceThatMakesNoSenseIsRefused(t *testing.T) {
 	r := newReaders()
 	r.configMaps.SyncTimeout = -1
 	expectError(t, framework.Register(offline(t), r, r.options()), "SyncTimeout")
-	r.configMaps.SyncTimeout, r.configMaps.Late = 0, 17
-	expectError(t, framework.Register(offline(t), r, r.options()), "Late")
+	r.configMaps.SyncTimeout, r.configMaps.OnSyncTimeout = 0, 17
+	expectError(t, framework.Register(offline(t), r, r.options()), "OnSyncTimeout")
 }
 
 func TestC49_IndexesOfWhatMayBeLateAreCheckedAtRegistration(t *testing.T) {
 	shared := &framework.Index[*corev1.ConfigMap]{Values: func(*corev1.ConfigMap) []string { return nil }}
 	indexes := []*framework.Index[*corev1.ConfigMap]{shared}
 	prompt := framework.Secondary[*corev1.ConfigMap]{Indexes: indexes}
-	late := framework.Secondary[*corev1.ConfigMap]{Name: "late", Indexes: indexes, Late: framework.LateGoesOn}
+	late := framework.Secondary[*corev1.ConfigMap]{Name: "late", Indexes: indexes, OnSyncTimeout: framework.SyncOptional}
 	err := framework.Register(offline(t), &pages{}, pageOptions{Secondaries: framework.Secondaries(&prompt, &late)})
 	expectError(t, err, `secondary "late"`, "is one of this controller already")
 }

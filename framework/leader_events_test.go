@@ -96,7 +96,7 @@ var _ = Describe("C105 Of two instances", func() {
 			list := &eventsv1.EventList{}
 			Expect(admin.List(ctx, list)).To(Succeed())
 			for _, e := range list.Items {
-				if e.Regarding.Namespace == w.ns && e.Reason == "SetAside" {
+				if e.Regarding.Namespace == w.ns && e.Reason == "Undecodable" {
 					all = append(all, e.ReportingController)
 				}
 			}
@@ -108,15 +108,15 @@ var _ = Describe("C105 Of two instances", func() {
 		b, _ := instance("b")
 		Eventually(func() (n int) {
 			for _, cache := range b.Occupancy().Caches {
-				n += cache.SetAside
+				n += cache.Undecodable
 			}
 			return n
 		}).Should(Equal(1))
 		Consistently(tellers).Should(Equal([]string{"a"}), "nothing by the one that stands by")
-		Eventually(func() []string { return w.writers("bad", "status") }).Should(Equal([]string{"a/set-aside"}))
+		Eventually(func() []string { return w.writers("bad", "status") }).Should(Equal([]string{"a/undecodable"}))
 		Expect(framework.PendingKeys(b, "gadget")).To(BeZero())
 		Expect(stopA()).To(Succeed())
 		Eventually(tellers).Should(ConsistOf("a", "b"))
-		Consistently(func() []string { return w.writers("bad", "status") }).Should(Equal([]string{"a/set-aside"}), "it says so already")
+		Consistently(func() []string { return w.writers("bad", "status") }).Should(Equal([]string{"a/undecodable"}), "it says so already")
 	})
 })

@@ -45,10 +45,10 @@ func Each[S Object](c Lookup, sources ...string) iter.Seq2[S, error] {
 	return each[S](func() ([]trc.Object, error) { return sharedOf[S](c, sources) })
 }
 
-// Find returns the object of type S with that name, whether it belongs to the primary or not, as the newest of the caches of the sources named or,
+// GetNamed returns the object of type S with that name, whether it belongs to the primary or not, as the newest of the caches of the sources named or,
 // without names, of all has it; nil if none has it, and an error that wraps [ErrNotWatched] if none watches the namespace. If those of several clusters have one, the error names them. namespace is empty for
 // cluster-scoped objects.
-func Find[S Object](c Lookup, namespace, name string, sources ...string) (S, error) {
+func GetNamed[S Object](c Lookup, namespace, name string, sources ...string) (S, error) {
 	var none S
 	var outside error
 	covered := false
@@ -91,7 +91,7 @@ func (s *Secondary[S]) selected(c Lookup, matches func(metav1.Object) bool) ([]t
 	var all, found []trc.Object
 	if keys, known := c.lookup().References(s); known {
 		all, err = named(c, source.Store(), keys)
-	} else if err = checkSetAside(c, source.Store(), func(o trc.Object) []trc.Key {
+	} else if err = checkUndecodable(c, source.Store(), func(o trc.Object) []trc.Key {
 		if !matches(o) {
 			return nil
 		}
@@ -157,9 +157,9 @@ func (p Primaries[P]) shared(namespace string) ([]trc.Object, error) {
 			return nil, err
 		}
 	}
-	for _, u := range store.AllSetAside() {
+	for _, u := range store.AllUndecodable() {
 		if namespace == "" || u.GetNamespace() == namespace {
-			return nil, setAsideError(p.c, u)
+			return nil, undecodableError(p.c, u)
 		}
 	}
 	found := store.List(namespace, nil)
@@ -171,8 +171,8 @@ func (p Primaries[P]) shared(namespace string) ([]trc.Object, error) {
 func sharedAt(c Lookup, store *trc.Store, key trc.Key) ([]trc.Object, error) {
 	o := store.Get(key)
 	if o == nil {
-		if u := store.SetAside(key); u != nil {
-			return nil, setAsideError(c, u)
+		if u := store.Undecodable(key); u != nil {
+			return nil, undecodableError(c, u)
 		}
 		return nil, nil
 	}
@@ -369,20 +369,20 @@ func copies[S Object](found []trc.Object, err error) ([]S, error) {
 	return all, nil
 }
 
-// checkSetAside returns an error if a secondary of the primary is set aside, as far as what could be decoded of it
+// checkUndecodable returns an error if a secondary of the primary is set aside, as far as what could be decoded of it
 // tells: reads would lack it.
-func checkSetAside(c Lookup, store *trc.Store, maps func(trc.Object) []trc.Key) error {
-	for _, u := range store.AllSetAside() {
+func checkUndecodable(c Lookup, store *trc.Store, maps func(trc.Object) []trc.Key) error {
+	for _, u := range store.AllUndecodable() {
 		for _, primary := range maps(u.Object) {
 			if primary == c.lookup().PrimaryKey() {
-				return setAsideError(c, u)
+				return undecodableError(c, u)
 			}
 		}
 	}
 	return nil
 }
 
-func setAsideError(c Lookup, u *trc.Undecoded) error {
+func undecodableError(c Lookup, u *trc.Undecodable) error {
 	if errors.Is(u.Err, cache.ErrUnread) {
 		return fmt.Errorf("framework: secondary %s of %s: %w", trc.KeyOf(u), c.lookup().PrimaryKey(), u.Err)
 	}

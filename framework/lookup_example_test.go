@@ -9,7 +9,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
-	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
+	"github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
 // TitleReconciler lets no two pages have one HTML: the older one has it.
@@ -44,7 +44,7 @@ func ExampleIndex() {
 // PublishingReconciler keeps the HTML of pages in a namespace of its own.
 type PublishingReconciler struct {
 	published framework.Secondary[*corev1.ConfigMap]
-	marks     eventsource.Marks
+	marks     eventsource.PrimaryRef
 }
 
 // Reconcile marks what it writes, as Kubernetes lets a page own nothing in another namespace.
@@ -52,7 +52,7 @@ func (r *PublishingReconciler) Reconcile(ctx context.Context, page *v1.WebPage, 
 	_, err := framework.Apply(ctx, c, &corev1.ConfigMap{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "published", Name: page.Namespace + "-" + page.Name},
 		Data:       map[string]string{"index.html": page.Spec.HTML},
-	}, framework.MarkedWith(r.marks))
+	}, framework.WithPrimaryRef(r.marks))
 	return framework.NoUpdate[*v1.WebPage](), err
 }
 
@@ -70,7 +70,7 @@ func (r *PublishingReconciler) Cleanup(ctx context.Context, _ *v1.WebPage, c *fr
 }
 
 // Secondaries in another namespace are found by marks, and only what concerns their content makes the page due.
-func ExampleMarkedWith() {
+func ExampleWithPrimaryRef() {
 	register := func(op *framework.Operator) error {
 		r := &PublishingReconciler{}
 		r.published = framework.Secondary[*corev1.ConfigMap]{

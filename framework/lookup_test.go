@@ -104,7 +104,7 @@ func TestC98C100ATypeOfOneSourceNeedsNoName(t *testing.T) {
 		}
 		return strings.Join([]string{
 			toldOne(framework.One[*corev1.ConfigMap](c)), told(framework.All[*corev1.ConfigMap](c, "configmap")), told(all, nil),
-			toldOne(framework.Find[*corev1.ConfigMap](c, "default", "x")), toldOne(framework.Find[*corev1.ConfigMap](c, "default", "y")),
+			toldOne(framework.GetNamed[*corev1.ConfigMap](c, "default", "x")), toldOne(framework.GetNamed[*corev1.ConfigMap](c, "default", "y")),
 		}, "; ")
 	})
 	r.configMaps.Map = mapToPage("p")
@@ -129,7 +129,7 @@ func TestC98AnAmbiguousTypeNeedsAName(t *testing.T) {
 			toldOne(framework.One[*corev1.ConfigMap](c)), toldOne(framework.One[*corev1.ConfigMap](c, "in")),
 			toldOne(framework.One[*corev1.ConfigMap](c, "out")), toldOne(framework.One[*corev1.ConfigMap](c, "in", "out")),
 			told(framework.All[*corev1.ConfigMap](c)), told(framework.All[*corev1.ConfigMap](c, "out")),
-			toldOne(framework.Find[*corev1.ConfigMap](c, "default", "b", "in")), toldOne(framework.Find[*corev1.ConfigMap](c, "default", "b")),
+			toldOne(framework.GetNamed[*corev1.ConfigMap](c, "default", "b", "in")), toldOne(framework.GetNamed[*corev1.ConfigMap](c, "default", "b")),
 		}, "; ")
 	})
 	in, out := byRole()
@@ -150,7 +150,7 @@ func TestC98WhatNoSourceHasIsAnError(t *testing.T) {
 		_, err := framework.One[*corev1.Secret](c)
 		_, all := framework.All[*corev1.Secret](c)
 		_, named := framework.All[*corev1.ConfigMap](c, "in", "secret")
-		_, found := framework.Find[*corev1.ConfigMap](c, "default", "x", "in")
+		_, found := framework.GetNamed[*corev1.ConfigMap](c, "default", "x", "in")
 		return strings.Join([]string{err.Error(), all.Error(), named.Error(), found.Error()}, "; ")
 	})
 	inVirtualTime(t, r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)}, func(v *virtual) {
@@ -168,7 +168,7 @@ func TestC100OfWhatSeveralSourcesHaveTheNewestIsReturnedOnce(t *testing.T) {
 	for _, first := range []bool{true, false} {
 		r := looking(func(_ context.Context, _ *Page, c *pageContext) string {
 			return strings.Join([]string{
-				told(framework.All[*corev1.ConfigMap](c)), toldOne(framework.Find[*corev1.ConfigMap](c, "default", "x")),
+				told(framework.All[*corev1.ConfigMap](c)), toldOne(framework.GetNamed[*corev1.ConfigMap](c, "default", "x")),
 				toldOne(framework.One[*corev1.ConfigMap](c, "near", "wide")), toldOne(framework.One[*corev1.ConfigMap](c, "wide")),
 			}, "; ")
 		})
@@ -211,7 +211,7 @@ func TestC100ObjectsOfSeveralClustersAreNotTheSame(t *testing.T) {
 		m.createConfigMap("x", map[string]any{"data": "near"})
 		r := looking(func(_ context.Context, _ *Page, c *pageContext) string {
 			all := told(framework.All[*corev1.ConfigMap](c))
-			_, err := framework.Find[*corev1.ConfigMap](c, "default", "x")
+			_, err := framework.GetNamed[*corev1.ConfigMap](c, "default", "x")
 			return all + "; " + err.Error()
 		})
 		near := framework.Secondary[*corev1.ConfigMap]{Name: "near", Map: mapToPage("p")}
@@ -248,7 +248,7 @@ func TestG01LookUpsReadOwnWrites(t *testing.T) {
 		other := newPage("default", "child")
 		_, err := framework.Create(ctx, c, other)
 		read, failed := c.Primaries().Get("default", "child")
-		return fmt.Sprint(toldOne(framework.One[*corev1.ConfigMap](c)), toldOne(framework.Find[*corev1.ConfigMap](c, "default", "p")), err, failed, read != nil)
+		return fmt.Sprint(toldOne(framework.One[*corev1.ConfigMap](c)), toldOne(framework.GetNamed[*corev1.ConfigMap](c, "default", "p")), err, failed, read != nil)
 	})
 	inVirtualTime(t, r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps), Filter: func(_, new *Page) bool { return new != nil && new.Name == "p" }}, func(v *virtual) {
 		v.model.Lag("configmaps", time.Minute)
@@ -264,7 +264,7 @@ func TestG01LookUpsReadOwnWrites(t *testing.T) {
 // TestG17WhatLookUpsReturnIsPrivate: who changes it changes no cache.
 func TestG17WhatLookUpsReturnIsPrivate(t *testing.T) {
 	r := looking(func(_ context.Context, page *Page, c *pageContext) string {
-		before := toldOne(framework.Find[*corev1.ConfigMap](c, "default", "x"))
+		before := toldOne(framework.GetNamed[*corev1.ConfigMap](c, "default", "x"))
 		for range 2 {
 			for o := range framework.Each[*corev1.ConfigMap](c) {
 				o.Data["data"] = "scribbled"
@@ -330,7 +330,7 @@ func TestG19LookUpsFailOnceTheRunHasEnded(t *testing.T) {
 		c := r.last
 		_, one := framework.One[*corev1.ConfigMap](c)
 		_, all := framework.All[*corev1.ConfigMap](c)
-		_, found := framework.Find[*corev1.ConfigMap](c, "default", "x")
+		_, found := framework.GetNamed[*corev1.ConfigMap](c, "default", "x")
 		_, get := c.Primaries().Get("default", "p")
 		_, list := c.Primaries().List("")
 		_, indexed := byData.List(c, "x")

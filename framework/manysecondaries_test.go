@@ -34,7 +34,7 @@ var waysToMany = map[string]func(ctx context.Context, r *pages, p *Page, c *page
 		return err
 	},
 	"applies by patch": func(ctx context.Context, _ *pages, p *Page, c *pageContext, i int) error {
-		_, err := framework.Apply(ctx, c, numbered(p, i, p.Spec.HTML), framework.OwnedByPrimary(), framework.By(framework.ByPatch))
+		_, err := framework.Apply(ctx, c, numbered(p, i, p.Spec.HTML), framework.OwnedByPrimary(), framework.WithMode(framework.ByPatch))
 		return err
 	},
 	"creates and updates": func(ctx context.Context, r *pages, p *Page, c *pageContext, i int) error {

@@ -19,7 +19,7 @@ func TestG17WhatAMatcherIsAskedAboutIsTheAuthors(t *testing.T) {
 				r.configMaps.Map = toPageP
 				r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
 					same := framework.MatchedBy(func(live, _ *corev1.ConfigMap) bool { live.Data["matcher"] = "x"; return true })
-					answer, err := framework.Apply(ctx, c, configMapOf(page, "ours"), same, framework.By(mode))
+					answer, err := framework.Apply(ctx, c, configMapOf(page, "ours"), same, framework.WithMode(mode))
 					if err != nil {
 						return pageUpdate{}, err
 					}
@@ -48,7 +48,7 @@ func TestAMatcherIsAskedInTheFormOfTheIntent(t *testing.T) {
 			only.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 			for _, mode := range []framework.WriteMode{framework.ByApply, framework.ByPatch} {
 				asked := false
-				_, err := framework.Apply(ctx, c, only, framework.By(mode), framework.MatchedBy(func(live, _ *metav1.PartialObjectMetadata) bool {
+				_, err := framework.Apply(ctx, c, only, framework.WithMode(mode), framework.MatchedBy(func(live, _ *metav1.PartialObjectMetadata) bool {
 					asked = true
 					return live.Labels["l"] == "x"
 				}))

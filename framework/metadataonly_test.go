@@ -17,7 +17,7 @@ func TestG07ByPatchFindsWhatAMetadataOnlyCacheShows(t *testing.T) {
 		owned.GroupVersionKind = corev1.SchemeGroupVersion.WithKind("ConfigMap")
 		r := &pages{}
 		r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
-			_, err := framework.Apply(ctx, c, configMapOf(page, "ours"), framework.OwnedByPrimary(), framework.By(framework.ByPatch))
+			_, err := framework.Apply(ctx, c, configMapOf(page, "ours"), framework.OwnedByPrimary(), framework.WithMode(framework.ByPatch))
 			return pageUpdate{}, err
 		}
 		m.createConfigMap("p", map[string]any{"data": "theirs"})

@@ -11,7 +11,7 @@ func (op *Operator) Occupancy() health.Occupancy {
 		o.Confirmed, o.Applying, o.Echoes = o.Confirmed+c.Memo.Len(), o.Applying+c.Locks.Len(), o.Echoes+c.Echoes()
 	}
 	for _, s := range op.host.AllStores() {
-		o.Caches = append(o.Caches, health.Cache{Cache: s.Describe(), Objects: s.Len(), Ahead: s.Ahead(), Whole: s.WholeKept(), SetAside: len(s.AllSetAside()), Comparable: s.Comparable(), Err: s.Err()})
+		o.Caches = append(o.Caches, health.Cache{Cache: s.Describe(), Objects: s.Len(), Ahead: s.Ahead(), Whole: s.WholeKept(), Undecodable: len(s.AllUndecodable()), Comparable: s.Comparable(), Err: s.Err()})
 	}
 	for _, c := range op.runners() {
 		c.Occupies(&o)

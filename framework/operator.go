@@ -375,8 +375,8 @@ func (op *Operator) event(gvk schema.GroupVersionKind, about Object, warning boo
 }
 
 // undecodable publishes an event about an object of the operator's own cluster that is set aside.
-func (op *Operator) undecodable(gvk schema.GroupVersionKind, u *trc.Undecoded) {
-	op.event(gvk, u, true, "Decode", ReasonSetAside, "%s", run.AsideNote(u))
+func (op *Operator) undecodable(gvk schema.GroupVersionKind, u *trc.Undecodable) {
+	op.event(gvk, u, true, "Decode", ReasonUndecodable, "%s", run.UndecodableNote(u))
 }
 
 // takesOff reports whether a controller takes a finalizer of a kind off.

@@ -48,7 +48,7 @@ func TestAnApplyByPatchHoldsForTheVersionAndUIDOfItsIntent(t *testing.T) {
 			} {
 				desired := configMapOf(page, "ours")
 				change(desired)
-				if _, err := framework.Apply(ctx, c, desired, framework.By(framework.ByPatch)); !apierrors.IsConflict(err) {
+				if _, err := framework.Apply(ctx, c, desired, framework.WithMode(framework.ByPatch)); !apierrors.IsConflict(err) {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
@@ -62,7 +62,7 @@ func TestAnUnconditionalApplyByPatchIsForWhateverThereIs(t *testing.T) {
 		m.createConfigMap("p", map[string]any{"data": "first"})
 		m.once(func(ctx context.Context, page *Page, c *pageContext, _ *framework.Secondary[*corev1.ConfigMap]) {
 			m.patch(m.configMaps, "p", `{"data":{"theirs":"x"}}`)
-			stored, err := framework.Apply(ctx, c, configMapOf(page, "ours"), framework.By(framework.ByPatch), framework.Unconditional())
+			stored, err := framework.Apply(ctx, c, configMapOf(page, "ours"), framework.WithMode(framework.ByPatch), framework.Unconditional())
 			if err != nil || stored.Data["theirs"] != "x" || stored.Data["data"] != "ours" {
 				t.Errorf("%v, %v", stored, err)
 			}
@@ -92,7 +92,7 @@ func TestOptionsThatDoNotApplyAreRefused(t *testing.T) {
 				"Apply: Subresource":                    func() error { return apply(desired, framework.Subresource("status")) },
 				"Apply: IfUnchanged":                    func() error { return apply(desired, framework.IfUnchanged()) },
 				"Apply: Unconditional":                  func() error { return apply(versioned, framework.Unconditional()) },
-				"Apply: LeaveToOthers":                  func() error { return apply(desired, framework.LeaveToOthers(), framework.By(framework.ByPatch)) },
+				"Apply: WithoutForce":                   func() error { return apply(desired, framework.WithoutForce(), framework.WithMode(framework.ByPatch)) },
 				"IfAbsent: IfAbsent, and Unconditional": func() error { return apply(desired, framework.IfAbsent(), framework.Unconditional()) },
 				"with a version: IfAbsent":              func() error { return apply(versioned, framework.IfAbsent()) },
 				"Create: IfAbsent": func() error {

@@ -6,10 +6,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// PerRun returns what is kept for the run under a key, which is what create returned when the key was asked for first: for what is worth
+// RunValue returns what is kept for the run under a key, which is what create returned when the key was asked for first: for what is worth
 // remembering from one function of a run to the next, and for no longer. Keys are compared with ==; the address of what asks is a good
 // one. create must be quick and read nothing: others wait for it. It is safe for concurrent use; what is kept must be, too, where several goroutines ask.
-func (c *Context[P]) PerRun(key any, create func() any) any {
+func (c *Context[P]) RunValue(key any, create func() any) any {
 	return c.run.PerRun.Get(key, create)
 }
 

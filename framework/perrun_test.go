@@ -18,7 +18,7 @@ func TestWhatIsKeptPerRunIsMadeOncePerRunAndKey(t *testing.T) {
 	var mu sync.Mutex
 	made := map[string]int{}
 	kept := func(c *pageContext, key string) any {
-		return c.PerRun(key, func() any {
+		return c.RunValue(key, func() any {
 			mu.Lock()
 			defer mu.Unlock()
 			made[key]++
@@ -65,7 +65,7 @@ func TestAnApplyIfAbsentCreatesOrTellsWhatThereIs(t *testing.T) {
 					m.model.Lag("configmaps", lag)
 					m.once(func(ctx context.Context, page *Page, c *pageContext, configMaps *framework.Secondary[*corev1.ConfigMap]) {
 						apply := func(data string) error {
-							_, err := framework.Apply(ctx, c, configMapOf(page, data), framework.IfAbsent(), framework.By(mode))
+							_, err := framework.Apply(ctx, c, configMapOf(page, data), framework.IfAbsent(), framework.WithMode(mode))
 							return err
 						}
 						there := m.createConfigMap("p", map[string]any{"data": "theirs"})

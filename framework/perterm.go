@@ -1,10 +1,10 @@
 package framework
 
-// PerTerm returns what is kept, under a key, for as long as this instance leads without a break, or for as long as the operator runs if it has no
+// TermValue returns what is kept, under a key, for as long as this instance leads without a break, or for as long as the operator runs if it has no
 // leader election: what create returned when the key was asked for first. It is for what is true only while nobody else works on the primaries. Keys
 // are compared with ==; the address of what asks is a good one. create must be quick and read nothing, and may be called once more than needed.
 // What is kept must be safe for concurrent use.
-func (c *Context[P]) PerTerm(key any, create func() any) any {
+func (c *Context[P]) TermValue(key any, create func() any) any {
 	kept := &c.run.Controller.Operator.Always
 	switch t := c.run.Write.Term; {
 	case t != nil:

@@ -48,8 +48,8 @@ func named(c Lookup, store *trc.Store, keys []trc.Key) ([]trc.Object, error) {
 		}
 		if o := store.Get(key); o != nil {
 			found = append(found, o)
-		} else if u := store.SetAside(key); u != nil {
-			return nil, setAsideError(c, u)
+		} else if u := store.Undecodable(key); u != nil {
+			return nil, undecodableError(c, u)
 		}
 	}
 	c.lookup().RecordReads(store, found...)

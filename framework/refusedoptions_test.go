@@ -47,7 +47,7 @@ func TestC99AWriteRefusesAnOptionThatItCannotCarryOut(t *testing.T) {
 		"Propagation":        {framework.Propagation(metav1.DeletePropagationOrphan), []string{"apply", "create", "update", "patch"}},
 		"GracePeriodSeconds": {framework.GracePeriodSeconds(1), []string{"apply", "create", "update", "patch"}},
 		"IfUnchanged":        {framework.IfUnchanged(), []string{"apply", "create", "update", "patch"}},
-		"LeaveToOthers":      {framework.LeaveToOthers(), []string{"create", "update", "patch", "delete"}},
+		"WithoutForce":       {framework.WithoutForce(), []string{"create", "update", "patch", "delete"}},
 		"Subresource":        {framework.Subresource("status"), []string{"apply", "create", "delete"}},
 		"OwnedByPrimary":     {framework.OwnedByPrimary(), []string{"update", "patch", "delete"}},
 	} {

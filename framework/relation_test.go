@@ -51,11 +51,11 @@ func TestMappersByTheControllerAlone(t *testing.T) {
 
 // TestMappersByMarksAcrossNamespaces: the run marks what it writes, reads it, is told of it, and its own write does not make it due.
 func TestMappersByMarksAcrossNamespaces(t *testing.T) {
-	marks := eventsource.Marks{}
+	marks := eventsource.PrimaryRef{}
 	r := looking(nil)
 	r.look = func(ctx context.Context, page *Page, c *pageContext) string {
 		published := configMapOf(newPage("published", page.Name+"-html"), page.Spec.HTML)
-		if _, err := framework.Apply(ctx, c, published, framework.MarkedWith(marks)); err != nil {
+		if _, err := framework.Apply(ctx, c, published, framework.WithPrimaryRef(marks)); err != nil {
 			return err.Error()
 		}
 		return told(r.configMaps.List(c))
@@ -104,7 +104,7 @@ func TestRelationsThatMakeNoSenseAreRefused(t *testing.T) {
 	register := func(source framework.SecondarySource) error {
 		return framework.Register(offline(t), &pages{}, pageOptions{Secondaries: framework.Secondaries(source)})
 	}
-	bad := framework.Secondary[*corev1.ConfigMap]{By: eventsource.AnyOf{eventsource.Marks{Name: "a b"}, nil}}
+	bad := framework.Secondary[*corev1.ConfigMap]{By: eventsource.AnyOf{eventsource.PrimaryRef{Name: "a b"}, nil}}
 	expectError(t, register(&bad), "Secondaries[0]: Secondary.By: ", `Name "a b"`, "a relation is nil")
 	referring := framework.Secondary[*corev1.ConfigMap]{By: eventsource.Owners{}}
 	expectError(t, register(framework.Referred(&referring, func(*Page) []types.NamespacedName { return nil })), "Secondary.By: must be nil with Referred")
@@ -258,18 +258,18 @@ func TestG15AFilterOfASecondaryThatPanicsTakesNothingDown(t *testing.T) {
 
 // TestMappersByMarksHowever the secondary is written, and the author's object stays as it is.
 func TestMappersByMarksHoweverItIsWritten(t *testing.T) {
-	marks := eventsource.Marks{Labels: true}
-	with := framework.MarkedWith(marks)
+	marks := eventsource.PrimaryRef{Labels: true}
+	with := framework.WithPrimaryRef(marks)
 	r := looking(nil)
 	r.look = func(ctx context.Context, _ *Page, c *pageContext) string {
 		applied, patched, created := dataOf("applied", "1"), dataOf("patched", "1"), dataOf("created", "1")
 		_, byApply := framework.Apply(ctx, c, applied, with)
-		_, byPatch := framework.Apply(ctx, c, patched, with, framework.By(framework.ByPatch))
+		_, byPatch := framework.Apply(ctx, c, patched, with, framework.WithMode(framework.ByPatch))
 		_, created1 := framework.Create(ctx, c, created, with)
 		configured := corev1ac.ConfigMap("configured", "default").WithData(map[string]string{"data": "1"})
 		_, byConfiguration := framework.ApplyConfiguration[*corev1.ConfigMap](ctx, c, configured, with)
 		foreign := dataOf("foreign", "1") // somebody else's, which is adopted
-		_, adopted := framework.Apply(ctx, c, foreign, with, framework.By(framework.ByPatch))
+		_, adopted := framework.Apply(ctx, c, foreign, with, framework.WithMode(framework.ByPatch))
 		for _, o := range []*corev1.ConfigMap{applied, patched, created, foreign} {
 			if len(o.Labels) > 0 {
 				return o.Name + " was changed"
@@ -305,17 +305,17 @@ func TestMappersByMarksHoweverItIsWritten(t *testing.T) {
 // TestMarkedWithIsRefusedWhereItMakesNoSense: where it would do nothing, or what it does could not be mapped back.
 func TestMarkedWithIsRefusedWhereItMakesNoSense(t *testing.T) {
 	r := looking(func(ctx context.Context, page *Page, c *pageContext) string {
-		marks := eventsource.Marks{Name: "example.com/page"}
-		_, far := framework.Apply(ctx, c, configMapOf(newPage("far", "x"), "1"), framework.MarkedWith(marks))
-		deleted := framework.Delete(ctx, c, page, framework.MarkedWith(marks))
+		marks := eventsource.PrimaryRef{Name: "example.com/page"}
+		_, far := framework.Apply(ctx, c, configMapOf(newPage("far", "x"), "1"), framework.WithPrimaryRef(marks))
+		deleted := framework.Delete(ctx, c, page, framework.WithPrimaryRef(marks))
 		return fmt.Sprint(far, "; ", deleted)
 	})
 	inVirtualTime(t, r, pageOptions{}, func(v *virtual) {
 		v.createPage("p", "a")
 		v.pass(time.Second)
-		expectError(t, errors.New(r.found[0]), "MarkedWith: eventsource: mark far/x as of default/p: without Marks.Namespace",
-			"delete WebPage default/p: the option MarkedWith does not apply")
-		_, err := framework.Apply(v.t.Context(), v.op.Writer(""), dataOf("x", "1"), framework.MarkedWith(eventsource.Marks{}))
-		expectError(t, err, "MarkedWith outside of a run")
+		expectError(t, errors.New(r.found[0]), "WithPrimaryRef: eventsource: mark far/x as of default/p: without PrimaryRef.Namespace",
+			"delete WebPage default/p: the option WithPrimaryRef does not apply")
+		_, err := framework.Apply(v.t.Context(), v.op.Writer(""), dataOf("x", "1"), framework.WithPrimaryRef(eventsource.PrimaryRef{}))
+		expectError(t, err, "WithPrimaryRef outside of a run")
 	})
 }

@@ -32,7 +32,7 @@ var _ = Describe("How secondaries and primaries find each other", func() {
 		w.cluster = true
 		w.install()
 		first, second := w.ns, namespace()
-		marks := eventsource.Marks{Labels: true}
+		marks := eventsource.PrimaryRef{Labels: true}
 		owned := framework.Secondary[*corev1.ConfigMap]{Name: "owned", Namespaces: []string{first, second}, By: eventsource.Owners{ControllerOnly: true}}
 		marked := framework.Secondary[*corev1.ConfigMap]{
 			Name: "marked", Namespaces: []string{first, second}, By: marks,
@@ -46,7 +46,7 @@ var _ = Describe("How secondaries and primaries find each other", func() {
 					return gadgetUpdate{}, err
 				}
 				desired := configMapOf(newPage(ns, g.Name+"-marked"), "marked")
-				if _, err := framework.Apply(ctx, c, desired, framework.MarkedWith(marks)); err != nil {
+				if _, err := framework.Apply(ctx, c, desired, framework.WithPrimaryRef(marks)); err != nil {
 					return gadgetUpdate{}, err
 				}
 			}
@@ -54,7 +54,7 @@ var _ = Describe("How secondaries and primaries find each other", func() {
 			if err != nil {
 				return gadgetUpdate{}, err
 			}
-			one, err := framework.Find[*corev1.ConfigMap](c, second, g.Name+"-marked", "marked")
+			one, err := framework.GetNamed[*corev1.ConfigMap](c, second, g.Name+"-marked", "marked")
 			runs <- fmt.Sprint(g.Name, " ", places(all), " ", one != nil)
 			return gadgetUpdate{}, err
 		}
@@ -79,7 +79,7 @@ var _ = Describe("How secondaries and primaries find each other", func() {
 	It("Mappers: marks of several kinds do not mix", func() {
 		w := newWorkshop()
 		w.install()
-		marks := eventsource.Marks{}
+		marks := eventsource.PrimaryRef{}
 		runs := make(chan string, 100)
 		gadgetMaps := framework.Secondary[*corev1.ConfigMap]{By: marks}
 		pageMaps := framework.Secondary[*corev1.ConfigMap]{By: marks}
@@ -165,7 +165,7 @@ var _ = Describe("How secondaries and primaries find each other", func() {
 		runs := make(chan string, 100)
 		r := &pages{reconcile: func(_ context.Context, page *Page, c *pageContext) (pageUpdate, error) {
 			_, one := framework.One[*Gadget](c)
-			_, found := framework.Find[*Gadget](c, w.ns, page.Name)
+			_, found := framework.GetNamed[*Gadget](c, w.ns, page.Name)
 			_, indexed := byName.List(c, page.Name)
 			runs <- fmt.Sprint(page.Name, " ", one != nil, found != nil, indexed != nil)
 			return pageUpdate{}, nil

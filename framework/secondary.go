@@ -58,10 +58,10 @@ type Secondary[S Object] struct {
 	KeepWhole int
 	// Cluster is another cluster that they are in, with the operator's scheme. Default: the operator's. What is to be
 	// written there goes through [Secondary.In]; what a [Context] writes goes to the operator's. As owner references do
-	// not reach beyond a cluster, set By (to [eventsource.Marks], say) or Map, or use [Referred]. Secondaries that share the pointer share connections and
+	// not reach beyond a cluster, set By (to [eventsource.PrimaryRef], say) or Map, or use [Referred]. Secondaries that share the pointer share connections and
 	// caches; what it points to must not be changed.
 	Cluster *rest.Config
-	// By is how secondaries tell their primaries: by [eventsource.Owners], [eventsource.Marks], [eventsource.Names], or
+	// By is how secondaries tell their primaries: by [eventsource.Owners], [eventsource.PrimaryRef], [eventsource.Names], or
 	// [eventsource.AnyOf] them. Default: eventsource.Owners{}, all owners of the primary's group and kind, unless Map is set.
 	By eventsource.Relation
 	// Map tells the primaries of a secondary, beside those that By tells if that is set, too. One without a namespace
@@ -83,7 +83,7 @@ type Secondary[S Object] struct {
 	// SyncTimeout bounds the wait for their kind and their first list at the start. Default: [OperatorOptions.SyncTimeout].
 	SyncTimeout time.Duration
 	// Late is what happens then. Default: what [OperatorOptions.StartPolicy] says.
-	Late LatePolicy
+	OnSyncTimeout SyncPolicy
 }
 
 // AllNamespaces, as the only element of a list of namespaces, stands for all of them.
@@ -144,7 +144,7 @@ func (s *Secondary[S]) shared(c Lookup) ([]trc.Object, error) {
 		}
 		return named(c, source.Store(), keys)
 	}
-	if err := checkSetAside(c, source.Store(), source.Primaries); err != nil {
+	if err := checkUndecodable(c, source.Store(), source.Primaries); err != nil {
 		return nil, err
 	}
 	found, err := source.Of(c.lookup().PrimaryKey())
@@ -156,7 +156,7 @@ func (s *Secondary[S]) describe() source.Description {
 	d := source.Description{
 		Key: s, Name: s.Name, Object: newObject[S](), GVK: s.GroupVersionKind,
 		Namespaces: s.Namespaces, Labels: s.LabelSelector, Fields: s.FieldSelector, Config: s.Cluster, Retention: s.keeping(),
-		Sync: source.SyncPolicy{Timeout: s.SyncTimeout, Late: source.LatePolicy(s.Late)},
+		Sync: source.SyncPolicy{Timeout: s.SyncTimeout, OnTimeout: source.OnTimeout(s.OnSyncTimeout)},
 	}
 	if s.Map != nil {
 		d.Mapper = func(o trc.Object) []trc.Key { return s.Map(o.(S)) }

@@ -101,7 +101,7 @@ func everyWay(ctx context.Context, w framework.Writes, config *rest.Config, name
 	did("merge patch", err)
 	_, err = framework.Apply(ctx, w, secret(name+"-applied"))
 	did("apply", err)
-	_, err = framework.Apply(ctx, w, secret(name+"-patched"), framework.By(framework.ByPatch))
+	_, err = framework.Apply(ctx, w, secret(name+"-patched"), framework.WithMode(framework.ByPatch))
 	did("apply by patch", err)
 	loose, err := framework.Create(ctx, w, unstructuredSecret(name+"-loose"))
 	did("create unstructured", err)

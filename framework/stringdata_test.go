@@ -53,14 +53,14 @@ func TestStringDataOfASecretIsSentAsData(t *testing.T) {
 	}{
 		"typed":                        {typed(), false},
 		"typed, owned":                 {typed(framework.OwnedByPrimary()), false},
-		"by patch":                     {typed(framework.By(framework.ByPatch)), true},
+		"by patch":                     {typed(framework.WithMode(framework.ByPatch)), true},
 		"typed, under another manager": {typed(framework.FieldManager("another")), false},
 		"untyped": {func(ctx context.Context, c framework.Writes, text map[string]string) error {
 			_, err := framework.Apply(ctx, c, untypedSecretWith(text))
 			return err
 		}, false},
 		"untyped by patch": {func(ctx context.Context, c framework.Writes, text map[string]string) error {
-			_, err := framework.Apply(ctx, c, untypedSecretWith(text), framework.By(framework.ByPatch))
+			_, err := framework.Apply(ctx, c, untypedSecretWith(text), framework.WithMode(framework.ByPatch))
 			return err
 		}, true},
 		"by an apply configuration": {func(ctx context.Context, c framework.Writes, text map[string]string) error {

@@ -198,7 +198,7 @@ func TestAContextIsOfNoUseAfterItsRun(t *testing.T) {
 		_, write := framework.Apply(ctx, c, configMapOf(c.Primary(), "x"))
 		there := configMapOf(c.Primary(), "so already")
 		_, known := framework.Apply(ctx, c, there)
-		_, same := framework.Apply(ctx, c, there, framework.By(framework.ByPatch))
+		_, same := framework.Apply(ctx, c, there, framework.WithMode(framework.ByPatch))
 		_, matched := framework.Apply(ctx, c, there, framework.MatchedBy(func(_, _ *corev1.ConfigMap) bool { return true }))
 		for i, err := range []error{get, list, named, live, write, known, same, matched} {
 			if !errors.Is(err, framework.ErrRunEnded) {

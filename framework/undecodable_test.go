@@ -31,7 +31,7 @@ var _ = Describe("G15 An object that does not fit its Go type", func() {
 	setAside := func(op *framework.Operator) func() int {
 		return func() (n int) {
 			for _, c := range op.Occupancy().Caches {
-				n += c.SetAside
+				n += c.Undecodable
 			}
 			return n
 		}
@@ -60,7 +60,7 @@ var _ = Describe("G15 An object that does not fit its Go type", func() {
 			Consistently(r.runs).ShouldNot(Receive())
 			Expect(setAside(op)()).To(Equal(1))
 			Expect(op.Ready()).To(Succeed())
-			Eventually(func() []string { return w.events("bad") }).Should(ConsistOf(And(ContainSubstring("SetAside"), ContainSubstring("size"))))
+			Eventually(func() []string { return w.events("bad") }).Should(ConsistOf(And(ContainSubstring("Undecodable"), ContainSubstring("size"))))
 
 			w.patch("a", `{"spec":{"size":7}}`)
 			Eventually(r.runs).Should(Receive(WithTransform(func(g *Gadget) int { return g.Spec.Size }, Equal(7))))

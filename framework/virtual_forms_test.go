@@ -97,7 +97,7 @@ func TestG01G04AWriteInAPoorerFormIsShownWholeByEveryCache(t *testing.T) {
 			return err
 		}, `{"color":"red","size":2}`},
 		{"an apply by patch", func(ctx context.Context, _ *toolbox, c *pageContext) error {
-			_, err := framework.Apply(ctx, c, newTool("t", 2), framework.By(framework.ByPatch))
+			_, err := framework.Apply(ctx, c, newTool("t", 2), framework.WithMode(framework.ByPatch))
 			return err
 		}, `{"color":"red","size":2}`},
 		{"a merge patch", func(ctx context.Context, _ *toolbox, c *pageContext) error {
@@ -388,7 +388,7 @@ func TestAWriteSucceedsThoughAnotherCacheCannotHoldTheObject(t *testing.T) {
 				return err
 			},
 			"apply by patch": func(ctx context.Context, _ *toolbox, c *pageContext) error {
-				_, err := framework.Apply(ctx, c, wholeTool("t", spec), framework.By(framework.ByPatch))
+				_, err := framework.Apply(ctx, c, wholeTool("t", spec), framework.WithMode(framework.ByPatch))
 				return err
 			},
 			"update": func(ctx context.Context, b *toolbox, c *pageContext) error {
@@ -923,7 +923,7 @@ func TestAnAnswerThatADecoderPanicsAtIsUndecodable(t *testing.T) {
 	u.SetUID("u1")
 	u.SetResourceVersion("7")
 	got := framework.AnswerAs(u, toolKind, &touchy{})
-	undecoded, ok := got.(*trc.Undecoded)
+	undecoded, ok := got.(*trc.Undecodable)
 	if !ok || !strings.Contains(undecoded.Err.Error(), "touchy") {
 		t.Fatalf("%v", got)
 	}

@@ -141,7 +141,7 @@ func TestPerTermLastsAsLongAsTheInstanceLeads(t *testing.T) {
 	kept := map[string][]*int{}
 	keeping := func(name string) *pages {
 		return &pages{reconcile: func(_ context.Context, _ *Page, c *pageContext) (pageUpdate, error) {
-			kept[name] = append(kept[name], c.PerTerm("key", func() any { return new(int) }).(*int))
+			kept[name] = append(kept[name], c.TermValue("key", func() any { return new(int) }).(*int))
 			return pageUpdate{}, nil
 		}}
 	}

@@ -48,19 +48,21 @@ func FieldManager(name string) WriteOption { return func(o *write.Options) { o.F
 // cluster-scoped: Kubernetes forbids other owners.
 func OwnedByPrimary() WriteOption { return func(o *write.Options) { o.Owned = true } }
 
-// MarkedWith puts marks on the secondary that name the primary, so that [Secondary.By] with the same marks maps it. It is for where
+// WithPrimaryRef puts marks on the secondary that name the primary, so that [Secondary.By] with the same marks maps it. It is for where
 // Kubernetes lets the primary own nothing: nobody deletes such secondaries with it, so a [Cleaner] has to.
-func MarkedWith(marks eventsource.Marks) WriteOption {
+func WithPrimaryRef(marks eventsource.PrimaryRef) WriteOption {
 	return func(o *write.Options) { o.Marks = append(o.Marks, marks) }
 }
 
-// LeaveToOthers makes an apply fail with a [FieldConflictError] where another field manager owns a field
+// WithoutForce makes an apply fail with a [FieldConflictError] where another field manager owns a field
 // with another value. By default the field is taken over, as Kubernetes advises controllers. A patch cannot
 // tell, so by patch it is refused.
-func LeaveToOthers() WriteOption { return func(o *write.Options) { o.LeaveToOthers = true } }
+func WithoutForce() WriteOption { return func(o *write.Options) { o.WithoutForce = true } }
 
-// By replaces the controller's [ControllerOptions.SecondaryWrites] for one [Apply].
-func By(mode WriteMode) WriteOption { return func(o *write.Options) { o.Mode = write.Mode(mode) } }
+// WithMode replaces the controller's [ControllerOptions.SecondaryWrites] for one [Apply].
+func WithMode(mode WriteMode) WriteOption {
+	return func(o *write.Options) { o.Mode = write.Mode(mode) }
+}
 
 // Subresource makes an [ApplyConfiguration], [Update], [MergePatch] or [JSONPatch] go to a sub-resource
 // such as "status", whose answer is the whole object. Of those that answer another kind, only "scale" can be

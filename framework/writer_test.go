@@ -165,7 +165,7 @@ var _ = Describe("Writing within a run", func() {
 			Expect(err).NotTo(HaveOccurred())
 			Expect(theirs.ManagedFields).NotTo(BeEmpty())
 			Expect(theirs.ManagedFields[0].Manager).To(Equal("theirs"))
-			_, err = framework.Apply(ctx, c, configMapOf(page, "ours"), framework.LeaveToOthers())
+			_, err = framework.Apply(ctx, c, configMapOf(page, "ours"), framework.WithoutForce())
 			Expect(err).To(Satisfy(apierrors.IsConflict))
 			Expect(read(theirs).Data["data"]).To(Equal("theirs"))
 			_, err = framework.Apply(ctx, c, configMapOf(page, "ours"))

@@ -16,7 +16,7 @@ func TestWhatWasWrittenIsToldOfTheVeryObjectAndManager(t *testing.T) {
 			overModel(t, func(m *modelled) {
 				theirs := m.createConfigMap("theirs", map[string]any{"data": "x"})
 				m.once(func(ctx context.Context, page *Page, c *pageContext, configMaps *framework.Secondary[*corev1.ConfigMap]) {
-					ours, err := framework.Apply(ctx, c, configMapOf(page, "x"), framework.By(mode))
+					ours, err := framework.Apply(ctx, c, configMapOf(page, "x"), framework.WithMode(mode))
 					noError(t, err)
 					another := ours.DeepCopy()
 					another.UID = "another"

@@ -44,7 +44,7 @@ var _ = Describe("The ways to write", func() {
 	It("names the fields and managers of a conflict between field managers", func() {
 		_, err := framework.Apply(ctx, w, configMap("theirs"), framework.FieldManager("theirs"))
 		Expect(err).NotTo(HaveOccurred())
-		_, err = framework.Apply(ctx, w, configMap("ours"), framework.LeaveToOthers())
+		_, err = framework.Apply(ctx, w, configMap("ours"), framework.WithoutForce())
 		var conflict *framework.FieldConflictError
 		Expect(errors.As(err, &conflict)).To(BeTrue())
 		Expect(conflict.Conflicts).To(Equal([]framework.FieldConflict{{Field: ".data.data", Manager: "theirs"}}))
@@ -56,7 +56,7 @@ var _ = Describe("The ways to write", func() {
 		Expect(err).NotTo(HaveOccurred())
 		untyped := &unstructuredObject{Object: content}
 		untyped.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
-		_, err = framework.Apply(ctx, w, untyped, framework.LeaveToOthers())
+		_, err = framework.Apply(ctx, w, untyped, framework.WithoutForce())
 		Expect(err).To(MatchError("framework: apply ConfigMap " + ns + "/m: other field managers own .data.data (theirs)"))
 	})
 

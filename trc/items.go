@@ -60,7 +60,7 @@ type posting struct {
 // filing is an object, or none, with what must be computed outside of the lock.
 type filing struct {
 	object      Object
-	undecodable *Undecoded // instead of the object
+	undecodable *Undecodable // instead of the object
 	values      []indexValue
 	last        managed
 }

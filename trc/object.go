@@ -16,9 +16,9 @@ type Object interface {
 	runtime.Object
 }
 
-// Undecoded represents an object that exists but does not fit its Go type. The source of a [Watch]
-// delivers a pointer to it instead of the object; see [Store.SetAside].
-type Undecoded struct {
+// Undecodable represents an object that exists but does not fit its Go type. The source of a [Watch]
+// delivers a pointer to it instead of the object; see [Store.Undecodable].
+type Undecodable struct {
 	// Object is the part that could be decoded. Its metadata is complete; the rest must not be relied
 	// on.
 	Object
@@ -27,8 +27,8 @@ type Undecoded struct {
 }
 
 // DeepCopyObject copies the object and shares the error.
-func (u *Undecoded) DeepCopyObject() runtime.Object {
-	return &Undecoded{Object: u.Object.DeepCopyObject().(Object), Err: u.Err}
+func (u *Undecodable) DeepCopyObject() runtime.Object {
+	return &Undecodable{Object: u.Object.DeepCopyObject().(Object), Err: u.Err}
 }
 
 // Key names an object within its resource; Namespace is empty for cluster-scoped ones.
@@ -83,7 +83,7 @@ func (s *Store) take(item any, how arrival) (filing, error) {
 	if err != nil {
 		return filing{}, err
 	}
-	if u, ok := o.(*Undecoded); ok {
+	if u, ok := o.(*Undecodable); ok {
 		dropManagedFields(u.Object)
 		return filing{undecodable: u}, nil
 	}

@@ -35,7 +35,7 @@ func (w *world) checkLate(t *rapid.T, a answer) {
 
 // isAside reports whether the object of an answer is set aside.
 func (w *world) isAside(a answer) bool {
-	aside := w.store.SetAside(a.key)
+	aside := w.store.Undecodable(a.key)
 	return aside != nil && aside.GetUID() == a.object().GetUID()
 }
 
@@ -103,7 +103,7 @@ func (w *world) justified(key trc.Key, got trc.Object) error {
 		if floor.version == 0 || floor.out {
 			return nil
 		}
-		if aside := w.store.SetAside(key); aside != nil && w.number(aside.GetResourceVersion()) >= floor.version {
+		if aside := w.store.Undecodable(key); aside != nil && w.number(aside.GetResourceVersion()) >= floor.version {
 			return nil // a read would be an error
 		}
 		for _, uid := range w.goneOf[key] { // the very one, or a later one
@@ -172,7 +172,7 @@ func (w *world) expected(key trc.Key) (want string, ahead, sure bool) {
 	}
 	_, gone := w.gone[newest.uid]
 	if ahead && !gone && newest.shown() && newest.version == w.unfit[key] {
-		if w.store.SetAside(key) == nil {
+		if w.store.Undecodable(key) == nil {
 			return "set aside", true, sure
 		}
 		return "absent", true, sure

@@ -56,9 +56,9 @@ type Options struct {
 	// same. The owner must drop everything it remembers about versions, such as a ledger. It is called
 	// like OnIncomparable.
 	OnRewound func(progress, listed string)
-	// OnSetAside is called when an object becomes undecodable, and again when its error changes. It is
-	// called like OnIncomparable. See [Store.SetAside].
-	OnSetAside func(*Undecoded)
+	// OnUndecodable is called when an object becomes undecodable, and again when its error changes. It is
+	// called like OnIncomparable. See [Store.Undecodable].
+	OnUndecodable func(*Undecodable)
 }
 
 // Store holds the resources of one kind as readers see them. Create it with [NewStore].

@@ -28,12 +28,12 @@ type Abandoned struct{ Err error }
 // Prune applies transform to an object, in place, and then restores the parts that a store lets no
 // transform drop: see [Options].Transform. If transform panics with [Abandoned], Prune returns the
 // undecodable object that replaces it.
-func Prune(o Object, transform func(Object)) (abandoned *Undecoded) {
+func Prune(o Object, transform func(Object)) (abandoned *Undecodable) {
 	must := essentialsOf(o)
 	defer func() {
 		value := recover() // a transform that reports its panics recovers by itself
 		if left, is := value.(Abandoned); is {
-			abandoned = &Undecoded{Object: reflect.New(reflect.TypeOf(o).Elem()).Interface().(Object), Err: left.Err}
+			abandoned = &Undecodable{Object: reflect.New(reflect.TypeOf(o).Elem()).Interface().(Object), Err: left.Err}
 			must.restore(abandoned.Object)
 			return
 		}

@@ -4,7 +4,7 @@ import "k8s.io/apimachinery/pkg/types"
 
 // undecodableEntry is an object that exists but cannot be shown to readers.
 type undecodableEntry struct {
-	undecoded   *Undecoded
+	undecoded   *Undecodable
 	lastVisible Object // the last emitted version; nil after its deletion was emitted
 }
 
@@ -16,14 +16,14 @@ func (a *undecodableEntry) recordAnswer(answer Object) {
 	}
 }
 
-// SetAside returns the object under a key if it is undecodable, otherwise nil. An undecodable
+// Undecodable returns the object under a key if it is undecodable, otherwise nil. An undecodable
 // object exists, as far as the watch or an answer showed, but its Go type cannot hold it. The
 // result must not be changed.
 //
 // Readers do not see such an object. No transition is emitted when it becomes undecodable, because
 // it was not deleted. When it decodes again, an addition is emitted. When it is deleted meanwhile,
 // a transition from the last version that readers saw is emitted, if there was one.
-func (s *Store) SetAside(key Key) *Undecoded {
+func (s *Store) Undecodable(key Key) *Undecodable {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if entry := s.undecodable[key]; entry != nil {
@@ -32,15 +32,15 @@ func (s *Store) SetAside(key Key) *Undecoded {
 	return nil
 }
 
-// AllSetAside returns the undecodable objects, in no order. It costs next to nothing if there are
+// AllUndecodable returns the undecodable objects, in no order. It costs next to nothing if there are
 // none.
-func (s *Store) AllSetAside() []*Undecoded {
+func (s *Store) AllUndecodable() []*Undecodable {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if len(s.undecodable) == 0 {
 		return nil
 	}
-	all := make([]*Undecoded, 0, len(s.undecodable))
+	all := make([]*Undecodable, 0, len(s.undecodable))
 	for _, entry := range s.undecodable {
 		all = append(all, entry.undecoded)
 	}
@@ -49,7 +49,7 @@ func (s *Store) AllSetAside() []*Undecoded {
 
 // markUndecodableLocked hides an object from readers. It emits a transition only if the object
 // replaces another one.
-func (s *Store) markUndecodableLocked(key Key, u *Undecoded) {
+func (s *Store) markUndecodableLocked(key Key, u *Undecodable) {
 	now, before := &undecodableEntry{undecoded: u, lastVisible: s.items.remove(key)}, s.undecodable[key]
 	if before != nil {
 		now.lastVisible = before.lastVisible
@@ -59,13 +59,13 @@ func (s *Store) markUndecodableLocked(key Key, u *Undecoded) {
 		now.lastVisible = nil
 	}
 	s.undecodable[key] = now
-	if hook := s.options.OnSetAside; hook != nil && (before == nil || !before.undecoded.isLike(u)) {
+	if hook := s.options.OnUndecodable; hook != nil && (before == nil || !before.undecoded.isLike(u)) {
 		s.pending = append(s.pending, delivery{call: func() { hook(u) }})
 	}
 }
 
 // isLike reports whether both are the same object with the same error.
-func (u *Undecoded) isLike(other *Undecoded) bool {
+func (u *Undecodable) isLike(other *Undecodable) bool {
 	return u.GetUID() == other.GetUID() && u.Err.Error() == other.Err.Error()
 }
 

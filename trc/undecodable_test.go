@@ -7,8 +7,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-func undecoded(name, short string) *trc.Undecoded {
-	return &trc.Undecoded{Object: object(name, short), Err: errors.New("size: a string")}
+func undecoded(name, short string) *trc.Undecodable {
+	return &trc.Undecodable{Object: object(name, short), Err: errors.New("size: a string")}
 }
 
 // isAside checks which object is undecodable under the name a, empty for none, and that it is not
@@ -16,14 +16,14 @@ func undecoded(name, short string) *trc.Undecoded {
 func (r *rig) isAside(short string) {
 	r.t.Helper()
 	key := trc.KeyOf(object("a", "u1@1"))
-	u := r.SetAside(key)
+	u := r.Undecodable(key)
 	switch {
 	case u == nil && short != "", u != nil && version(u) != short:
 		r.t.Errorf("set aside is %v, want %q", u, short)
-	case u != nil && (r.Get(key) != nil || len(r.AllSetAside()) != 1):
+	case u != nil && (r.Get(key) != nil || len(r.AllUndecodable()) != 1):
 		r.t.Errorf("%s is set aside and shown", key)
-	case u == nil && len(r.AllSetAside()) != 0:
-		r.t.Errorf("%v are set aside", r.AllSetAside())
+	case u == nil && len(r.AllUndecodable()) != 0:
+		r.t.Errorf("%v are set aside", r.AllUndecodable())
 	}
 }
 
@@ -32,7 +32,7 @@ func (r *rig) forgotten(name string) { delete(r.replay, trc.KeyOf(object(name, "
 
 func newRigOfAsides(t *testing.T) (r *rig, told *[]string) {
 	told = &[]string{}
-	r = newRigWith(t, trc.Options{OnSetAside: func(u *trc.Undecoded) { *told = append(*told, version(u)+" "+u.Err.Error()) }})
+	r = newRigWith(t, trc.Options{OnUndecodable: func(u *trc.Undecodable) { *told = append(*told, version(u)+" "+u.Err.Error()) }})
 	r.watch = r.AddWatch("")
 	return r, told
 }
@@ -235,7 +235,7 @@ func TestG03_AnUndecodableAnswerIsOutdoneByTheProofThatItsObjectIsGone(t *testin
 func TestAnUndecodableAnswerOutsideOfTheSelectorHidesTheKey(t *testing.T) {
 	r, _ := newRigOfAsides(t)
 	r.must(r.watch.Replace(items(objects(object("a", "u1@5"))), "10"))
-	r.must(r.Acknowledge(&trc.Undecoded{Object: hidden("a", "u1@12"), Err: errors.New("size: a string")}, trc.Proof{}))
+	r.must(r.Acknowledge(&trc.Undecodable{Object: hidden("a", "u1@12"), Err: errors.New("size: a string")}, trc.Proof{}))
 	r.isAside("")
 	r.tells("add a u1@5 initially", "delete a u1@5")
 }

@@ -304,7 +304,7 @@ func (w *Watch) Resync() error { return nil }
 func (w *Watch) Transformer() cache.TransformFunc {
 	return func(item any) (any, error) {
 		o, err := objectOf(item)
-		_, isUndecoded := item.(*Undecoded)
+		_, isUndecoded := item.(*Undecodable)
 		_, isPrepared := item.(*prepared)
 		if err != nil || isUndecoded || isPrepared {
 			return item, nil

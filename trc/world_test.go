@@ -219,7 +219,7 @@ func (w *world) answer(t *rapid.T) {
 // item is what the store is given.
 func (a answer) item() trc.Object {
 	if a.unfit {
-		return &trc.Undecoded{Object: a.object(), Err: errors.New("it does not fit")}
+		return &trc.Undecodable{Object: a.object(), Err: errors.New("it does not fit")}
 	}
 	return a.object()
 }
@@ -227,7 +227,7 @@ func (a answer) item() trc.Object {
 // noteAside records that an undecodable answer is in force: the object is not read, nothing is
 // emitted, and its next visible state is an addition.
 func (w *world) noteAside(a answer) {
-	aside := w.store.SetAside(a.key)
+	aside := w.store.Undecodable(a.key)
 	switch {
 	case a.unfit && aside != nil && aside.GetResourceVersion() == a.text():
 		w.unfit[a.key] = a.version

@@ -50,7 +50,7 @@ type Bulk[P, S framework.Object] struct {
 	// written.
 	Access        Access
 	Tie           Tie
-	Marks         eventsource.Marks
+	PrimaryRef    eventsource.PrimaryRef
 	Adopt         bool
 	Immutable     []string
 	Replace       bool
@@ -100,7 +100,7 @@ func (b *Bulk[P, S]) prepare() {
 		errs = append(errs, fieldError("Desired", "must be set unless Access is ReadOnly, and must not be set then: Access is %v", b.Access))
 	}
 	b.objects = objects[P, S]{
-		node: b.Name, access: b.Access, tie: b.Tie, marks: b.Marks, adopt: b.Adopt, replace: b.Replace,
+		node: b.Name, access: b.Access, tie: b.Tie, marks: b.PrimaryRef, adopt: b.Adopt, replace: b.Replace,
 		options: b.Options, deleteOptions: b.DeleteOptions,
 	}
 	if b.Access == CreatedIfAbsent {
@@ -193,7 +193,7 @@ type desiredKeys struct {
 }
 
 func (b *Bulk[P, S]) desiredKeys(c *framework.Context[P]) *desiredKeys {
-	return c.PerRun(b, func() any { return &desiredKeys{} }).(*desiredKeys)
+	return c.RunValue(b, func() any { return &desiredKeys{} }).(*desiredKeys)
 }
 
 // setID identifies a set of a primary.
@@ -206,7 +206,7 @@ type setID struct {
 // what the other makes.
 func (b *Bulk[P, S]) claim(c *framework.Context[P]) error {
 	id := setID{b.source.Cluster, fmt.Sprintf("%T %v", *new(S), b.source.GroupVersionKind), b.set()}
-	if first := c.PerRun(id, func() any { return b }).(*Bulk[P, S]); first != b {
+	if first := c.RunValue(id, func() any { return b }).(*Bulk[P, S]); first != b {
 		return fmt.Errorf("dependent %s: dependent %s makes the set %q of the same kind: give one of them another Name, or Set", b.node, first.node, b.set())
 	}
 	return nil

@@ -48,7 +48,7 @@ func (n *nameCache) set(key types.NamespacedName) {
 }
 
 func (k *Kubernetes[P, S]) nameCache(c *framework.Context[P]) *nameCache {
-	return c.PerRun(k, func() any { return &nameCache{} }).(*nameCache)
+	return c.RunValue(k, func() any { return &nameCache{} }).(*nameCache)
 }
 
 // desired calls Desired, and keeps the name of the result for the rest of the run.

@@ -51,7 +51,7 @@ func (o *objects[P, S]) propagation() metav1.DeletionPropagation {
 
 // home returns the namespace of the primary's objects, or "" if they may be in any.
 func (o *objects[P, S]) home(c *framework.Context[P]) string {
-	if o.tie == Marked {
+	if o.tie == Referenced {
 		if all, err := o.source.Covers(c, ""); err == nil && all {
 			return ""
 		}
@@ -120,7 +120,7 @@ func (o *objects[P, S]) made(c *framework.Context[P], live S) bool {
 // tieAgain restores the tie of an object that lost it, because only then its deletion starts a run.
 func (o *objects[P, S]) tieAgain(ctx context.Context, c *framework.Context[P], object S) (S, error) {
 	metadata := map[string]any{}
-	if o.tie != Marked {
+	if o.tie != Referenced {
 		owner := metav1.NewControllerRef(c.Primary(), c.PrimaryKind())
 		metadata["ownerReferences"] = append(slices.Clone(object.GetOwnerReferences()), *owner)
 	} else {
@@ -181,7 +181,7 @@ func (o *objects[P, S]) strays(ctx context.Context, c *framework.Context[P], lab
 			return fmt.Errorf("dependent %s: %w", o.node, err)
 		}
 		_, marked := o.markedFor(c, live)
-		if !o.isTied(c, live) && metav1.GetControllerOf(live) == nil && (o.tie != Marked || !marked) && o.wrote(c, live) {
+		if !o.isTied(c, live) && metav1.GetControllerOf(live) == nil && (o.tie != Referenced || !marked) && o.wrote(c, live) {
 			names = append(names, kindName(live))
 		}
 	}

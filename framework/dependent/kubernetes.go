@@ -46,7 +46,7 @@ type Kubernetes[P, S framework.Object] struct {
 	Key func(primary P) types.NamespacedName
 
 	// Secondary configures how the objects are watched. Default: it is derived from the type. Its Name
-	// defaults to the node's name, and its By to Marks if Tie is Marked. If it has a LabelSelector,
+	// defaults to the node's name, and its By to PrimaryRef if Tie is Referenced. If it has a LabelSelector,
 	// Desired must set such labels.
 	Secondary framework.Secondary[S]
 	// From is a Secondary that this dependent shares with others, instead of its own.
@@ -57,8 +57,8 @@ type Kubernetes[P, S framework.Object] struct {
 	// Tie is how the object is tied to the primary. Default: Owned. A ReadOnly dependent has no tie;
 	// Secondary, From or Key select its object.
 	Tie Tie
-	// Marks are the marks for Tie Marked. Default: the annotations of the zero value.
-	Marks eventsource.Marks
+	// Marks are the marks for Tie Referenced. Default: the annotations of the zero value.
+	PrimaryRef eventsource.PrimaryRef
 	// Adopt takes over an object of the desired name that belongs to nobody: no other primary is
 	// marked on it, and no other controller owns it. Default: reconciling fails with [ErrForeign],
 	// because otherwise deleting the primary would delete the object. To leave the object as it is,
@@ -79,7 +79,7 @@ type Kubernetes[P, S framework.Object] struct {
 	// former name are left alone.
 	Former Former
 	// Options are further options of its writes, such as framework.MatchedBy or
-	// framework.LeaveToOthers. With framework.DryRun nothing is deleted, either.
+	// framework.WithoutForce. With framework.DryRun nothing is deleted, either.
 	Options []framework.WriteOption
 	// DeleteOptions are options of its deletion. Default: objects that it owns are deleted with it, in
 	// the background, even for kinds that keep them by default. A workload behind a gate of package
@@ -147,14 +147,14 @@ const (
 	// OwnedAndDeleted objects are Owned, but the workflow deletes them, and the primary goes only
 	// after they are gone.
 	OwnedAndDeleted
-	// Marked objects name the primary in annotations or labels. It is for objects that the primary
+	// Referenced objects name the primary in annotations or labels. It is for objects that the primary
 	// cannot own: in other namespaces and clusters, and cluster-scoped ones of namespaced primaries.
 	// The workflow deletes them, and the primary goes after they are gone.
-	Marked
+	Referenced
 )
 
 // String returns the name of the constant.
-func (t Tie) String() string { return nameOf(int(t), "Owned", "OwnedAndDeleted", "Marked") }
+func (t Tie) String() string { return nameOf(int(t), "Owned", "OwnedAndDeleted", "Referenced") }
 
 func nameOf(i int, names ...string) string {
 	if i < 0 || i >= len(names) {
@@ -203,7 +203,7 @@ func (k *Kubernetes[P, S]) prepare() {
 	if k.Former != DeleteFormer && (k.From != nil || k.Access == ReadOnly) {
 		errs = append(errs, fieldError("Former", "%v: must not be set with From or Access ReadOnly, where former objects are not recognised", k.Former))
 	}
-	k.node, k.access, k.tie, k.marks, k.adopt, k.replace = k.Name, k.Access, k.Tie, k.Marks, k.Adopt, k.Replace
+	k.node, k.access, k.tie, k.marks, k.adopt, k.replace = k.Name, k.Access, k.Tie, k.PrimaryRef, k.Adopt, k.Replace
 	k.options, k.deleteOptions, k.reportFormer = k.Options, k.DeleteOptions, k.Former == ReportFormer
 	k.prepareWith(&k.Secondary, k.From, k.Pods, k.Immutable, errs)
 	if k.From == nil && k.Access != ReadOnly {

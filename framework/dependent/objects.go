@@ -27,7 +27,7 @@ type objects[P, S framework.Object] struct {
 	source        *framework.Secondary[S] // nil until prepared
 	access        Access
 	tie           Tie
-	marks         eventsource.Marks
+	marks         eventsource.PrimaryRef
 	adopt         bool
 	replace       bool
 	immutable     []pointer
@@ -74,7 +74,7 @@ func (o *objects[P, S]) prepareWith(own, shared *framework.Secondary[S], pods *P
 		if own.Name == "" {
 			own.Name = o.node
 		}
-		if o.tie == Marked && own.By == nil && own.Map == nil {
+		if o.tie == Referenced && own.By == nil && own.Map == nil {
 			own.By = o.marks
 		}
 	}
@@ -82,8 +82,8 @@ func (o *objects[P, S]) prepareWith(own, shared *framework.Secondary[S], pods *P
 		o.pods = &workload[P]{pods, o.node, kindOfWorkload(o.source)}
 		errs = append(errs, o.pods.check(o.access, o.source.Cluster))
 	}
-	if o.tie == Marked && o.source.By == nil && o.source.Map == nil {
-		errs = append(errs, fieldError("From", "must map by the marks that Tie Marked sets: set its By"))
+	if o.tie == Referenced && o.source.By == nil && o.source.Map == nil {
+		errs = append(errs, fieldError("From", "must map by the marks that Tie Referenced sets: set its By"))
 	}
 	o.invalid = o.describeAll(errs)
 }
@@ -97,14 +97,14 @@ func (o *objects[P, S]) contradictions() []error {
 		}
 	}
 	bad(o.access < Applied || o.access > CreatedIfAbsent, "Access %v: must be Applied, Patched, CreatedOnly, CreatedIfAbsent or ReadOnly", o.access)
-	bad(o.tie < Owned || o.tie > Marked, "Tie %v: must be Owned, OwnedAndDeleted or Marked", o.tie)
-	bad(o.tie != Marked && o.marks != eventsource.Marks{}, "Marks %+v: must be empty unless Tie is Marked: it is %v", o.marks, o.tie)
+	bad(o.tie < Owned || o.tie > Referenced, "Tie %v: must be Owned, OwnedAndDeleted or Referenced", o.tie)
+	bad(o.tie != Referenced && o.marks != eventsource.PrimaryRef{}, "PrimaryRef %+v: must be empty unless Tie is Referenced: it is %v", o.marks, o.tie)
 	bad(o.access == ReadOnly && o.tie != Owned, "Tie %v: must not be set with Access ReadOnly", o.tie)
 	changes := o.access.changes()
 	bad(!changes && o.adopt, "Adopt: must not be set with Access %v, which changes nothing", o.access)
 	bad(!changes && o.replace, "Replace: must not be set with Access %v, which changes nothing", o.access)
-	bad(o.source.Cluster != nil && o.access != ReadOnly && o.tie != Marked,
-		"Tie %v: must be Marked in another cluster, where owner references do not work", o.tie)
+	bad(o.source.Cluster != nil && o.access != ReadOnly && o.tie != Referenced,
+		"Tie %v: must be Referenced in another cluster, where owner references do not work", o.tie)
 	return errs
 }
 
@@ -180,7 +180,7 @@ func (o *objects[P, S]) allOwn(c *framework.Context[P]) ([]S, error) {
 // isTied reports whether an object says that it belongs to the primary.
 func (o *objects[P, S]) isTied(c *framework.Context[P], object S) bool {
 	primary := c.Primary()
-	if o.tie != Marked {
+	if o.tie != Referenced {
 		for _, owner := range object.GetOwnerReferences() {
 			if owner.UID == primary.GetUID() {
 				return true

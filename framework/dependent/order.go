@@ -52,7 +52,7 @@ type entered struct {
 type computingKey struct{}
 
 func computingIn[P framework.Object](c *framework.Context[P]) *computing {
-	return c.PerRun(computingKey{}, func() any { return &computing{nodes: map[string]entered{}} }).(*computing)
+	return c.RunValue(computingKey{}, func() any { return &computing{nodes: map[string]entered{}} }).(*computing)
 }
 
 // enter records that the Desired of a node is called, until leave.

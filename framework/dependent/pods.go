@@ -87,7 +87,7 @@ func (p *Pods[P]) prepare() {
 			name = "pods"
 		}
 		p.pods = &framework.Secondary[*corev1.Pod]{
-			Name: name, LabelSelector: PodsKey, By: eventsource.Marks{}, Namespaces: p.Namespaces, Cluster: p.Cluster,
+			Name: name, LabelSelector: PodsKey, By: eventsource.PrimaryRef{}, Namespaces: p.Namespaces, Cluster: p.Cluster,
 			Transform: &framework.Transform[*corev1.Pod]{Name: "phases", Prune: func(pod *corev1.Pod) {
 				pod.Spec, pod.Status = corev1.PodSpec{}, corev1.PodStatus{Phase: pod.Status.Phase}
 			}},
@@ -95,11 +95,11 @@ func (p *Pods[P]) prepare() {
 		}
 		p.replicaSets = &framework.Secondary[*metav1.PartialObjectMetadata]{
 			Name: name + "-replicasets", GroupVersionKind: appsv1.SchemeGroupVersion.WithKind("ReplicaSet"),
-			LabelSelector: PodsKey, By: eventsource.Marks{}, Namespaces: p.Namespaces, Cluster: p.Cluster,
+			LabelSelector: PodsKey, By: eventsource.PrimaryRef{}, Namespaces: p.Namespaces, Cluster: p.Cluster,
 			Filter: func(_, new *metav1.PartialObjectMetadata) bool { return new == nil },
 		}
 		p.jobs = &framework.Secondary[*batchv1.Job]{
-			Name: name + "-jobs", LabelSelector: PodsKey, By: eventsource.Marks{}, Namespaces: p.Namespaces, Cluster: p.Cluster,
+			Name: name + "-jobs", LabelSelector: PodsKey, By: eventsource.PrimaryRef{}, Namespaces: p.Namespaces, Cluster: p.Cluster,
 			Filter: func(old, new *batchv1.Job) bool {
 				return new == nil || old != nil && jobHasEnded(old) != jobHasEnded(new)
 			},
@@ -171,7 +171,7 @@ func (w *workload[P]) put(c *framework.Context[P], desired framework.Object) (fr
 	}
 	labels := map[string]string{PodsKey: w.of(c)}
 	carrier := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: desired.GetNamespace()}}
-	if err := (eventsource.Marks{}).Put(carrier, c.PrimaryKind().GroupKind(), c.Key()); err != nil {
+	if err := (eventsource.PrimaryRef{}).Put(carrier, c.PrimaryKind().GroupKind(), c.Key()); err != nil {
 		return nil, err
 	}
 	annotations := carrier.Annotations

@@ -81,12 +81,12 @@ func (o *objects[P, S]) checkDesired(primary P, desired S) error {
 	}
 	home, namespace := primary.GetNamespace(), desired.GetNamespace()
 	switch {
-	case o.tie == Marked || home == "" || namespace == home:
+	case o.tie == Referenced || home == "" || namespace == home:
 		return nil
 	case namespace == "":
-		return fmt.Errorf("%s: it has no namespace: set the primary's, %q; a namespaced primary cannot own cluster-scoped objects: its Tie must be Marked", kindName(desired), home)
+		return fmt.Errorf("%s: it has no namespace: set the primary's, %q; a namespaced primary cannot own cluster-scoped objects: its Tie must be Referenced", kindName(desired), home)
 	}
-	return fmt.Errorf("%s: it is in another namespace than the primary, which cannot own it: its Tie must be Marked", kindName(desired))
+	return fmt.Errorf("%s: it is in another namespace than the primary, which cannot own it: its Tie must be Referenced", kindName(desired))
 }
 
 // claim returns why a cached object cannot count as the primary's, or nil if it can.
@@ -125,7 +125,7 @@ func (o *objects[P, S]) wrote(c *framework.Context[P], live S) bool {
 
 // otherClaim returns an error that names the owner of an object that is not the primary's, or nil.
 func (o *objects[P, S]) otherClaim(c *framework.Context[P], object S) error {
-	if key, marked := o.markedFor(c, object); o.tie == Marked && marked && key != c.Key() {
+	if key, marked := o.markedFor(c, object); o.tie == Referenced && marked && key != c.Key() {
 		return fmt.Errorf("it is marked as belonging to %s: %w", key, ErrForeign)
 	}
 	owner := metav1.GetControllerOf(object)
@@ -140,8 +140,8 @@ func (o *objects[P, S]) otherClaim(c *framework.Context[P], object S) error {
 
 // ties returns the options that tie an object to the primary.
 func (o *objects[P, S]) ties() []framework.WriteOption {
-	if o.tie == Marked {
-		return []framework.WriteOption{framework.MarkedWith(o.marks)}
+	if o.tie == Referenced {
+		return []framework.WriteOption{framework.WithPrimaryRef(o.marks)}
 	}
 	return []framework.WriteOption{framework.OwnedByPrimary()}
 }
@@ -149,7 +149,7 @@ func (o *objects[P, S]) ties() []framework.WriteOption {
 func (o *objects[P, S]) apply(ctx context.Context, c *framework.Context[P], desired S, more ...framework.WriteOption) (S, error) {
 	options := o.ties()
 	if o.access == Patched {
-		options = append(options, framework.By(framework.ByPatch))
+		options = append(options, framework.WithMode(framework.ByPatch))
 	}
 	stored, err := framework.Apply(ctx, o.writes(c), desired, append(append(options, o.options...), more...)...)
 	if err != nil {

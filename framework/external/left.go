@@ -15,7 +15,7 @@ type runValues[V any] struct {
 }
 
 func (s *set[P, V]) leftBy(c *framework.Context[P]) *runValues[V] {
-	return c.PerRun(s, func() any { return &runValues[V]{} }).(*runValues[V])
+	return c.RunValue(s, func() any { return &runValues[V]{} }).(*runValues[V])
 }
 
 // get returns a copy of the map, and whether the run has left anything.

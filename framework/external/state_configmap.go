@@ -29,13 +29,13 @@ const recordsKey = "records.json"
 //
 // The ConfigMap has its own finalizer and no owner: neither the end of a namespace nor the garbage
 // collector nor a user who deletes it removes it before the external value is gone. It belongs to
-// its primary by [eventsource.Marks].
+// its primary by [eventsource.PrimaryRef].
 type InConfigMap[P framework.Object] struct {
 	// Namespace is the namespace of the ConfigMaps. Default: the primary's. Required for
 	// cluster-scoped primaries.
 	Namespace string
 	// Marks are the marks that name the primary. Default: the zero value.
-	Marks eventsource.Marks
+	Marks eventsource.PrimaryRef
 	// SourceName is the name of the secondary from which the ConfigMaps are read. Default:
 	// "external-state".
 	SourceName string
@@ -136,7 +136,7 @@ func (s *InConfigMap[P]) Save(ctx context.Context, c *framework.Context[P], name
 			return from, err
 		}
 		key.Labels, key.Finalizers = map[string]string{StateKey: ""}, []string{StateKey}
-		stored, err = framework.Create(ctx, c, &corev1.ConfigMap{ObjectMeta: key, Data: map[string]string{recordsKey: string(content)}}, framework.MarkedWith(s.Marks))
+		stored, err = framework.Create(ctx, c, &corev1.ConfigMap{ObjectMeta: key, Data: map[string]string{recordsKey: string(content)}}, framework.WithPrimaryRef(s.Marks))
 		if err != nil {
 			return from, err
 		}

@@ -27,11 +27,11 @@ type Source struct {
 	// Watches are the watches of the cache, one for each namespace or one for all.
 	Watches []trc.WatchHealth `json:"watches,omitempty"`
 	// Objects is the number of objects in the cache. Ahead is the number of those that are newer than
-	// the watches have delivered, because of answers to own writes. SetAside is the number of
+	// the watches have delivered, because of answers to own writes. Undecodable is the number of
 	// undecodable objects, which do not fit their Go type.
-	Objects  int `json:"objects"`
-	Ahead    int `json:"ahead,omitempty"`
-	SetAside int `json:"setAside,omitempty"`
+	Objects     int `json:"objects"`
+	Ahead       int `json:"ahead,omitempty"`
+	Undecodable int `json:"undecodable,omitempty"`
 	// Incomparable says that the resourceVersions are not integers: own writes are not filtered.
 	Incomparable bool `json:"incomparable,omitempty"`
 
@@ -52,10 +52,10 @@ type Cache struct {
 	// Whole is the number of objects that are also kept without the Transform; see
 	// [framework.Secondary].KeepWhole.
 	Whole int
-	// SetAside is the number of undecodable objects, which do not fit their Go type. They are not
+	// Undecodable is the number of undecodable objects, which do not fit their Go type. They are not
 	// among Objects. They are not read and have no runs until they decode again. Each is reported once
 	// in the log and as a Kubernetes event.
-	SetAside int
+	Undecodable int
 	// Comparable is false if the resourceVersions are not integers: then own writes are not filtered.
 	Comparable bool
 	// Err is the present problem, nil if there is none.

@@ -126,7 +126,7 @@ func (g *Gate[P, D]) Acquire(ctx context.Context, c *framework.Context[D]) (Gran
 	if g.watch == nil {
 		return fail(errors.New("what Gate.Sources returns is not registered with the controller: the gate would miss dependents that others work on meanwhile"))
 	}
-	c.Reserve(g.Relation.Name + "/")
+	c.ReserveKeys(g.Relation.Name + "/")
 	possible, impossible := g.Relation.splitByName(g.Relation.refers(primary))
 	if other := g.contested(c); other != "" {
 		return g.explained(contests(possible), impossible).because(Contested, "another instance of the gate implements the dependent, too: "+other), nil
@@ -222,7 +222,7 @@ func (g *Gate[P, D]) applyClaims(ctx context.Context, c *framework.Context[D], c
 		intent.SetAnnotations(annotations)
 		intent.SetLabels(labels)
 	}
-	stored, err := framework.Apply(ctx, c, intent, framework.FieldManager(g.Relation.Name), framework.By(framework.ByApply))
+	stored, err := framework.Apply(ctx, c, intent, framework.FieldManager(g.Relation.Name), framework.WithMode(framework.ByApply))
 	if err == nil {
 		now := g.claims(c)
 		now.mu.Lock()
@@ -258,7 +258,7 @@ type claims struct {
 }
 
 func (g *Gate[P, D]) claims(c *framework.Context[D]) *claims {
-	return c.PerRun(g, func() any { return &claims{by: c.Primary().GetAnnotations()[g.Relation.instance()]} }).(*claims)
+	return c.RunValue(g, func() any { return &claims{by: c.Primary().GetAnnotations()[g.Relation.instance()]} }).(*claims)
 }
 
 // claimed returns the present claims of the primary.
@@ -285,7 +285,7 @@ func labelValue(name string) string {
 }
 
 func (g *Gate[P, D]) holders(c *framework.Context[D]) *holders {
-	h := c.PerTerm(g, func() any {
+	h := c.TermValue(g, func() any {
 		h := newHolders()
 		h.id = c.Instance() + " " + c.FieldManager()
 		// The result may change in the store before a holder is removed.

@@ -96,7 +96,7 @@ func (g guarding[P, D]) Reconcile(context.Context, P, *framework.Context[P]) (fr
 
 // Cleanup is called for a provider whose deletion was requested, according to its cache.
 func (g guarding[P, D]) Cleanup(ctx context.Context, provider P, c *framework.Context[P]) (framework.DeleteControl, error) {
-	waits := c.PerTerm(waitGraphKey{}, newWaitGraph).(*waitGraph)
+	waits := c.TermValue(waitGraphKey{}, newWaitGraph).(*waitGraph)
 	side := &guardSide[P, D]{Guard: g.Guard, c: c, provider: objectOf(provider), waitGraph: waits}
 	user, err := mayGo(ctx, side)
 	switch {

@@ -110,7 +110,7 @@ func (s *settling[P, D]) isReady(_ context.Context, c *framework.Context[D]) (wo
 // verdict returns the verdict of a run. The node's functions, which are called one after the other,
 // share it.
 func (s *settling[P, D]) verdict(c *framework.Context[D]) *workflow.Verdict {
-	return c.PerRun(s, func() any { v := workflow.Met(); return &v }).(*workflow.Verdict)
+	return c.RunValue(s, func() any { v := workflow.Met(); return &v }).(*workflow.Verdict)
 }
 
 // node is a node whose declaration may be invalid.
@@ -140,7 +140,7 @@ type answerOf struct{ gate any }
 // answerIn returns the answer of a run. The node's functions, which are called one after the other,
 // share it.
 func (g *Gate[P, D]) answerIn(c *framework.Context[D]) *answer {
-	return c.PerRun(answerOf{g}, func() any { return new(answer) }).(*answer)
+	return c.RunValue(answerOf{g}, func() any { return new(answer) }).(*answer)
 }
 
 // contests returns denials of all providers of a contested dependent.

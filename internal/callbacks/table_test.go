@@ -170,15 +170,15 @@ var table = map[string]row{
 			return err
 		}
 	}),
-	"framework.Context.PerRun(create)": inRun(func(w *world) {
+	"framework.Context.RunValue(create)": inRun(func(w *world) {
 		w.a.also = func(_ context.Context, p primary, c runContext) error {
-			c.PerRun("key", func() any { w.may(p.Name); return nil })
+			c.RunValue("key", func() any { w.may(p.Name); return nil })
 			return nil
 		}
 	}),
-	"framework.Context.PerTerm(create)": inRun(func(w *world) {
+	"framework.Context.TermValue(create)": inRun(func(w *world) {
 		w.a.also = func(_ context.Context, p primary, c runContext) error {
-			c.PerTerm(p.Name, func() any { w.may(p.Name); return nil })
+			c.TermValue(p.Name, func() any { w.may(p.Name); return nil })
 			return nil
 		}
 	}),
@@ -344,7 +344,7 @@ var table = map[string]row{
 	"trc.ListerWatcher.Watch":     {because: byOthers},
 	"trc.Options.OnIncomparable":  {because: byOthers},
 	"trc.Options.OnRewound":       {because: byOthers},
-	"trc.Options.OnSetAside":      {because: byOthers},
+	"trc.Options.OnUndecodable":   {because: byOthers},
 	"trc.Options.Transform":       {because: byOthers},
 	"trc.Options.Visible":         {because: byOthers},
 	"trc.Prune(transform)":        {because: byOthers},

@@ -95,7 +95,7 @@ func TestASetSparesItsNeighbours(t *testing.T) {
 
 // TestBulkDependentDeleterITAllAreDeletedWithThePrimary that the cluster would not delete.
 func TestBulkDependentDeleterITAllAreDeletedWithThePrimary(t *testing.T) {
-	b := &configMaps{Tie: dependent.Marked, Desired: func(ctx context.Context, page *Page, c *pageContext) ([]*corev1.ConfigMap, error) {
+	b := &configMaps{Tie: dependent.Referenced, Desired: func(ctx context.Context, page *Page, c *pageContext) ([]*corev1.ConfigMap, error) {
 		all, err := words(ctx, page, c)
 		for _, o := range all {
 			o.Namespace = "elsewhere"

@@ -21,7 +21,7 @@ import (
 
 // fourKinds are a chain of dependents of each tie, and a set.
 func fourKinds() []framework.Dependent[*Page] {
-	marked := &configMap{Name: "marked", DependsOn: []string{"owned"}, Tie: dependent.Marked}
+	marked := &configMap{Name: "marked", DependsOn: []string{"owned"}, Tie: dependent.Referenced}
 	marked.Desired = func(_ context.Context, page *Page, _ *pageContext) (*corev1.ConfigMap, error) {
 		return dataOf("elsewhere", page.Name, page.Spec.HTML), nil
 	}

@@ -292,10 +292,10 @@ func TestWhatDoesNotGoTogetherIsRefusedAtRegistration(t *testing.T) {
 		"Desired: must be set unless":                  {Access: dependent.ReadOnly, Desired: htmlOf},
 		"Access 7: must be":                            {Access: 7, Desired: htmlOf},
 		"Tie -1: must be":                              {Tie: -1, Desired: htmlOf},
-		"Tie Marked: must not be set with Access":      {Access: dependent.ReadOnly, Tie: dependent.Marked},
-		"must be empty unless Tie is Marked":           {Desired: htmlOf, Marks: eventsource.Marks{Name: "a"}},
+		"Tie Referenced: must not be set with Access":      {Access: dependent.ReadOnly, Tie: dependent.Referenced},
+		"must be empty unless Tie is Referenced":       {Desired: htmlOf, PrimaryRef: eventsource.PrimaryRef{Name: "a"}},
 		"From: must not be set together":               {Desired: htmlOf, From: &framework.Secondary[*corev1.ConfigMap]{}, Secondary: framework.Secondary[*corev1.ConfigMap]{Name: "x"}},
-		"From: must map by the marks":                  {Desired: htmlOf, From: &framework.Secondary[*corev1.ConfigMap]{}, Tie: dependent.Marked},
+		"From: must map by the marks":                  {Desired: htmlOf, From: &framework.Secondary[*corev1.ConfigMap]{}, Tie: dependent.Referenced},
 		"Adopt: must not be set":                       {Access: dependent.CreatedOnly, Desired: htmlOf, Adopt: true},
 		"Replace: must not be set":                     {Access: dependent.CreatedOnly, Desired: htmlOf, Replace: true},
 		`Immutable: "data": must be a JSON pointer`:    {Desired: htmlOf, Immutable: []string{"data"}},
@@ -320,7 +320,7 @@ func TestADependentNamesItsNodeAndSource(t *testing.T) {
 			t.Errorf("it is %+v", node)
 		}
 	}
-	marked, err := (&configMap{Tie: dependent.Marked, Desired: htmlOf}).Describe()
+	marked, err := (&configMap{Tie: dependent.Referenced, Desired: htmlOf}).Describe()
 	noError(t, err)
 	if marked.Name != "configmap" || marked.GarbageCollected || marked.DeletePostcondition == nil || marked.Delete == nil {
 		t.Errorf("it is %+v", marked)

@@ -78,7 +78,7 @@ func (v *virtual) limitDeletions(left int) {
 func TestAnObjectOfAFormerNameGoes(t *testing.T) {
 	for name, k := range map[string]*configMap{
 		"applied": {}, "patched": {Access: dependent.Patched}, "created only": {Access: dependent.CreatedOnly},
-		"deleted by the workflow": {Tie: dependent.OwnedAndDeleted}, "marked": {Tie: dependent.Marked},
+		"deleted by the workflow": {Tie: dependent.OwnedAndDeleted}, "marked": {Tie: dependent.Referenced},
 		"with a matcher": {Options: []framework.WriteOption{framework.MatchedBy(func(live, desired *corev1.ConfigMap) bool {
 			return live.Data["data"] == desired.Data["data"]
 		})}},
@@ -108,7 +108,7 @@ func TestAnObjectOfAFormerNameGoes(t *testing.T) {
 		})
 	}
 	t.Run("in another namespace", func(t *testing.T) {
-		k := &configMap{Desired: calledAs(0), Tie: dependent.Marked}
+		k := &configMap{Desired: calledAs(0), Tie: dependent.Referenced}
 		inVirtualTime(t, nothing(), managing(k), func(v *virtual) {
 			v.create(newPage("p", "here/a"))
 			v.expectObjects("here/a")
@@ -292,7 +292,7 @@ func TestAFormerObjectGoesAfterACrash(t *testing.T) {
 
 // TestFormerObjectsAreDeletedWithTheNode, and waited for.
 func TestFormerObjectsAreDeletedWithTheNode(t *testing.T) {
-	k := &configMap{Desired: calledAs(0), Tie: dependent.Marked, ReconcilePrecondition: labelled("wanted")}
+	k := &configMap{Desired: calledAs(0), Tie: dependent.Referenced, ReconcilePrecondition: labelled("wanted")}
 	inVirtualTime(t, nothing(), managing(k), func(v *virtual) {
 		v.create(newPage("p", "a"))
 		v.label("p", "wanted", `"yes"`)

@@ -128,7 +128,7 @@ func TestKubernetesDependentGarbageCollectionITAPreconditionDeletesExplicitly(t 
 
 // TestCleanerForManagedDependentResourcesOnlyITTheFinalizerIsThere though the reconciler is no Cleaner, and goes when the objects have gone.
 func TestCleanerForManagedDependentResourcesOnlyITTheFinalizerIsThere(t *testing.T) {
-	for name, tie := range map[string]dependent.Tie{"owned": dependent.OwnedAndDeleted, "marked": dependent.Marked} {
+	for name, tie := range map[string]dependent.Tie{"owned": dependent.OwnedAndDeleted, "marked": dependent.Referenced} {
 		t.Run(name, func(t *testing.T) {
 			k := &configMap{Desired: htmlOf, Tie: tie}
 			inVirtualTime(t, nothing(), managing(k), func(v *virtual) {
@@ -292,7 +292,7 @@ func TestWhatThePlatformWouldCollectIsSeenGoneBeforeWhatItDependsOnGoes(t *testi
 		"of a set":               {set, deletion},
 	} {
 		t.Run(name, func(t *testing.T) {
-			below := &configMap{Name: "below", Desired: named("-below"), Tie: dependent.Marked, ReconcilePrecondition: labelled("wanted")}
+			below := &configMap{Name: "below", Desired: named("-below"), Tie: dependent.Referenced, ReconcilePrecondition: labelled("wanted")}
 			inVirtualTime(t, nothing(), managing(below, history.above()), func(v *virtual) {
 				page := newPage("p", "x")
 				page.Labels = map[string]string{"wanted": "yes"}

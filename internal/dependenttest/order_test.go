@@ -189,7 +189,7 @@ func TestAnOwnedWriteOfAKindThatIsNotWatchedIsTold(t *testing.T) {
 			return err
 		},
 		"patched": func(ctx context.Context, page *Page, c *pageContext) error {
-			_, err := framework.Apply(ctx, c, dataOf(page.Namespace, page.Name, page.Spec.HTML), framework.OwnedByPrimary(), framework.By(framework.ByPatch))
+			_, err := framework.Apply(ctx, c, dataOf(page.Namespace, page.Name, page.Spec.HTML), framework.OwnedByPrimary(), framework.WithMode(framework.ByPatch))
 			return err
 		},
 		"created": func(ctx context.Context, page *Page, c *pageContext) error {

@@ -46,7 +46,7 @@ func kindNamed[S client.Object](name string, made func(page *Page) S) kindOfObje
 		k := desiring(name, made)
 		k.Access = access
 		if made(&Page{}).GetNamespace() == "" && made(&Page{ObjectMeta: metav1.ObjectMeta{Namespace: "x"}}).GetNamespace() == "" {
-			k.Tie, k.Secondary.Namespaces = dependent.Marked, []string{framework.AllNamespaces}
+			k.Tie, k.Secondary.Namespaces = dependent.Referenced, []string{framework.AllNamespaces}
 		}
 		return k
 	}
@@ -401,7 +401,7 @@ var _ = Describe("Patched objects", Ordered, func() {
 	It("are replaced under their very name, which that of a CustomResourceDefinition has to be", func() {
 		elsewhere := namespace()
 		definition := schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
-		widgets := &dependent.Kubernetes[*Page, *unstructured.Unstructured]{Replace: true, Tie: dependent.Marked}
+		widgets := &dependent.Kubernetes[*Page, *unstructured.Unstructured]{Replace: true, Tie: dependent.Referenced}
 		widgets.Secondary.GroupVersionKind, widgets.Secondary.Namespaces = definition, []string{framework.AllNamespaces}
 		widgets.Desired = func(_ context.Context, page *Page, _ *pageContext) (*unstructured.Unstructured, error) {
 			u := &unstructured.Unstructured{Object: map[string]any{

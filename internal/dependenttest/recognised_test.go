@@ -29,9 +29,9 @@ func (v *virtual) usurp(o *corev1.ConfigMap, labels map[string]string) {
 // TestAnObjectThatLostItsTieAndAllOurFieldsIsTakenBack: the controller remembers the very object that it wrote.
 func TestAnObjectThatLostItsTieAndAllOurFieldsIsTakenBack(t *testing.T) {
 	var shared framework.Secondary[*corev1.ConfigMap]
-	shared.By = eventsource.AnyOf{eventsource.Owners{}, eventsource.Marks{}}
+	shared.By = eventsource.AnyOf{eventsource.Owners{}, eventsource.PrimaryRef{}}
 	for name, k := range map[string]*configMap{
-		"owned": {}, "marked": {Tie: dependent.Marked}, "patched": {Access: dependent.Patched}, "of a shared watch": {From: &shared},
+		"owned": {}, "marked": {Tie: dependent.Referenced}, "patched": {Access: dependent.Patched}, "of a shared watch": {From: &shared},
 		"under another manager": {Options: []framework.WriteOption{framework.FieldManager("another")}, From: &shared},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -110,7 +110,7 @@ var _ = Describe("Dependents on a control plane", func() {
 
 	It("DependentDifferentNamespaceIT When an object is cluster-scoped or elsewhere, marks tie it, and it goes with the primary", func() {
 		elsewhere := namespace()
-		role := &dependent.Kubernetes[*Page, *rbacv1.ClusterRole]{Tie: dependent.Marked}
+		role := &dependent.Kubernetes[*Page, *rbacv1.ClusterRole]{Tie: dependent.Referenced}
 		role.Desired = func(_ context.Context, page *Page, _ *pageContext) (*rbacv1.ClusterRole, error) {
 			return &rbacv1.ClusterRole{
 				ObjectMeta: metav1.ObjectMeta{Name: page.Namespace + "-" + page.Name},
@@ -118,7 +118,7 @@ var _ = Describe("Dependents on a control plane", func() {
 			}, nil
 		}
 		role.Secondary.Namespaces = []string{framework.AllNamespaces}
-		config := &configMap{Tie: dependent.Marked, DependsOn: []string{"clusterrole"}}
+		config := &configMap{Tie: dependent.Referenced, DependsOn: []string{"clusterrole"}}
 		config.Desired = func(_ context.Context, page *Page, _ *pageContext) (*corev1.ConfigMap, error) {
 			return dataOf(elsewhere, page.Name, page.Spec.HTML), nil
 		}
@@ -155,7 +155,7 @@ var _ = Describe("Dependents on a control plane", func() {
 	})
 
 	It("DependentReInitializationIT When a dependent is given to a second operator, then it works", func() {
-		config := &configMap{Desired: htmlOf, Tie: dependent.Marked}
+		config := &configMap{Desired: htmlOf, Tie: dependent.Referenced}
 		for _, name := range []string{"p", "q"} {
 			r := operate(ns, nothing(), managing(config))
 			page := r.create(name, "x")

@@ -114,7 +114,7 @@ func TestForeignObjectsAreNeitherChangedNorDeleted(t *testing.T) {
 		APIVersion: "samples.evenkeel.dev/v1", Kind: "WebPage", Name: "other", UID: "other", Controller: new(true),
 	}}
 	marked := foreign.DeepCopy()
-	noError(t, eventsource.Marks{}.Put(marked, webPageKind.GroupKind(), types.NamespacedName{Namespace: "default", Name: "other"}))
+	noError(t, eventsource.PrimaryRef{}.Put(marked, webPageKind.GroupKind(), types.NamespacedName{Namespace: "default", Name: "other"}))
 	for name, c := range map[string]struct {
 		there *corev1.ConfigMap
 		k     *configMap
@@ -124,7 +124,7 @@ func TestForeignObjectsAreNeitherChangedNorDeleted(t *testing.T) {
 		"nobody's, to be created only":  {foreign, &configMap{Access: dependent.CreatedOnly}, "no owner"},
 		"another primary's":             {owned, &configMap{}, "controlled by WebPage other"},
 		"another primary's, to adopt":   {owned, &configMap{Adopt: true}, "controlled by WebPage other"},
-		"another primary's by marks":    {marked, &configMap{Tie: dependent.Marked, Adopt: true}, "marked as belonging to default/other"},
+		"another primary's by marks":    {marked, &configMap{Tie: dependent.Referenced, Adopt: true}, "marked as belonging to default/other"},
 		"not shown, as of its labels":   {foreign, &configMap{Secondary: framework.Secondary[*corev1.ConfigMap]{LabelSelector: "of=us"}}, "does not show it"},
 		"not shown, patched, of labels": {foreign, &configMap{Access: dependent.Patched, Secondary: framework.Secondary[*corev1.ConfigMap]{LabelSelector: "of=us"}}, "does not show it"},
 	} {
@@ -248,7 +248,7 @@ func TestWhatCannotBeTiedToThePrimaryIsRefused(t *testing.T) {
 		desired *corev1.ConfigMap
 		says    string
 	}{
-		"in another namespace":         {dataOf("elsewhere", "x", ""), "its Tie must be Marked"},
+		"in another namespace":         {dataOf("elsewhere", "x", ""), "its Tie must be Referenced"},
 		"cluster-scoped, or nowhere":   {dataOf("", "x", ""), "no namespace"},
 		"without a name":               {dataOf("default", "", ""), "without a name"},
 		"without the selector's label": {dataOf("default", "x", ""), `do not match the LabelSelector "a=b"`},

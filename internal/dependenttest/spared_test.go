@@ -28,7 +28,7 @@ func TestADryRunTiesNothing(t *testing.T) {
 
 // TestADryRunKeepsNoPrimary: nothing deletes its objects, so its deletion does not wait for their end.
 func TestADryRunKeepsNoPrimary(t *testing.T) {
-	for _, tie := range []dependent.Tie{dependent.OwnedAndDeleted, dependent.Marked} {
+	for _, tie := range []dependent.Tie{dependent.OwnedAndDeleted, dependent.Referenced} {
 		t.Run(tie.String(), func(t *testing.T) {
 			real := &configMap{Tie: tie, Desired: htmlOf}
 			inVirtualTime(t, nothing(), managing(real), func(v *virtual) {
@@ -54,7 +54,7 @@ func TestADryRunKeepsNoPrimary(t *testing.T) {
 
 // TestWhatIsCreatedIfAbsentIsNotDeletedIfItWasThere, whoever wrote some field of it.
 func TestWhatIsCreatedIfAbsentIsNotDeletedIfItWasThere(t *testing.T) {
-	for _, tie := range []dependent.Tie{dependent.OwnedAndDeleted, dependent.Marked, dependent.Owned} {
+	for _, tie := range []dependent.Tie{dependent.OwnedAndDeleted, dependent.Referenced, dependent.Owned} {
 		t.Run(tie.String(), func(t *testing.T) {
 			k := &configMap{Access: dependent.CreatedIfAbsent, Tie: tie, Desired: htmlOf, ReconcilePrecondition: labelled("wanted")}
 			inVirtualTime(t, nothing(), managing(k), func(v *virtual) {

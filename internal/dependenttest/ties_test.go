@@ -15,13 +15,13 @@ import (
 
 // TestDependentDifferentNamespaceITMarksReachThere, and DependentAnnotationSecondaryMapperIT, DependentCustomMappingAnnotationIT.
 func TestDependentDifferentNamespaceITMarksReachThere(t *testing.T) {
-	for name, marks := range map[string]eventsource.Marks{
+	for name, marks := range map[string]eventsource.PrimaryRef{
 		"DependentAnnotationSecondaryMapperIT":      {},
 		"DependentCustomMappingAnnotationIT":        {Name: "example.com/page", Namespace: "example.com/in"},
 		"DependentCustomMappingAnnotationIT labels": {Name: "example.com/page", Namespace: "example.com/in", Labels: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			k := &configMap{Tie: dependent.Marked, Marks: marks, Desired: func(_ context.Context, page *Page, _ *pageContext) (*corev1.ConfigMap, error) {
+			k := &configMap{Tie: dependent.Referenced, PrimaryRef: marks, Desired: func(_ context.Context, page *Page, _ *pageContext) (*corev1.ConfigMap, error) {
 				return dataOf("elsewhere", page.Name, page.Spec.HTML), nil
 			}}
 			r := &cleaningPages{}
@@ -53,11 +53,11 @@ func TestDependentDifferentNamespaceITMarksReachThere(t *testing.T) {
 // TestAnObjectMovesFromOneTieToAnother when a new version of the operator ties it otherwise.
 func TestAnObjectMovesFromOneTieToAnother(t *testing.T) {
 	for name, ties := range map[string][2]dependent.Tie{
-		"owned, then marked": {dependent.Owned, dependent.Marked}, "marked, then owned": {dependent.Marked, dependent.Owned},
+		"owned, then marked": {dependent.Owned, dependent.Referenced}, "marked, then owned": {dependent.Referenced, dependent.Owned},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var shared framework.Secondary[*corev1.ConfigMap]
-			shared.By = eventsource.AnyOf{eventsource.Owners{}, eventsource.Marks{}}
+			shared.By = eventsource.AnyOf{eventsource.Owners{}, eventsource.PrimaryRef{}}
 			before := &configMap{Desired: htmlOf, From: &shared, Tie: ties[0]}
 			after := &configMap{Desired: htmlOf, From: &shared, Tie: ties[1]}
 			r := &pages{reconcile: func(ctx context.Context, page *Page, c *pageContext) error {
@@ -89,7 +89,7 @@ func TestAnObjectMovesFromOneTieToAnother(t *testing.T) {
 
 // TestOfTwoPrimariesThatWantOneNameOneGetsIt, and keeps it.
 func TestOfTwoPrimariesThatWantOneNameOneGetsIt(t *testing.T) {
-	for name, tie := range map[string]dependent.Tie{"owned": dependent.Owned, "marked": dependent.Marked} {
+	for name, tie := range map[string]dependent.Tie{"owned": dependent.Owned, "marked": dependent.Referenced} {
 		t.Run(name, func(t *testing.T) {
 			k := &configMap{Tie: tie, Desired: func(_ context.Context, page *Page, _ *pageContext) (*corev1.ConfigMap, error) {
 				return dataOf("default", "wanted", page.Name), nil

@@ -146,7 +146,7 @@ func writeTyped(ctx context.Context, k *craftsman, c *pageContext, name, html st
 	case 2:
 		o, err = framework.Apply(ctx, c, intent)
 	default:
-		o, err = framework.Apply(ctx, c, intent, framework.By(framework.ByPatch))
+		o, err = framework.Apply(ctx, c, intent, framework.WithMode(framework.ByPatch))
 	}
 	return k.wrote(c, typedTools, o, err)
 }

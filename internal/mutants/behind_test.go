@@ -182,8 +182,8 @@ var ofBehind = []mutant{
 		name:   "what others wrote keeps a provider",
 		breaks: "G10: all drains",
 		file:   "framework/dependent/interlocked.go",
-		old:    " && (o.tie != Marked || !marked) && o.wrote(c, live) {\n",
-		new:    " && (o.tie != Marked || !marked) {\n",
+		old:    " && (o.tie != Referenced || !marked) && o.wrote(c, live) {\n",
+		new:    " && (o.tie != Referenced || !marked) {\n",
 		kills:  interlocked("TestWhatIsNotTheImplementation"),
 	},
 }

@@ -32,8 +32,8 @@ var ofDependents = []mutant{
 		name:   "another primary's marks are no claim",
 		breaks: "G14: no write lands on an object that is not known to be the primary's",
 		file:   "framework/dependent/write.go",
-		old:    "o.tie == Marked && marked && key != c.Key()",
-		new:    "o.tie == Marked && marked && key == c.Key()",
+		old:    "o.tie == Referenced && marked && key != c.Key()",
+		new:    "o.tie == Referenced && marked && key == c.Key()",
 		kills:  dependents("TestForeignObjects"),
 	},
 	{

@@ -41,7 +41,7 @@ var ofForms = []mutant{
 		breaks: "G01: a read is at least as new, or an error",
 		file:   "framework/internal/cache/acknowledge.go",
 		old:    "	if err == nil {\n		err = s.Acknowledge(o, proof)\n	}\n",
-		new:    "	if _, unfit := o.(*trc.Undecoded); err == nil && !unfit {\n		err = s.Acknowledge(o, proof)\n	}\n",
+		new:    "	if _, unfit := o.(*trc.Undecodable); err == nil && !unfit {\n		err = s.Acknowledge(o, proof)\n	}\n",
 		kills:  far("TestAWriteSucceedsThoughAnotherCache"),
 	},
 	{

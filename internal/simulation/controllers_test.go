@@ -84,7 +84,7 @@ func (r *run) keep(name string, data map[string]string) error {
 	case way == byApply:
 		return r.wrote(framework.Apply(r.ctx, r.c, desired, framework.OwnedByPrimary()))
 	case way == byPatch:
-		return r.wrote(framework.Apply(r.ctx, r.c, desired, framework.OwnedByPrimary(), framework.By(framework.ByPatch)))
+		return r.wrote(framework.Apply(r.ctx, r.c, desired, framework.OwnedByPrimary(), framework.WithMode(framework.ByPatch)))
 	case found == nil:
 		return r.wrote(framework.Create(r.ctx, r.c, desired, framework.OwnedByPrimary()))
 	case r.holds(found, data):

@@ -53,7 +53,7 @@ func (w *world) writes() (n int) {
 func (w *world) judgeOccupancy(in *instance) {
 	now := in.op.Occupancy()
 	for _, cache := range now.Caches {
-		if cache.Ahead != 0 || cache.SetAside != 0 || !cache.Comparable || cache.Err != nil {
+		if cache.Ahead != 0 || cache.Undecodable != 0 || !cache.Comparable || cache.Err != nil {
 			w.witness.fault("G16: at rest in %s: %+v", in.name, cache)
 		}
 	}

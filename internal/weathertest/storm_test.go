@@ -34,7 +34,7 @@ var ways = []way{
 		return err
 	}},
 	{"apply-by-patch", func(ctx context.Context, c *pageContext, _, desired *corev1.ConfigMap) error {
-		_, err := framework.Apply(ctx, c, desired, framework.OwnedByPrimary(), framework.By(framework.ByPatch))
+		_, err := framework.Apply(ctx, c, desired, framework.OwnedByPrimary(), framework.WithMode(framework.ByPatch))
 		return err
 	}},
 	{"apply-a-version", func(ctx context.Context, c *pageContext, shown, desired *corev1.ConfigMap) error {

@@ -110,7 +110,7 @@ func leftOf(op *framework.Operator, nothingExists bool) (left []string) {
 	}
 	for _, c := range now.Caches {
 		count("ahead in "+c.Cache, c.Ahead)
-		count("set aside in "+c.Cache, c.SetAside)
+		count("set aside in "+c.Cache, c.Undecodable)
 		if nothingExists {
 			count("objects in "+c.Cache, c.Objects)
 		}

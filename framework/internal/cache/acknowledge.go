@@ -109,7 +109,7 @@ func (s *Store) mayShow(key trc.Key) bool {
 func (s *Store) Has(o trc.Object) bool {
 	key := trc.KeyOf(o)
 	shown := s.Get(key)
-	if u := s.SetAside(key); u != nil && !errors.Is(u.Err, ErrUnread) {
+	if u := s.Undecodable(key); u != nil && !errors.Is(u.Err, ErrUnread) {
 		shown = u
 	}
 	return !IsBehind(shown, o)
@@ -144,7 +144,7 @@ func (c *Cluster) Entries(kind schema.GroupKind, key trc.Key) []Entry {
 	for _, s := range c.StoresOfKind(kind) {
 		if shown := s.Get(key); shown != nil {
 			all = append(all, Entry{s, shown})
-		} else if u := s.SetAside(key); u != nil {
+		} else if u := s.Undecodable(key); u != nil {
 			all = append(all, Entry{s, u})
 		}
 	}

@@ -20,7 +20,7 @@ var ErrPoorer = errors.New("framework: the answer holds less than that form")
 // ErrUnread is why a cache sets an object aside that changed, and of which the cache could not read the new state.
 var ErrUnread = errors.New("framework: it was changed, and could not be read since")
 
-// As returns a private copy of an answer in a form, for a cache of that form: [trc.Undecoded] if its Go type cannot
+// As returns a private copy of an answer in a form, for a cache of that form: [trc.Undecodable] if its Go type cannot
 // hold the object. The error is ErrPoorer if there is nothing to make that form from.
 func (c *Cluster) As(form object.Form, gvk schema.GroupVersionKind, got client.Answer) (trc.Object, error) {
 	from := object.FormOf(got.Object)
@@ -30,7 +30,7 @@ func (c *Cluster) As(form object.Form, gvk schema.GroupVersionKind, got client.A
 	case from == form && got.Undecodable == nil:
 		return got.DeepCopyObject().(trc.Object), nil
 	case from == form:
-		return &trc.Undecoded{Object: got.DeepCopyObject().(trc.Object), Err: got.Undecodable}, nil
+		return &trc.Undecodable{Object: got.DeepCopyObject().(trc.Object), Err: got.Undecodable}, nil
 	case got.Text != nil:
 		return c.decodeAs(form, gvk, got.Text, got.Object)
 	case from != object.Unstructured || got.Undecodable != nil:
@@ -69,7 +69,7 @@ func (c *Cluster) undecodedAs(form object.Form, gvk schema.GroupVersionKind, met
 		o.GetObjectKind().SetGroupVersionKind(gvk)
 	}
 	client.SetMetadata(o, object.MetadataOf(metadata, gvk))
-	return &trc.Undecoded{Object: o, Err: why}, nil
+	return &trc.Undecodable{Object: o, Err: why}, nil
 }
 
 // newObject returns an empty object of a form.

@@ -65,7 +65,7 @@ type Hooks struct {
 	// rewound is called when the API server went back in time.
 	Rewound func()
 	// undecodable is called with an object that is set aside, whether or not this instance leads.
-	Undecodable func(schema.GroupVersionKind, *trc.Undecoded)
+	Undecodable func(schema.GroupVersionKind, *trc.Undecodable)
 }
 
 func NewCluster(config *rest.Config, scheme *runtime.Scheme, logger logr.Logger) (*Cluster, error) {

@@ -49,7 +49,7 @@ func (c *Cluster) Newest(r *client.Client, key trc.Key) trc.Object {
 		return newest
 	}
 	converted, err := c.As(r.Form, r.GVK, client.Answer{Object: newest})
-	if _, isUndecodable := converted.(*trc.Undecoded); err != nil || isUndecodable {
+	if _, isUndecodable := converted.(*trc.Undecodable); err != nil || isUndecodable {
 		return nil
 	}
 	return converted
@@ -130,7 +130,7 @@ func (c *Cluster) Current(ctx context.Context, r *client.Client, key trc.Key) (t
 		return o.DeepCopyObject().(trc.Object), nil
 	}
 	// One that keeps metadata only, or cannot convert it, may cover it and show it all the same.
-	if slices.ContainsFunc(c.StoresOf(r.GVK), func(s *Store) bool { return s.ShowsAll(key) && s.Get(key) == nil && s.SetAside(key) == nil }) {
+	if slices.ContainsFunc(c.StoresOf(r.GVK), func(s *Store) bool { return s.ShowsAll(key) && s.Get(key) == nil && s.Undecodable(key) == nil }) {
 		return nil, nil
 	}
 	live, _, err := c.Read(ctx, r, key)

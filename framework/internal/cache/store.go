@@ -38,7 +38,7 @@ type Store struct {
 	mu         sync.Mutex // guards below; a leaf
 	namespaces []string   // that are watched, "" for all
 	onRewound  []func()
-	onSetAside []func(*trc.Undecoded) // only where this instance may work
+	onSetAside []func(*trc.Undecodable) // only where this instance may work
 }
 
 // Watch is what a store watches of a resource.
@@ -87,7 +87,7 @@ func (c *Cluster) Open(r *client.Client, w Watch) (*Store, error) {
 		Transform: c.GuardedPrune(w.Prune), KeepWhole: w.Whole,
 		OnIncomparable: func(version string) { c.incomparable(shared, version) },
 		OnRewound:      func(progress, listed string) { c.Rewound(shared, progress, listed) },
-		OnSetAside:     func(u *trc.Undecoded) { c.undecodable(shared, u) },
+		OnUndecodable:  func(u *trc.Undecodable) { c.undecodable(shared, u) },
 	})
 	shared.Subscribe(func(t trc.Transition) {
 		if t.New == nil {
@@ -133,7 +133,7 @@ func (s *Store) name() string {
 }
 
 // CallBack has functions called when the API server went back in time, and with each object that is set aside while this instance may work.
-func (s *Store) CallBack(rewound func(), undecodable func(*trc.Undecoded)) {
+func (s *Store) CallBack(rewound func(), undecodable func(*trc.Undecodable)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.onRewound = append(s.onRewound, rewound)

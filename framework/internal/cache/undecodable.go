@@ -8,7 +8,7 @@ import (
 )
 
 // undecodable says that an object is set aside: in the log, and where its owner looks, which is for the instance that leads.
-func (c *Cluster) undecodable(s *Store, u *trc.Undecoded) {
+func (c *Cluster) undecodable(s *Store, u *trc.Undecodable) {
 	if errors.Is(u.Err, ErrUnread) {
 		return // it is said already, and the watch ends it
 	}
@@ -20,7 +20,7 @@ func (c *Cluster) undecodable(s *Store, u *trc.Undecoded) {
 // PublishUndecodable says so of what was set aside while standing by.
 func (c *Cluster) PublishUndecodable() {
 	for _, s := range c.AllStores() {
-		for _, u := range s.AllSetAside() {
+		for _, u := range s.AllUndecodable() {
 			if !errors.Is(u.Err, ErrUnread) {
 				c.publish(s, u)
 			}
@@ -28,7 +28,7 @@ func (c *Cluster) PublishUndecodable() {
 	}
 }
 
-func (c *Cluster) publish(s *Store, u *trc.Undecoded) {
+func (c *Cluster) publish(s *Store, u *trc.Undecodable) {
 	c.Hooks.Undecodable(s.Resource.GVK, u)
 	if !c.Fence.Allowed() {
 		return

@@ -69,7 +69,7 @@ func SetMetadata(o, from trc.Object) {
 
 // AnswerOf returns an object from a list or from other code as an answer.
 func AnswerOf(o trc.Object) Answer {
-	if u, ok := o.(*trc.Undecoded); ok {
+	if u, ok := o.(*trc.Undecodable); ok {
 		return Answer{Object: u.Object, Undecodable: u.Err}
 	}
 	return Answer{Object: o}

@@ -110,7 +110,7 @@ func (r *Client) Update(ctx context.Context, o trc.Object, options Options) (Ans
 func (r *Client) Patch(ctx context.Context, key trc.Key, kind types.PatchType, body []byte, options Options) (Answer, error) {
 	request := options.on(r.client.Patch(kind))
 	if kind == types.ApplyPatchType {
-		request.Param("force", strconv.FormatBool(!options.LeaveToOthers))
+		request.Param("force", strconv.FormatBool(!options.WithoutForce))
 		// For an apply, the server only checks that no field occurs twice, and parses the body again for
 		// that.
 		request.Param("fieldValidation", metav1.FieldValidationIgnore)
@@ -197,7 +197,7 @@ func (r *Client) undecodable(raw []byte, err error) (Answer, error) {
 		return Answer{}, why // the object is unknown
 	}
 	o := r.NewItem()
-	if u, is := GuardedUndecoded(raw, r.NewItem(), err).(*trc.Undecoded); is {
+	if u, is := GuardedUndecoded(raw, r.NewItem(), err).(*trc.Undecodable); is {
 		o = u.Object
 	} else {
 		SetMetadata(o, &metadata)

@@ -4,5 +4,5 @@
 // decoded again.
 //
 // If a Go type cannot hold an object, lists and watches do not fail: they deliver it as
-// [trc.Undecoded]. Errors and logs never quote the contents of Secrets.
+// [trc.Undecodable]. Errors and logs never quote the contents of Secrets.
 package client

@@ -13,7 +13,7 @@ import (
 )
 
 // Page returns one page of a list, and where the next page continues. All pages have the version of
-// the first. Objects that do not fit their Go type are [trc.Undecoded].
+// the first. Objects that do not fit their Go type are [trc.Undecodable].
 func (l ListWatch) Page(ctx context.Context, options metav1.ListOptions) (objects []trc.Object, next string, err error) {
 	ctx, cancel := WithRequestTimeout(ctx)
 	defer cancel()

@@ -9,10 +9,10 @@ import (
 
 // Options are the options of a write request.
 type Options struct {
-	FieldManager  string
-	LeaveToOthers bool     // an apply fails if another manager owns a field, instead of taking it over
-	Subresource   []string // none for the object itself
-	DryRun        bool
+	FieldManager string
+	WithoutForce bool     // an apply fails if another manager owns a field, instead of taking it over
+	Subresource  []string // none for the object itself
+	DryRun       bool
 }
 
 // IsStatus reports whether the write is of the status sub-resource.

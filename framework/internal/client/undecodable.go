@@ -36,7 +36,7 @@ func undecoded(data []byte, o trc.Object, err error) (trc.Object, error) {
 		status, _ := json.Marshal(map[string]json.RawMessage{"status": frame.Status})
 		_ = decode(status, o) // as far as possible
 	}
-	return &trc.Undecoded{Object: o, Err: err}, nil
+	return &trc.Undecodable{Object: o, Err: err}, nil
 }
 
 // standIn returns a new object of the type of another one, with that metadata, or nil if the type

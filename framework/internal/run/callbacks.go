@@ -64,14 +64,14 @@ func (c *Controller) everythingDue(why string) {
 func (c *Controller) missedPrimaries() {
 	gone := map[trc.Key]bool{}
 	note := func(key, _ any) bool {
-		if key := key.(trc.Key); c.Store.Get(key) == nil && c.Store.SetAside(key) == nil && c.finalRuns.Due(key) == nil {
+		if key := key.(trc.Key); c.Store.Get(key) == nil && c.Store.Undecodable(key) == nil && c.finalRuns.Due(key) == nil {
 			gone[key] = true
 		}
 		return true
 	}
 	c.unresolved.Range(func(of, _ any) bool {
 		one := of.(incarnation)
-		if aside := c.Store.SetAside(one.key); c.isGone(one.key, one.uid) && (aside == nil || aside.GetUID() != one.uid) {
+		if aside := c.Store.Undecodable(one.key); c.isGone(one.key, one.uid) && (aside == nil || aside.GetUID() != one.uid) {
 			c.unresolved.Delete(of)
 		}
 		return note(one.key, nil)

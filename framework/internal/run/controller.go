@@ -110,7 +110,7 @@ func (c *Controller) describeSecondaries() error {
 				errs = append(errs, err)
 			}
 			taken(d.Name)
-			if d.Sync.Late == source.LateGoesOn {
+			if d.Sync.OnTimeout == source.Optional {
 				errs = append(errs, c.addLate(d))
 			} else {
 				c.secondaries = append(c.secondaries, d)
@@ -351,10 +351,10 @@ func (c *Controller) Subscribe() error {
 	})
 	c.primaries.Store(subscription)
 	c.stops = append(c.stops, subscription.End)
-	c.Store.CallBack(c.rewound, c.wasSetAside)
+	c.Store.CallBack(c.rewound, c.undecodableSeen)
 	if c.Operator.Cluster.Fence.Allowed() { // others may have had the store filled before
-		for _, u := range c.Store.AllSetAside() {
-			c.wasSetAside(u)
+		for _, u := range c.Store.AllUndecodable() {
+			c.undecodableSeen(u)
 		}
 	}
 	for _, source := range c.sources {

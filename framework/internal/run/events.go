@@ -24,7 +24,7 @@ const (
 	ReasonFinalizerLeftOver = "FinalizerLeftOver"
 	ReasonSecondaryUnmapped = "SecondaryUnmapped"
 	ReasonNotSelected       = "NotSelected"
-	ReasonSetAside          = "SetAside"
+	ReasonUndecodable       = "Undecodable"
 )
 
 // maxNote is what the API server takes of an event's note, in bytes.
@@ -151,7 +151,7 @@ func (c *Controller) tellOfUnmapped(w *write.Writer, r *client.Client, key trc.K
 		if o := informer.Store().Get(key); o != nil && slices.Contains(informer.Primaries(o), home.Run.Primary) {
 			return
 		}
-		if informer.Store().SetAside(key) != nil {
+		if informer.Store().Undecodable(key) != nil {
 			return // it is there; reads are errors as long as it is
 		}
 	}
@@ -167,7 +167,7 @@ func (c *Controller) tellOfUnmapped(w *write.Writer, r *client.Client, key trc.K
 }
 
 var errUnmapped = errors.New("reads of the secondaries do not find it, so each run may create another; " +
-	"create it with OwnedByPrimary or MarkedWith, or set Secondary.By or Secondary.Map, and watch where it is")
+	"create it with OwnedByPrimary or WithPrimaryRef, or set Secondary.By or Secondary.Map, and watch where it is")
 
 // tellOfNotSelected tells that a primary with the controller's finalizer has left what its selectors select: what is
 // gone for the cache may still exist.

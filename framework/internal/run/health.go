@@ -85,7 +85,7 @@ func (c *Controller) cacheHealth(source, kind string, in *write.Port, s *cache.S
 		return h
 	}
 	h.Cache, h.Synced, h.Watches = s.Describe(), s.IsSynced(), s.Watches()
-	h.Objects, h.Ahead, h.SetAside, h.Incomparable = s.Len(), s.Ahead(), len(s.AllSetAside()), !s.Comparable()
+	h.Objects, h.Ahead, h.Undecodable, h.Incomparable = s.Len(), s.Ahead(), len(s.AllUndecodable()), !s.Comparable()
 	if err := s.Problem(); err != nil {
 		h.Problem = err.Error()
 	}

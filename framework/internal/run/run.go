@@ -39,8 +39,8 @@ func (c *Controller) Reconcile(life context.Context, key trc.Key, run scheduler.
 		shared, gone = c.Store.Get(key), false
 	}
 	if shared == nil {
-		if u := c.Store.SetAside(key); u != nil { // it will come back as an addition
-			return c.showAside(rc, u)
+		if u := c.Store.Undecodable(key); u != nil { // it will come back as an addition
+			return c.showUndecodable(rc, u)
 		}
 		return scheduler.Result{Gone: true}
 	}
@@ -144,7 +144,7 @@ func (c *Controller) keep(key trc.Key, left write.Leftovers) {
 	}
 	// Had the primary gone during the run, there was nothing to forget when that was told.
 	now := c.Store.Get(key)
-	if aside := c.Store.SetAside(key); aside != nil {
+	if aside := c.Store.Undecodable(key); aside != nil {
 		now = aside
 	}
 	if (now == nil || now.GetUID() != left.UID) && !c.finalRuns.Has(key, left.UID) {
@@ -183,11 +183,11 @@ func (c *Controller) newContext(life context.Context, key trc.Key, due scheduler
 // side effect.
 func (c *Controller) lifecycle(ctx context.Context, rc *Run, shared trc.Object) (scheduler.Result, error) {
 	before := shared
-	shared, err := c.fits(ctx, rc, before)
+	shared, err := c.clearUndecodable(ctx, rc, before)
 	if err != nil {
 		return scheduler.Result{}, err
 	}
-	if c.onlyFits(rc, before, shared) {
+	if c.onlyClears(rc, before, shared) {
 		return scheduler.Result{Gone: true}, nil // as if it had had no run, which is what its filter says
 	}
 	rc.Write.Owner = shared

@@ -66,8 +66,8 @@ func (c *Controller) primaryChanged(t trc.Transition) {
 	switch {
 	case c.triggers(t, renewed):
 		event.Cause = eventsource.CauseOf(c.Store.Store, c.Name, c.GVK.Kind, t)
-	case t.Old == nil && c.saysAside(t.New) != nil:
-		event.Cause = timeline.External{Source: c.Name, ID: fitsAgain}
+	case t.Old == nil && c.undecodableCondition(t.New) != nil:
+		event.Cause = timeline.External{Source: c.Name, ID: decodesAgain}
 	default:
 		return
 	}

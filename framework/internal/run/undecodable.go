@@ -29,8 +29,8 @@ import (
 // word from the author's. A key that is set aside has a run for that, which calls no author. Once the primary fits
 // again, its next run begins with taking the condition off, which works after a restart too.
 
-// asideAgain is how long a run that found another version than it knew waits for the watch to bring it.
-const asideAgain = time.Second
+// undecodableRetry is how long a run that found another version than it knew waits for the watch to bring it.
+const undecodableRetry = time.Second
 
 // conditionsIn is where the conditions are in a typed primary; nil if it has none.
 func conditionsIn(primary trc.Object) []int {
@@ -66,34 +66,34 @@ func (c *Controller) conditionsOf(primary trc.Object) *[]metav1.Condition {
 	return reflect.ValueOf(primary).Elem().FieldByIndex(c.conditions).Addr().Interface().(*[]metav1.Condition)
 }
 
-// saysAside is the condition that says that the primary is set aside; nil if there is none.
-func (c *Controller) saysAside(primary trc.Object) *metav1.Condition {
+// undecodableCondition is the condition that says that the primary is set aside; nil if there is none.
+func (c *Controller) undecodableCondition(primary trc.Object) *metav1.Condition {
 	if conds := c.conditionsOf(primary); conds != nil {
 		stalled := meta.FindStatusCondition(*conds, conditions.Stalled)
-		if stalled != nil && stalled.Reason == ReasonSetAside && stalled.Status == metav1.ConditionTrue {
+		if stalled != nil && stalled.Reason == ReasonUndecodable && stalled.Status == metav1.ConditionTrue {
 			return stalled
 		}
 	}
 	return nil
 }
 
-// canSayAside tells whether primaries have a place to say so. A run that finds one set aside may have been due before.
-func (c *Controller) canSayAside() bool {
+// canShowUndecodable tells whether primaries have a place to say so. A run that finds one set aside may have been due before.
+func (c *Controller) canShowUndecodable() bool {
 	return c.conditions != nil && c.Resource.StatusApart.Load()
 }
 
-// wasSetAside makes the run due that shows it.
-func (c *Controller) wasSetAside(u *trc.Undecoded) {
-	if c.canSayAside() {
+// undecodableSeen makes the run due that shows it.
+func (c *Controller) undecodableSeen(u *trc.Undecodable) {
+	if c.canShowUndecodable() {
 		c.Scheduler.Offer(trc.KeyOf(u), scheduler.Event{
 			Cause: timeline.External{Source: c.Name, ID: "it does not fit its Go type"}, Lane: scheduler.BulkLane,
 		})
 	}
 }
 
-// showAside is the run of a primary that is set aside. What it writes holds only for the version that does not fit,
+// showUndecodable is the run of a primary that is set aside. What it writes holds only for the version that does not fit,
 // and takes nothing from others: a condition of theirs, or a list that cannot be shared, stays as it is.
-func (c *Controller) showAside(rc *Run, u *trc.Undecoded) (result scheduler.Result) {
+func (c *Controller) showUndecodable(rc *Run, u *trc.Undecodable) (result scheduler.Result) {
 	defer rc.Life.End()
 	defer func() {
 		rc.Ended.Store(true)
@@ -103,17 +103,17 @@ func (c *Controller) showAside(rc *Run, u *trc.Undecoded) (result scheduler.Resu
 	if errors.Is(u.Err, cache.ErrUnread) {
 		return result // its watch brings it
 	}
-	note := AsideNote(u)
-	if said := c.saysAside(u.Object); !c.canSayAside() || said != nil && said.Message == note {
+	note := UndecodableNote(u)
+	if said := c.undecodableCondition(u.Object); !c.canShowUndecodable() || said != nil && said.Message == note {
 		return result
 	}
-	err := c.sendAside(&rc.Life, rc.Write, u, note)
+	err := c.sendUndecodable(&rc.Life, rc.Write, u, note)
 	switch {
 	case err == nil:
 	case rc.cutOff(), errors.Is(err, write.ErrStandby), errors.Is(err, write.ErrRunEnded):
 		// Who leads next tells, and so does a namespace that is watched again.
 	case write.IsStale(err):
-		return scheduler.Result{RescheduleAfter: asideAgain}
+		return scheduler.Result{RescheduleAfter: undecodableRetry}
 	case write.IsAnswer(err):
 		rc.Logger().Info("that it is set aside cannot be shown in its status", "error", err.Error())
 	default:
@@ -122,15 +122,15 @@ func (c *Controller) showAside(rc *Run, u *trc.Undecoded) (result scheduler.Resu
 	return result
 }
 
-func AsideNote(u *trc.Undecoded) string {
+func UndecodableNote(u *trc.Undecodable) string {
 	return Shortened(fmt.Sprintf("it is left alone, and its finalizers stay, until it fits: %v", u.Err))
 }
 
-// sendAside goes past the caches, which do not show the object.
-func (c *Controller) sendAside(ctx context.Context, w *write.Writer, u *trc.Undecoded, note string) error {
+// sendUndecodable goes past the caches, which do not show the object.
+func (c *Controller) sendUndecodable(ctx context.Context, w *write.Writer, u *trc.Undecodable, note string) error {
 	var conds []metav1.Condition
 	meta.SetStatusCondition(&conds, metav1.Condition{
-		Type: conditions.Stalled, Status: metav1.ConditionTrue, ObservedGeneration: u.GetGeneration(), Reason: ReasonSetAside, Message: note,
+		Type: conditions.Stalled, Status: metav1.ConditionTrue, ObservedGeneration: u.GetGeneration(), Reason: ReasonUndecodable, Message: note,
 	})
 	apiVersion, kind := c.GVK.ToAPIVersionAndKind()
 	intent, err := json.Marshal(map[string]any{
@@ -142,14 +142,14 @@ func (c *Controller) sendAside(ctx context.Context, w *write.Writer, u *trc.Unde
 		return err
 	}
 	options := client.Options{
-		FieldManager: c.Operator.Name + "/set-aside", LeaveToOthers: true, Subresource: []string{"status"},
+		FieldManager: c.Operator.Name + "/undecodable", WithoutForce: true, Subresource: []string{"status"},
 	}
 	return w.ApplyPastCaches(ctx, c.GVK, trc.KeyOf(u), intent, options)
 }
 
-// fits takes off what a primary says of having been set aside, and returns it as it is then.
-func (c *Controller) fits(ctx context.Context, rc *Run, primary trc.Object) (trc.Object, error) {
-	if rc.Gone || c.saysAside(primary) == nil {
+// clearUndecodable takes off what a primary says of having been set aside, and returns it as it is then.
+func (c *Controller) clearUndecodable(ctx context.Context, rc *Run, primary trc.Object) (trc.Object, error) {
+	if rc.Gone || c.undecodableCondition(primary) == nil {
 		return primary, nil
 	}
 	without := primary.DeepCopyObject().(trc.Object)
@@ -166,17 +166,17 @@ func (c *Controller) fits(ctx context.Context, rc *Run, primary trc.Object) (trc
 	return rc.Write.Primary(c.Resource, rc.Key), nil
 }
 
-// fitsAgain is why a primary is due that was set aside, and fits, but that a filter lets have no run for that.
-const fitsAgain = "it fits its Go type again"
+// decodesAgain is why a primary is due that was set aside, and fits, but that a filter lets have no run for that.
+const decodesAgain = "it fits its Go type again"
 
-// onlyFits tells that a run took off what a primary says of having been set aside, and was for nothing else: such a
+// onlyClears tells that a run took off what a primary says of having been set aside, and was for nothing else: such a
 // run calls no author. before and now are the primary before and after that.
-func (c *Controller) onlyFits(rc *Run, before, now trc.Object) bool {
-	if rc.Gone || c.saysAside(before) == nil || c.saysAside(now) != nil {
+func (c *Controller) onlyClears(rc *Run, before, now trc.Object) bool {
+	if rc.Gone || c.undecodableCondition(before) == nil || c.undecodableCondition(now) != nil {
 		return false
 	}
 	return !slices.ContainsFunc(rc.Due.Causes, func(cause timeline.Cause) bool {
 		external, ok := cause.(timeline.External)
-		return !ok || external.Source != c.Name || external.ID != fitsAgain
+		return !ok || external.Source != c.Name || external.ID != decodesAgain
 	})
 }

@@ -67,7 +67,7 @@ func (d *Description) Authors() string {
 // IsOurs tells the relations that this library brings from those of the author.
 func IsOurs(r eventsource.Relation) bool {
 	switch r := r.(type) {
-	case nil, eventsource.Owners, eventsource.Marks, eventsource.Names:
+	case nil, eventsource.Owners, eventsource.PrimaryRef, eventsource.Names:
 		return true
 	case eventsource.AnyOf:
 		return !slices.ContainsFunc(r, func(one eventsource.Relation) bool { return !IsOurs(one) })

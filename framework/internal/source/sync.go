@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// LatePolicy is a LatePolicy.
-type LatePolicy int
+// OnTimeout is what happens after a sync timeout.
+type OnTimeout int
 
 const (
-	lateByStartPolicy LatePolicy = iota
-	lateFails
-	lateWaits
-	LateGoesOn
+	byStartPolicy OnTimeout = iota
+	fails
+	waits
+	Optional
 )
 
 // SyncPolicy is how long the start of a controller waits for a source.
 type SyncPolicy struct {
-	Timeout time.Duration // 0: the operator's
-	Late    LatePolicy
+	Timeout   time.Duration // 0: the operator's
+	OnTimeout OnTimeout
 }
 
 // SyncError is an error of a source with a patience of its own.
@@ -52,10 +52,10 @@ func (p SyncPolicy) Limit(otherwise time.Duration) time.Duration {
 
 // IsBounded reports whether the start fails when the time is up: as the policy says, or by default.
 func (p SyncPolicy) IsBounded(byDefault bool) bool {
-	switch p.Late {
-	case lateFails:
+	switch p.OnTimeout {
+	case fails:
 		return true
-	case lateWaits, LateGoesOn:
+	case waits, Optional:
 		return false
 	}
 	return byDefault
@@ -66,8 +66,8 @@ func (p SyncPolicy) Check() error {
 	switch {
 	case p.Timeout < 0:
 		return fmt.Errorf("SyncTimeout %v: must not be negative", p.Timeout)
-	case p.Late < lateByStartPolicy || p.Late > LateGoesOn:
-		return fmt.Errorf("the policy Late %d: must be LateByStartPolicy, LateFails, LateWaits or LateGoesOn", p.Late)
+	case p.OnTimeout < byStartPolicy || p.OnTimeout > Optional:
+		return fmt.Errorf("OnSyncTimeout %d: must be SyncByStartPolicy, SyncFails, SyncWaits or SyncOptional", p.OnTimeout)
 	}
 	return nil
 }

@@ -175,7 +175,7 @@ func (w *Writer) SendApply(ctx context.Context, r *client.Client, key trc.Key, i
 		return nil, err
 	}
 	said := memoKey{r.GVK, key, applier{
-		manager: options.FieldManager, subresource: strings.Join(options.Subresource, "/"), asking: options.LeaveToOthers,
+		manager: options.FieldManager, subresource: strings.Join(options.Subresource, "/"), asking: options.WithoutForce,
 	}}
 	if options.IfAbsent {
 		return w.applyAnew(ctx, r, said, body, intent, options)
@@ -222,7 +222,7 @@ func (w *Writer) confirmed(r *client.Client, said memoKey, body []byte, intent m
 		}
 	}
 	confirmed, err := w.Port.As(r.Form, r.GVK, client.Answer{Object: live})
-	if _, isUndecodable := confirmed.(*trc.Undecoded); err != nil || isUndecodable {
+	if _, isUndecodable := confirmed.(*trc.Undecodable); err != nil || isUndecodable {
 		return nil
 	}
 	return confirmed

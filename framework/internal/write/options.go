@@ -22,7 +22,7 @@ const (
 type Options struct {
 	client.Options
 	Owned         bool
-	Marks         []eventsource.Marks
+	Marks         []eventsource.PrimaryRef
 	Mode          Mode
 	Unfiltered    bool
 	Unconditional bool
@@ -65,9 +65,9 @@ func (o *Options) check(doing string, can ability) error {
 		needs  ability
 	}{
 		{"OwnedByPrimary", o.Owned, canOwn},
-		{"MarkedWith", len(o.Marks) > 0, canOwn},
+		{"WithPrimaryRef", len(o.Marks) > 0, canOwn},
 		{"Subresource", len(o.Subresource) > 0, canAddress},
-		{"LeaveToOthers", o.LeaveToOthers, canLeave},
+		{"WithoutForce", o.WithoutForce, canLeave},
 		{"IfUnchanged", o.IfUnchanged, canHold},
 		{"Propagation", o.Propagation != nil, canHold},
 		{"GracePeriodSeconds", o.GracePeriod != nil, canHold},

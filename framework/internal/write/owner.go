@@ -64,10 +64,10 @@ func (w *Writer) relate(r *client.Client, o trc.Object, options Options) error {
 	}
 	for _, marks := range options.Marks {
 		if w.Owner == nil {
-			return fmt.Errorf("framework: %s: MarkedWith outside of a run", r.Describe(trc.KeyOf(o)))
+			return fmt.Errorf("framework: %s: WithPrimaryRef outside of a run", r.Describe(trc.KeyOf(o)))
 		}
 		if err := marks.Put(o, w.OwnerGVK.GroupKind(), trc.KeyOf(w.Owner)); err != nil {
-			return fmt.Errorf("framework: %s: MarkedWith: %w", r.Describe(trc.KeyOf(o)), err)
+			return fmt.Errorf("framework: %s: WithPrimaryRef: %w", r.Describe(trc.KeyOf(o)), err)
 		}
 	}
 	return nil

@@ -48,7 +48,7 @@ func (w *Writer) sparesPruned(ctx context.Context, r *client.Client, q rewrite) 
 	}
 	for _, kept := range prunes {
 		whole, err := w.Port.As(kept.Form, r.GVK, live)
-		if _, isUndecodable := whole.(*trc.Undecoded); isUndecodable || errors.Is(err, cache.ErrPoorer) {
+		if _, isUndecodable := whole.(*trc.Undecodable); isUndecodable || errors.Is(err, cache.ErrPoorer) {
 			continue // nobody has read it there
 		}
 		var where string
