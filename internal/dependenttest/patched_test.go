@@ -321,6 +321,11 @@ var _ = Describe("Patched objects", Ordered, func() {
 			objects[kind.name] = kind.made(page)
 		}
 		Eventually(r.states(page)).Should(And(HaveLen(len(objects)), HaveEach("Ready")))
+		// kube-controller-manager binds the claim up to 15 s later, which changes it and its volume.
+		Eventually(func() corev1.PersistentVolumeClaimPhase {
+			versions()
+			return objects["persistentvolumeclaim"].(*corev1.PersistentVolumeClaim).Status.Phase
+		}).WithTimeout(2 * time.Minute).Should(Equal(corev1.ClaimBound))
 		settle()
 	})
 
