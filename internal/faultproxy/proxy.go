@@ -38,6 +38,8 @@ type Proxy struct {
 	watches  []*exchange // in the order in which they came
 	log      []Entry     // see Log
 	logged   chan struct{}
+	// connections are those to the server.
+	connections map[net.Conn]bool
 }
 
 // exchange is one request on its way; its fault is fixed but that of a watch's events, which is its flow's.
@@ -81,7 +83,7 @@ func (p *Proxy) connect() error {
 	}
 	// A transport of its own, with nothing shared, so that Stop can close every connection.
 	p.direct = &http.Transport{
-		TLSClientConfig: security, DialContext: p.target.Dial, Proxy: p.target.Proxy,
+		TLSClientConfig: security, DialContext: p.dial, Proxy: p.target.Proxy,
 		ForceAttemptHTTP2: true, DisableCompression: true, MaxIdleConnsPerHost: 100,
 	}
 	authorized, err := rest.HTTPWrappersForConfig(p.target, p.direct)
@@ -146,6 +148,47 @@ func (p *Proxy) Stop() {
 	<-p.serving
 	p.exchanges.Wait()
 	p.direct.CloseIdleConnections()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for open := range p.connections { // of HTTP/2, one is not idle until a moment after its last request has ended
+		_ = open.Close() // its error is of no use to anyone
+	}
+}
+
+// dial connects to the server, and keeps the connection for Stop to close.
+func (p *Proxy) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	connect := p.target.Dial
+	if connect == nil {
+		connect = (&net.Dialer{}).DialContext
+	}
+	made, err := connect(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.stopping {
+		return nil, errors.Join(errors.New("faultproxy: it is stopped"), made.Close())
+	}
+	if p.connections == nil {
+		p.connections = map[net.Conn]bool{}
+	}
+	p.connections[made] = true
+	return &connection{made, p}, nil
+}
+
+// connection is one to the server, which the proxy forgets when it is closed.
+type connection struct {
+	net.Conn
+	proxy *Proxy
+}
+
+// Close closes the connection.
+func (c *connection) Close() error {
+	c.proxy.mu.Lock()
+	delete(c.proxy.connections, c.Conn)
+	c.proxy.mu.Unlock()
+	return c.Conn.Close()
 }
 
 // Set adds rules, each in the place of one of the same name if there is one, with counters at zero. A rule
