@@ -7,9 +7,9 @@
 //	})
 //	stop, err := informer.Start(sink)
 //
-// A [Relation] maps a secondary to its primaries: [Owners], [PrimaryRef], [Names], [AnyOf] several of
-// them, or a [Mapper]. A [Filter] decides which changes matter. Filters can be combined, and so can
-// functions of one object, [Where].
+// A [Relation] maps a secondary to its primaries: [Owners], [PrimaryRef], [Names], [AnyOf] several
+// of them, or a [Mapper]. A [Filter] decides which changes matter. Filters can be combined, and so
+// can functions of one object, [Where].
 //
 // There are several sources of changes outside the API server. [Polling] fetches the values of all
 // primaries at once, [PollingEach] those of one primary at a time. [Inbound] receives pushes,

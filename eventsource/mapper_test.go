@@ -185,8 +185,8 @@ func TestMappers_MarksThatCannotBeAreRefusedAllAtOnce(t *testing.T) {
 	}
 }
 
-// ExamplePrimaryRef lets a page have a ConfigMap in a namespace of its own, where Kubernetes lets it own
-// nothing.
+// ExamplePrimaryRef lets a page have a ConfigMap in a namespace of its own, where Kubernetes lets
+// it own nothing.
 func ExamplePrimaryRef() {
 	page := schema.GroupKind{Group: "samples.evenkeel.dev", Kind: "WebPage"}
 	marks := eventsource.PrimaryRef{Labels: true}

@@ -19,9 +19,10 @@ const (
 	PrimaryKindKey      = "evenkeel.dev/primary-kind"
 )
 
-// PrimaryRef are annotations, or labels, by which a secondary names its primary where owner references
-// do not work: in another namespace or another cluster. [PrimaryRef.Put] sets them, so that writing and
-// mapping cannot disagree. The zero value uses three annotations with the keys above.
+// PrimaryRef are annotations, or labels, by which a secondary names its primary where owner
+// references do not work: in another namespace or another cluster. [PrimaryRef.Put] sets them, so
+// that writing and mapping cannot disagree. The zero value uses three annotations with the keys
+// above.
 //
 // Unlike owner references, marks have no effect on the garbage collector and are not protected:
 // whoever may write the secondary can point it at another primary.

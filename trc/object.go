@@ -16,8 +16,8 @@ type Object interface {
 	runtime.Object
 }
 
-// Undecodable represents an object that exists but does not fit its Go type. The source of a [Watch]
-// delivers a pointer to it instead of the object; see [Store.Undecodable].
+// Undecodable represents an object that exists but does not fit its Go type. The source of a
+// [Watch] delivers a pointer to it instead of the object; see [Store.Undecodable].
 type Undecodable struct {
 	// Object is the part that could be decoded. Its metadata is complete; the rest must not be relied
 	// on.

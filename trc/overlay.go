@@ -23,8 +23,8 @@ type Proof struct {
 // covers is ignored. An object outside the store's selector hides the key until the watch has
 // passed its version.
 //
-// An answer may be [Undecodable]. The object is then undecodable until the watch has passed it, as if
-// the watch had delivered it; see [Store.Undecodable].
+// An answer may be [Undecodable]. The object is then undecodable until the watch has passed it, as
+// if the watch had delivered it; see [Store.Undecodable].
 //
 // An answer that the watch, or a newer answer, has already passed does not become visible. Instead
 // the store emits a Late [Transition] from the answer to what is visible, even if that is nothing,

@@ -56,8 +56,8 @@ type Options struct {
 	// same. The owner must drop everything it remembers about versions, such as a ledger. It is called
 	// like OnIncomparable.
 	OnRewound func(progress, listed string)
-	// OnUndecodable is called when an object becomes undecodable, and again when its error changes. It is
-	// called like OnIncomparable. See [Store.Undecodable].
+	// OnUndecodable is called when an object becomes undecodable, and again when its error changes. It
+	// is called like OnIncomparable. See [Store.Undecodable].
 	OnUndecodable func(*Undecodable)
 }
 

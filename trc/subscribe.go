@@ -12,7 +12,8 @@ import (
 // The transitions of one object form a chain: the New of one is the Old of the next. There are four
 // exceptions. Late transitions are not part of the chain. An object of a namespace that was removed
 // and added again comes as an addition. So does an object that was undecodable for a while (see
-// [Store.Undecodable]). A subscriber that fell behind may miss transitions (see [Subscriber].Missed).
+// [Store.Undecodable]). A subscriber that fell behind may miss transitions (see
+// [Subscriber].Missed).
 type Transition struct {
 	Old, New Object
 	// Initial is set for objects that existed when the subscription began, and for those in the first

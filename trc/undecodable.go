@@ -32,8 +32,8 @@ func (s *Store) Undecodable(key Key) *Undecodable {
 	return nil
 }
 
-// AllUndecodable returns the undecodable objects, in no order. It costs next to nothing if there are
-// none.
+// AllUndecodable returns the undecodable objects, in no order. It costs next to nothing if there
+// are none.
 func (s *Store) AllUndecodable() []*Undecodable {
 	s.mu.RLock()
 	defer s.mu.RUnlock()

@@ -1,12 +1,13 @@
-// Package await waits for what has no event of its own, in measurements against a real control plane: it asks every 100 ms, and
-// fails the test after 5 minutes.
+// Package await waits for what has no event of its own, in measurements against a real control
+// plane: it asks every 100 ms, and fails the test after 5 minutes.
 //
 //	await.NoError(t, "all pages are ready", func() error { return await.AtLeast(ready(), 1000) })
 //	await.Quiet(t, func() wire.Counts { return counter.Counts() })
 //
 // # Concurrency
 //
-// What is asked is called by the goroutine of the test, which must be the one that calls. Nothing is kept.
+// What is asked is called by the goroutine of the test, which must be the one that calls. Nothing
+// is kept.
 //
 // # What it does not do
 //

@@ -37,8 +37,8 @@ const (
 	RawNoWatches       = "raw-nowatch"
 )
 
-// All returns the contenders, in the order in which they are measured and shown: those that are divided
-// by one another are neighbours, so that what else the machine does disturbs them alike.
+// All returns the contenders, in the order in which they are measured and shown: those that are
+// divided by one another are neighbours, so that what else the machine does disturbs them alike.
 func All() []Contender {
 	return []Contender{
 		{RawNoWatches, "a client-go loop that watches nothing", raw{}.run},

@@ -15,8 +15,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/testenv"
 )
 
-// TestContendersDoTheWork lets every contender work on a few objects, with and without lag. It judges
-// what they did and that it was counted, not how well.
+// TestContendersDoTheWork lets every contender work on a few objects, with and without lag. It
+// judges what they did and that it was counted, not how well.
 func TestContendersDoTheWork(t *testing.T) {
 	ctrl.SetLogger(logr.Discard())
 	server, err := testenv.Start(testenv.WebPageCRDs())

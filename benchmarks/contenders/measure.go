@@ -27,23 +27,24 @@ type Result struct {
 	wire.Counts
 	// Runs are calls of the author's code.
 	Runs int
-	// Wall is from the start of the first run to the answer that completed the last object. Tail is how
-	// much longer it took until the last run had ended.
+	// Wall is from the start of the first run to the answer that completed the last object. Tail is
+	// how much longer it took until the last run had ended.
 	Wall, Tail time.Duration
-	// CPU is what the process used, user and system, from the making of clients and caches to the end of
-	// the settling.
+	// CPU is what the process used, user and system, from the making of clients and caches to the end
+	// of the settling.
 	CPU time.Duration
 	// Peak is the most memory the process had resident since it began, Live what the garbage collector
 	// left after the settling, with caches still alive; in bytes.
 	Peak, Live uint64
-	// Allocated is what was allocated meanwhile, in bytes, and Allocations how often: unlike CPU, they bear a noisy machine.
+	// Allocated is what was allocated meanwhile, in bytes, and Allocations how often: unlike CPU, they
+	// bear a noisy machine.
 	Allocated, Allocations uint64
 	// LongestRead is of a single read of the author's code.
 	LongestRead time.Duration
 }
 
-// Measure lets the contender work until all is done and nothing has happened for the settling time. It
-// returns an error if the contender ends before, or ctx does. The config is not changed.
+// Measure lets the contender work until all is done and nothing has happened for the settling time.
+// It returns an error if the contender ends before, or ctx does. The config is not changed.
 func Measure(ctx context.Context, contender Contender, config *rest.Config, task Task, conditions Conditions) (Result, error) {
 	counter, tally := wire.NewCounter(task.Objects), &Tally{}
 	config = rest.CopyConfig(config)

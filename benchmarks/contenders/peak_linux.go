@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// peakMemory is the process's peak of resident memory in bytes. Not getrusage's, which the parent's own
-// memory goes into when a process is started.
+// peakMemory is the process's peak of resident memory in bytes. Not getrusage's, which the parent's
+// own memory goes into when a process is started.
 func peakMemory() (uint64, error) {
 	file, err := os.Open("/proc/self/status")
 	if err != nil {

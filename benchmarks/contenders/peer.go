@@ -57,8 +57,8 @@ func (p peer) run(ctx context.Context, config *rest.Config, task Task, tally *Ta
 	return manager.Start(ctx)
 }
 
-// peerReconciler is written as the peer's documentation shows it: finalizer, CreateOrUpdate, status if it
-// differs.
+// peerReconciler is written as the peer's documentation shows it: finalizer, CreateOrUpdate, status
+// if it differs.
 type peerReconciler struct {
 	client.Client
 	tally *Tally

@@ -20,14 +20,14 @@ import (
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
-// raw makes the three writes of each object and nothing else: a PUT with the finalizer, a POST of the
-// ConfigMap, a PUT of the status. It looks at nothing that happens meanwhile, so it is the floor and no
-// operator.
+// raw makes the three writes of each object and nothing else: a PUT with the finalizer, a POST of
+// the ConfigMap, a PUT of the status. It looks at nothing that happens meanwhile, so it is the
+// floor and no operator.
 type raw struct {
 	// watches runs the informers an operator needs, and takes the pages from one of them.
 	watches bool
-	// apply makes the requests that our framework makes by default: a merge patch with the finalizer, a
-	// server-side apply of the ConfigMap, a merge patch of the status.
+	// apply makes the requests that our framework makes by default: a merge patch with the finalizer,
+	// a server-side apply of the ConfigMap, a merge patch of the status.
 	apply bool
 }
 

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Tally takes in what a contender does. Reads are those of the author's code; only their duration counts.
+// Tally takes in what a contender does. Reads are those of the author's code; only their duration
+// counts.
 type Tally struct {
 	mu       sync.Mutex // guards everything below; a leaf
 	runs     int

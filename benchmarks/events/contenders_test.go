@@ -74,7 +74,8 @@ func newInformer(f *feed) cache.SharedIndexInformer {
 	})
 }
 
-// newPeer is controller-runtime's source over such an informer: what source.Kind does with that of its cache.
+// newPeer is controller-runtime's source over such an informer: what source.Kind does with that of
+// its cache.
 func newPeer(ctx context.Context, t testing.TB, f *feed, o *offers) {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// limits are what an event may cost ours, as a part of what it costs the peer: between store and offer, and in all.
+// limits are what an event may cost ours, as a part of what it costs the peer: between store and
+// offer, and in all.
 const limit, limitWithDecoding = 0.7, 1.0
 
 // working is a contender that has taken in its first list.
@@ -30,7 +31,8 @@ func begin(t testing.TB, make making, decoded bool) working {
 	return w
 }
 
-// prepare makes a round of events, ready to be sent; each leads to one offer, which round waits for.
+// prepare makes a round of events, ready to be sent; each leads to one offer, which round waits
+// for.
 func (w working) round(t testing.TB, events int) (round func()) {
 	t.Helper()
 	send := w.prepare(t, w.next(events))
@@ -107,7 +109,8 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// inTurns is the median over rounds in turns of what an event costs each contender, in microseconds of CPU.
+// inTurns is the median over rounds in turns of what an event costs each contender, in microseconds
+// of CPU.
 func inTurns(t *testing.T, decoded bool) map[string]float64 {
 	const rounds, events = 21, 20_000
 	all, costs := map[string]working{}, map[string][]float64{}

@@ -120,7 +120,8 @@ func (b *body) Read(p []byte) (int, error) {
 
 func (b *body) Close() error { return nil }
 
-// next makes the events of a round: updates of objects all over the place, and every tenth deleted and created anew.
+// next makes the events of a round: updates of objects all over the place, and every tenth deleted
+// and created anew.
 func (f *feed) next(count int) []watch.Event {
 	events := make([]watch.Event, count)
 	for at := range events {

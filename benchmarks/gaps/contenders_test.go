@@ -126,8 +126,8 @@ func (a *author) Reconcile(ctx context.Context, _ *v1.WebPage, c *framework.Cont
 	return framework.NoUpdate[*v1.WebPage](), nil
 }
 
-// inOurRun runs code once in a run of this framework, for a page in the first of the namespaces, and
-// returns the requests that were sent until the operator had stopped.
+// inOurRun runs code once in a run of this framework, for a page in the first of the namespaces,
+// and returns the requests that were sent until the operator had stopped.
 func inOurRun(t *testing.T, a *author, namespaces []string, change ...func(*rest.Config)) *requests {
 	t.Helper()
 	config, sent := configOf(change)

@@ -9,11 +9,13 @@ import (
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
-// phases are what was asked of the API server in the lives of providers and dependents, by both operators.
+// phases are what was asked of the API server in the lives of providers and dependents, by both
+// operators.
 type phases struct {
 	// guarded is the guard's, from its start until the providers are kept.
 	guarded requests
-	// implemented is the dependents' controller's, from their creation until all are implemented, and guardMeanwhile the guard's.
+	// implemented is the dependents' controller's, from their creation until all are implemented, and
+	// guardMeanwhile the guard's.
 	implemented, guardMeanwhile requests
 	// runs are those of the dependents' controller until then.
 	runs int
@@ -23,7 +25,8 @@ type phases struct {
 	deleted, guardWhileDeleted, released requests
 }
 
-// measureLives has dependents created while both operators run, and deleted, and then the providers.
+// measureLives has dependents created while both operators run, and deleted, and then the
+// providers.
 func (s *server) measureLives(providers, dependents int) (found phases) {
 	s.t.Helper()
 	at := s.newSite(providers)
@@ -63,7 +66,8 @@ type departure struct {
 	runs  int      // of the guard, each of which lists in the plain design
 }
 
-// measureDeparture requests the deletion of a provider of so many dependents, and then deletes these.
+// measureDeparture requests the deletion of a provider of so many dependents, and then deletes
+// these.
 func (s *server) measureDeparture(dependents int) departure {
 	s.t.Helper()
 	at := s.newSite(1)
@@ -80,7 +84,8 @@ func (s *server) measureDeparture(dependents int) departure {
 	return departure{at.ofGuard.now().since(before), len(at.guarding.Records("guard")) - runs}
 }
 
-// measureStart returns the time until an operator that starts has implemented dependents that there are, and what that asked.
+// measureStart returns the time until an operator that starts has implemented dependents that there
+// are, and what that asked.
 func (s *server) measureStart(gated bool, providers, dependents int) (time.Duration, requests) {
 	s.t.Helper()
 	at := s.newSite(providers)

@@ -15,7 +15,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/interlock"
 )
 
-// measureBorn returns what a guard asks of providers that an admission policy has had born with the finalizer.
+// measureBorn returns what a guard asks of providers that an admission policy has had born with the
+// finalizer.
 func (s *server) measureBorn(providers int) requests {
 	s.t.Helper()
 	at := s.newSiteAfter((*site).installPolicy, providers)

@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// requests are how many there were of each kind, such as "patch webpages/status". Lists and single reads are told apart, and so are
-// server-side apply and other patches.
+// requests are how many there were of each kind, such as "patch webpages/status". Lists and single
+// reads are told apart, and so are server-side apply and other patches.
 type requests map[string]int
 
 // since are those that have been added.
@@ -64,7 +64,8 @@ type account struct {
 	of       string
 }
 
-// expect closes reached with the answer to the n-th request of a kind. It is called before there are any.
+// expect closes reached with the answer to the n-th request of a kind. It is called before there
+// are any.
 func (a *account) expect(n int, of string) {
 	a.reached = make(chan struct{})
 	a.expected, a.of = n, of
@@ -95,7 +96,8 @@ func (a *account) now() requests {
 	return maps.Clone(a.all)
 }
 
-// kindOf tells what a request is about by its path: /api/VERSION/... or /apis/GROUP/VERSION/..., with the namespace or without.
+// kindOf tells what a request is about by its path: /api/VERSION/... or /apis/GROUP/VERSION/...,
+// with the namespace or without.
 func kindOf(request *http.Request) string {
 	parts := strings.Split(strings.Trim(request.URL.Path, "/"), "/")
 	skip := 3

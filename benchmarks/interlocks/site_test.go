@@ -159,7 +159,8 @@ func (s *site) each(many int, do func(ctx context.Context, i int) error) {
 	noError(s.t, group.Wait())
 }
 
-// startGuard runs a guard until the end of the test, or until stop is called, and waits until all providers are kept.
+// startGuard runs a guard until the end of the test, or until stop is called, and waits until all
+// providers are kept.
 func (s *site) startGuard() (stop func()) {
 	s.t.Helper()
 	s.guarding = s.operator(&s.ofGuard, framework.LeaderElection{})
@@ -179,7 +180,8 @@ func (s *site) startGuard() (stop func()) {
 // startPages runs a controller of the pages until the end of the test, or until stop is called.
 func (s *site) startPages(gated bool) (stop func()) {
 	s.t.Helper()
-	// As in a cluster it elects a leader: what comes after a restart goes on under the same lease, and need not claim anew.
+	// As in a cluster it elects a leader: what comes after a restart goes on under the same lease, and
+	// need not claim anew.
 	s.gating = s.operator(&s.ofGate, framework.LeaderElection{Mode: framework.Always, Namespace: s.namespace, Name: "gate"})
 	r, options := publishing{}, framework.ControllerOptions[*page]{Concurrency: workers, KeepRecords: 1 << 16}
 	if gated {

@@ -14,7 +14,8 @@ import (
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
-// contender takes events about keys; each leads to a call of the function it was made with, on one of its workers.
+// contender takes events about keys; each leads to a call of the function it was made with, on one
+// of its workers.
 type contender struct {
 	offer func(key types.NamespacedName)
 	stop  func()
@@ -45,7 +46,8 @@ func newScheduler(t testing.TB, workers int, run func()) contender {
 	}
 }
 
-// newQueue is controller-runtime's, with workers that do with it what its controllers do after a success.
+// newQueue is controller-runtime's, with workers that do with it what its controllers do after a
+// success.
 func newQueue(_ testing.TB, workers int, run func()) contender {
 	q, all := newPriorityQueue(), &sync.WaitGroup{}
 	work(q, all, workers, run)

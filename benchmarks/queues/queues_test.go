@@ -72,8 +72,8 @@ func TestFigures(t *testing.T) {
 	millionPending(t)
 }
 
-// throughput is how many times the events of the queue the scheduler takes in the same time: the median of
-// rounds that are run in turns.
+// throughput is how many times the events of the queue the scheduler takes in the same time: the
+// median of rounds that are run in turns.
 func throughput(t *testing.T, workers int) float64 {
 	ours, stop := measured(t, newScheduler, workers)
 	defer stop()
@@ -96,8 +96,8 @@ func throughput(t *testing.T, workers int) float64 {
 	return ratios[len(ratios)/2]
 }
 
-// allocations is how many there are from an event to the end of its run; the event's own, its cause, is made
-// before.
+// allocations is how many there are from an event to the end of its run; the event's own, its
+// cause, is made before.
 func allocations(t *testing.T) float64 {
 	var left sync.WaitGroup
 	s, stop := offering(t, scheduler.Options[types.NamespacedName]{Concurrency: 1}, func() { left.Done() })
@@ -129,8 +129,8 @@ func offering(t *testing.T, o scheduler.Options[types.NamespacedName], run func(
 	return s, func() { cancel(); <-stopped }
 }
 
-// idleBytes is the memory that a key takes which has run and now waits for its max interval. The text of
-// the key is not part of it: it is the cache's.
+// idleBytes is the memory that a key takes which has run and now waits for its max interval. The
+// text of the key is not part of it: it is the cache's.
 func idleBytes(t *testing.T, n int) float64 {
 	all := keys(n)
 	before := heap()
@@ -162,8 +162,9 @@ func heap() uint64 {
 	return stats.HeapAlloc
 }
 
-// latency is the time from a live event to the start of its run, while 100k keys of the initial list are due and
-// 16 workers are busy with runs of a millisecond each, as they would be with requests.
+// latency is the time from a live event to the start of its run, while 100k keys of the initial
+// list are due and 16 workers are busy with runs of a millisecond each, as they would be with
+// requests.
 func latency(t *testing.T) (p50, p99 time.Duration) {
 	const pending, samples = 110_000, 1_000
 	offered, took := make([]time.Time, samples), make([]time.Duration, samples)
@@ -203,8 +204,9 @@ func latency(t *testing.T) (p50, p99 time.Duration) {
 	return took[samples/2], took[samples*99/100]
 }
 
-// millionPending prints what a million due keys cost: the memory of each while nothing is run yet, without the key's
-// text, and the time to take all in and then to run them with 16 workers. The peer's beside it.
+// millionPending prints what a million due keys cost: the memory of each while nothing is run yet,
+// without the key's text, and the time to take all in and then to run them with 16 workers. The
+// peer's beside it.
 func millionPending(t *testing.T) {
 	all := keys(1_000_000)
 	ours := pendingCost(t, all, pendingScheduler)

@@ -23,7 +23,8 @@ import (
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
-// contender is an operator with one controller, which calls the function it was made with for every run.
+// contender is an operator with one controller, which calls the function it was made with for every
+// run.
 type contender struct {
 	offer func(key types.NamespacedName)
 	stop  func()

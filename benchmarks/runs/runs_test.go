@@ -121,8 +121,9 @@ func BenchmarkNoopRuns(b *testing.B) {
 	}
 }
 
-// TestFigures prints how a run of ours fares; make bench runs it. Ours is given a copy of its primary, so it is compared
-// with a run of the peer's that reads it, from the cache; and for information with one that does not know what it is about.
+// TestFigures prints how a run of ours fares; make bench runs it. Ours is given a copy of its
+// primary, so it is compared with a run of the peer's that reads it, from the cache; and for
+// information with one that does not know what it is about.
 func TestFigures(t *testing.T) {
 	if os.Getenv("EVENKEEL_FIGURES") == "" {
 		t.Skip("it measures; set EVENKEEL_FIGURES=1, or run make bench")
@@ -143,7 +144,8 @@ func TestFigures(t *testing.T) {
 
 type cost struct{ cpu, wall float64 }
 
-// inTurns is what a run of ours costs, as a part of what one of theirs does: the median of rounds in turns.
+// inTurns is what a run of ours costs, as a part of what one of theirs does: the median of rounds
+// in turns.
 func inTurns(t *testing.T, theirs making, workers int) cost {
 	ourRound, stop := measured(t, newOurs, workers)
 	defer stop()

@@ -48,7 +48,8 @@ func (r *reconciler) note() {
 	r.last = time.Now()
 }
 
-// isDone tells whether all primaries have been run by all controllers, and nothing has happened for a while.
+// isDone tells whether all primaries have been run by all controllers, and nothing has happened for
+// a while.
 func (r *reconciler) isDone() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

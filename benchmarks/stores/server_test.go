@@ -76,7 +76,8 @@ func secondary(t *testing.T, admin client.Client, owner *v1.WebPage, i int) json
 	).Replace(string(template)))
 }
 
-// applied returns an object as it was stored, with placeholders for what differs from one to another.
+// applied returns an object as it was stored, with placeholders for what differs from one to
+// another.
 func applied(t *testing.T, admin client.Client, owner *v1.WebPage) []byte {
 	t.Helper()
 	yes := true

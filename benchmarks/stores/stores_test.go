@@ -36,7 +36,8 @@ func TestMain(m *testing.M) {
 	fmt.Printf("heap %d peak %d\n", heap, peak())
 }
 
-// settle runs a contender until nothing happens any more, and returns the heap that is left while it goes on.
+// settle runs a contender until nothing happens any more, and returns the heap that is left while
+// it goes on.
 func settle(ctx context.Context, run contender, address string) (heap uint64, err error) {
 	ctx, stop := context.WithTimeout(ctx, 5*time.Minute)
 	r, ended := &reconciler{}, make(chan error, 1)

@@ -9,10 +9,11 @@ import (
 
 // Counts are the requests that were answered, or failed, so far.
 type Counts struct {
-	// Writes are all requests that ask for a change, refused ones included. Conflicts are those of them
-	// that were answered with 409: a stale version, or a name that is taken.
+	// Writes are all requests that ask for a change, refused ones included. Conflicts are those of
+	// them that were answered with 409: a stale version, or a name that is taken.
 	Writes, Conflicts int
-	// Reads are single reads and lists, discovery included; Watches are watches, with or without a list.
+	// Reads are single reads and lists, discovery included; Watches are watches, with or without a
+	// list.
 	Reads, Watches int
 	// Failures are requests without an answer, and answers of 400 and above other than conflicts. The
 	// server's 404 to a read is one of them.
@@ -31,8 +32,8 @@ type Counter struct {
 	doneAt    time.Time
 }
 
-// NewCounter returns a counter that waits for the status of that many objects. With none it is done from
-// the start.
+// NewCounter returns a counter that waits for the status of that many objects. With none it is done
+// from the start.
 func NewCounter(objects int) *Counter {
 	c := &Counter{awaited: objects, done: make(chan struct{}), statuses: make(map[string]struct{}, objects)}
 	if objects == 0 {

@@ -1,6 +1,6 @@
-// Package wire counts and delays what a client exchanges with an API server. Both a [Counter] and a [Lag]
-// go into rest.Config.Wrap and know nothing of the client above them, so that they treat all contenders
-// alike:
+// Package wire counts and delays what a client exchanges with an API server. Both a [Counter] and a
+// [Lag] go into rest.Config.Wrap and know nothing of the client above them, so that they treat all
+// contenders alike:
 //
 //	counter := wire.NewCounter(1000)
 //	config.Wrap(counter.Wrap)
@@ -13,5 +13,6 @@
 //
 // # What it does not do
 //
-// It looks at paths, methods and status codes, never into bodies but for the end of a watch's first list.
+// It looks at paths, methods and status codes, never into bodies but for the end of a watch's first
+// list.
 package wire

@@ -11,9 +11,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Lag shifts what watches deliver by a constant time, as an API server does whose watch cache is behind.
-// The first list that a watch streams arrives without delay, and so does everything that is no watch:
-// what lags are the echoes of what happens afterwards. Zero is no lag.
+// Lag shifts what watches deliver by a constant time, as an API server does whose watch cache is
+// behind. The first list that a watch streams arrives without delay, and so does everything that is
+// no watch: what lags are the echoes of what happens afterwards. Zero is no lag.
 type Lag time.Duration
 
 // Wrap is for rest.Config.Wrap.
@@ -31,7 +31,8 @@ func (l Lag) Wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// lateBody reads ahead without bounds, as the network would not, and hands on what it read when it is due.
+// lateBody reads ahead without bounds, as the network would not, and hands on what it read when it
+// is due.
 type lateBody struct {
 	ctx    context.Context
 	body   io.ReadCloser
@@ -148,8 +149,8 @@ func wait[T any](b *lateBody, c <-chan T) error {
 	}
 }
 
-// endOfList finds the annotation of the bookmark that ends a streamed first list, which is spelled alike
-// in JSON and protobuf.
+// endOfList finds the annotation of the bookmark that ends a streamed first list, which is spelled
+// alike in JSON and protobuf.
 type endOfList struct {
 	seen bool
 	tail []byte

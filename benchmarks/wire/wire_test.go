@@ -93,8 +93,8 @@ func TestCounterIsDoneOnceTheStatusOfEveryObjectIsWritten(t *testing.T) {
 	}
 }
 
-// watching sends a watch through a lag and returns its end that the server writes to and the one that
-// the client reads from.
+// watching sends a watch through a lag and returns its end that the server writes to and the one
+// that the client reads from.
 func watching(t *testing.T, lag Lag, query string) (*io.PipeWriter, io.ReadCloser) {
 	t.Helper()
 	reader, writer := io.Pipe()

@@ -1,5 +1,5 @@
-// Package work is what every contender does for every object: put a finalizer on a WebPage, make one
-// ConfigMap that it owns, write its status.
+// Package work is what every contender does for every object: put a finalizer on a WebPage, make
+// one ConfigMap that it owns, write its status.
 //
 // # Concurrency
 //

@@ -21,8 +21,8 @@ import (
 	"github.com/evenkeel/evenkeel/benchmarks/work"
 )
 
-// handwritten does what the chain does as one would write it by hand: step after step, from the top in each run, watching all that it
-// makes, and waiting for nothing.
+// handwritten does what the chain does as one would write it by hand: step after step, from the top
+// in each run, watching all that it makes, and waiting for nothing.
 type handwritten struct{ client.Client }
 
 // startHandwritten runs it for the pages of a namespace.

@@ -58,7 +58,8 @@ type taken struct {
 	writes float64         // requests per page
 }
 
-// round lets a contender bring about so many pages at a time, after one of which the time does not count.
+// round lets a contender bring about so many pages at a time, after one of which the time does not
+// count.
 func (p *plane) round(start contender, pages int) taken {
 	p.t.Helper()
 	p.namespaces++

@@ -26,10 +26,12 @@ import (
 type steady struct {
 	// resync is of one further run of each primary.
 	resync wire.Counts
-	// edits is how many single fields somebody else has changed, and edited what was asked of the API server to set them back.
+	// edits is how many single fields somebody else has changed, and edited what was asked of the API
+	// server to set them back.
 	edits  int
 	edited wire.Counts
-	// restart is what a new operator has asked, restartRuns its runs, and changed the objects of which the version changed by that.
+	// restart is what a new operator has asked, restartRuns its runs, and changed the objects of which
+	// the version changed by that.
 	restart     wire.Counts
 	restartRuns int64
 	changed     []string
@@ -44,7 +46,8 @@ type site struct {
 	pages     int
 }
 
-// measureSteady lets five dependents of each of so many pages converge, and counts what comes after.
+// measureSteady lets five dependents of each of so many pages converge, and counts what comes
+// after.
 func measureSteady(t *testing.T, pages int) (found steady) {
 	env, err := testenv.Start(testenv.WebPageCRDs())
 	if err != nil {

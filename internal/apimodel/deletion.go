@@ -39,7 +39,8 @@ func (m *Model) deleteLocked(c *call) (answer any, err error) {
 		markAsDeleting(o)
 	}
 	if unfinalized := !finalized && len(old.GetFinalizers()) > 0; unfinalized && !graceful && options.Preconditions != nil && options.Preconditions.ResourceVersion != nil {
-		// The server looks for the version that it would have updated the finalizers to, but deletes without an update.
+		// The server looks for the version that it would have updated the finalizers to, but deletes
+		// without an update.
 		return nil, apierrors.NewConflict(c.resource.gr, c.Name, errors.New(optimisticLock))
 	}
 	if (finalized || graceful) && !sameButTimes(old, o) {
@@ -94,8 +95,8 @@ func (c *call) checkPreconditions(options *metav1.DeleteOptions, o *unstructured
 	return nil
 }
 
-// terminate starts or shortens a graceful deletion, if the kind has that. It is pending if one is under way
-// that the request does not shorten.
+// terminate starts or shortens a graceful deletion, if the kind has that. It is pending if one is
+// under way that the request does not shorten.
 func (r *resource) terminate(o *unstructured.Unstructured, options *metav1.DeleteOptions) (graceful, pending bool) {
 	if r.Grace == nil {
 		return false, false

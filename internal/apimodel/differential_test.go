@@ -174,7 +174,8 @@ func (o op) object(w *world, whole bool) map[string]any {
 	if o.selected != "" {
 		metadata["labels"] = map[string]any{"selected": o.selected}
 	}
-	// An empty list that is applied to a custom resource is a limit of the model, see its documentation.
+	// An empty list that is applied to a custom resource is a limit of the model, see its
+	// documentation.
 	if o.finalizers != nil && (len(o.finalizers) > 0 || o.verb != "apply") {
 		metadata["finalizers"] = o.finalizers
 	}
@@ -307,7 +308,8 @@ func difference(model, real string) string {
 
 const selectors = "selected%3Dyes"
 
-// watches opens the watches of a world; the returned channels give their events up to the last object made.
+// watches opens the watches of a world; the returned channels give their events up to the last
+// object made.
 func (p *pair) watches(ctx context.Context, w *world) []<-chan []event {
 	var all []<-chan []event
 	for _, s := range p.subjects {
@@ -323,8 +325,9 @@ func (p *pair) watches(ctx context.Context, w *world) []<-chan []event {
 	return all
 }
 
-// TestTheModelAnswersAsTheServer replays random operations on the model and on a real API server, and compares
-// the answers, what is there after each, and what watches say. A failure prints the seed to repeat it with.
+// TestTheModelAnswersAsTheServer replays random operations on the model and on a real API server,
+// and compares the answers, what is there after each, and what watches say. A failure prints the
+// seed to repeat it with.
 func TestTheModelAnswersAsTheServer(t *testing.T) {
 	real := newRealWorld(t)
 	all := subjects(podSpec(t, real))

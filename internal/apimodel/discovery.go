@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
-// discover answers what clients ask to learn what is served. The aggregated form is not offered; clients fall
-// back to this one.
+// discover answers what clients ask to learn what is served. The aggregated form is not offered;
+// clients fall back to this one.
 func (m *Model) discover(path string) (int, any, error) {
 	path = strings.Trim(path, "/")
 	gv, err := schema.ParseGroupVersion(strings.TrimPrefix(strings.TrimPrefix(path, "apis/"), "api/"))

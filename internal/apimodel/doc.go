@@ -1,5 +1,5 @@
-// Package apimodel is an API server in memory, for tests in virtual time: the real client-go and the whole
-// framework run against it inside of a testing/synctest bubble, without sockets.
+// Package apimodel is an API server in memory, for tests in virtual time: the real client-go and
+// the whole framework run against it inside of a testing/synctest bubble, without sockets.
 //
 //	synctest.Test(t, func(t *testing.T) {
 //		pages, err := apimodel.CustomResources("config/crd/bases")
@@ -10,19 +10,19 @@
 //		model.History()                     // the ground truth
 //	})
 //
-// It answers discovery, GET, LIST, WATCH, POST, PUT, DELETE, merge patches, JSON patches and server-side apply
-// as a kube-apiserver does. TestTheModelAnswersAsTheServer replays random operations on both and compares.
-// [Model.Intercept] decides about faults of requests; [Model.Lag], [Model.Cut], [Model.Expire] and
-// [Model.Stall] about those of watches.
+// It answers discovery, GET, LIST, WATCH, POST, PUT, DELETE, merge patches, JSON patches and
+// server-side apply as a kube-apiserver does. TestTheModelAnswersAsTheServer replays random
+// operations on both and compares. [Model.Intercept] decides about faults of requests; [Model.Lag],
+// [Model.Cut], [Model.Expire] and [Model.Stall] about those of watches.
 //
 // # Concurrency
 //
-// Everything may be used from many goroutines. A Model belongs to the bubble in which it was made, or to none.
-// Goroutines exist only for watches and end with them: with the request's context, the Close of its body, a
-// fault or the timeout. They block on channels and timers alone.
+// Everything may be used from many goroutines. A Model belongs to the bubble in which it was made,
+// or to none. Goroutines exist only for watches and end with them: with the request's context, the
+// Close of its body, a fault or the timeout. They block on channels and timers alone.
 //
-// client-go slows the errors of its watches down by a clock of the whole process: a package with more than one
-// bubble runs its tests by [RunTests].
+// client-go slows the errors of its watches down by a clock of the whole process: a package with
+// more than one bubble runs its tests by [RunTests].
 //
 // # What it does not do
 //
@@ -40,6 +40,6 @@
 //     until the next write, so that a write that changes nothing else gets a new version there.
 //   - No authentication, authorisation, admission, priority or fairness.
 //
-// Versions start after 1 and grow by one with every commit; UIDs and generated names are counted, so that a run
-// in virtual time can be repeated.
+// Versions start after 1 and grow by one with every commit; UIDs and generated names are counted,
+// so that a run in virtual time can be repeated.
 package apimodel

@@ -32,14 +32,15 @@ type Request struct {
 	Body          []byte
 }
 
-// Fault is what happens to a request. The zero value is nothing. What is not excluded by an earlier field
-// happens too.
+// Fault is what happens to a request. The zero value is nothing. What is not excluded by an earlier
+// field happens too.
 type Fault struct {
 	// Delay passes before anything else, in virtual time.
 	Delay time.Duration
 	// Drop loses the request before the server sees it.
 	Drop bool
-	// Answer is given instead of carrying the request out. Details.RetryAfterSeconds becomes Retry-After.
+	// Answer is given instead of carrying the request out. Details.RetryAfterSeconds becomes
+	// Retry-After.
 	Answer *metav1.Status
 	// Done carries the request out before Answer is given: a server that fails after the commit.
 	Done bool
@@ -47,7 +48,8 @@ type Fault struct {
 	Linger time.Duration
 	// Lose carries the request out and loses the answer.
 	Lose bool
-	// As is the error of a request that is dropped, or whose answer is lost. Default: [ErrConnectionLost].
+	// As is the error of a request that is dropped, or whose answer is lost. Default:
+	// [ErrConnectionLost].
 	As error
 }
 
@@ -59,8 +61,8 @@ func (f Fault) lost() error {
 	return ErrConnectionLost
 }
 
-// SocketErrors are what Go's network stack reports when a connection breaks that had been established: the
-// request may have been carried out.
+// SocketErrors are what Go's network stack reports when a connection breaks that had been
+// established: the request may have been carried out.
 func SocketErrors() map[string]error {
 	at := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6443}
 	failed := func(op string, err error) error {
@@ -90,16 +92,16 @@ var ErrRefused error = &net.OpError{
 	Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 6443}, Err: os.NewSyscallError("connect", syscall.ECONNREFUSED),
 }
 
-// Intercept sets what decides about the fault of every request, nil for none. It is called without a lock, by
-// several requests at a time.
+// Intercept sets what decides about the fault of every request, nil for none. It is called without
+// a lock, by several requests at a time.
 func (m *Model) Intercept(decide func(Request) Fault) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.intercept = decide
 }
 
-// Lag delivers the events of all watches of the resource, present and future, d later than they were
-// committed. Lists and the objects that a watch starts with stay consistent.
+// Lag delivers the events of all watches of the resource, present and future, d later than they
+// were committed. Lists and the objects that a watch starts with stay consistent.
 func (m *Model) Lag(plural string, d time.Duration) {
 	m.change(plural, func(r *resource) { r.lag = d })
 }
@@ -109,8 +111,8 @@ func (m *Model) Cut(plural string) {
 	m.change(plural, func(r *resource) { r.cuts++ })
 }
 
-// Expire ends the watches of the resource, and forgets its history: a watch from any version of before is
-// refused with 410, so that clients list again.
+// Expire ends the watches of the resource, and forgets its history: a watch from any version of
+// before is refused with 410, so that clients list again.
 func (m *Model) Expire(plural string) {
 	m.change(plural, func(r *resource) {
 		// A list must be able to return a version that is not expired.
@@ -120,8 +122,8 @@ func (m *Model) Expire(plural string) {
 	})
 }
 
-// Stall silences the watches of the resource, present and future, as a half-open connection does, until
-// [Model.Release].
+// Stall silences the watches of the resource, present and future, as a half-open connection does,
+// until [Model.Release].
 func (m *Model) Stall(plural string) {
 	m.change(plural, func(r *resource) { r.stalled = true })
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 )
 
-// bubble gives a model and a client of its ConfigMaps in virtual time. At its end all goroutines of the model
-// must have ended, or synctest reports a deadlock.
+// bubble gives a model and a client of its ConfigMaps in virtual time. At its end all goroutines of
+// the model must have ended, or synctest reports a deadlock.
 func bubble(t *testing.T, f func(t *testing.T, model *apimodel.Model, configMaps dynamic.ResourceInterface)) {
 	synctest.Test(t, func(t *testing.T) {
 		model := newModel(t)

@@ -23,10 +23,11 @@ type Kind struct {
 	ClusterScoped bool
 	// Status tells that there is a status sub-resource.
 	Status bool
-	// Generation tells that metadata.generation counts the changes of everything but metadata and status.
+	// Generation tells that metadata.generation counts the changes of everything but metadata and
+	// status.
 	Generation bool
-	// Schema of a custom resource: defaults, pruning, validation and how lists merge. Without one, kinds
-	// that client-go knows are handled as their Go types say; others are kept as they come.
+	// Schema of a custom resource: defaults, pruning, validation and how lists merge. Without one,
+	// kinds that client-go knows are handled as their Go types say; others are kept as they come.
 	Schema *spec.Schema
 	// Fields are the dotted paths that field selectors may name besides metadata.name and
 	// metadata.namespace.
@@ -91,8 +92,8 @@ func completePod(o *unstructured.Unstructured) {
 	o.Object["status"] = map[string]any{"phase": string(corev1.PodPending), "qosClass": string(corev1.PodQOSBestEffort)}
 }
 
-// CustomResources returns the kinds of the CustomResourceDefinitions in a folder of YAML files, one for each
-// version.
+// CustomResources returns the kinds of the CustomResourceDefinitions in a folder of YAML files, one
+// for each version.
 func CustomResources(folder string) ([]Kind, error) {
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	if err != nil {

@@ -80,7 +80,8 @@ type commit struct {
 	resource *resource // nil if only the version went on
 }
 
-// New returns an API server without objects. It returns an error that names every kind it cannot serve.
+// New returns an API server without objects. It returns an error that names every kind it cannot
+// serve.
 func New(options Options) (*Model, error) {
 	m := &Model{
 		resources: map[schema.GroupVersionResource]*resource{},
@@ -138,7 +139,8 @@ func (r *resource) fieldManager(types managedfields.TypeConverter, subresource s
 	return managedfields.NewDefaultCRDFieldManager(types, server, server, server, r.GroupVersionKind, r.GroupVersion(), subresource, filters)
 }
 
-// asIs is the conversion, the defaults and the empty objects of a server with one version of each kind.
+// asIs is the conversion, the defaults and the empty objects of a server with one version of each
+// kind.
 type asIs struct {
 	runtime.ObjectConvertor
 	*resource
@@ -187,8 +189,8 @@ func (m *Model) Since(version int64) []Commit {
 	return commits
 }
 
-// Objects returns what exists of the resource, named by its plural, in the order of namespaces and names. The
-// objects are shared: do not mutate them.
+// Objects returns what exists of the resource, named by its plural, in the order of namespaces and
+// names. The objects are shared: do not mutate them.
 func (m *Model) Objects(plural string) []*unstructured.Unstructured {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -20,7 +20,8 @@ const (
 	metaList   = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 )
 
-// rare are requests that the random replay does not make, in an order in which they build on each other.
+// rare are requests that the random replay does not make, in an order in which they build on each
+// other.
 var rare = []struct{ what, accept, method, path, contentType, body string }{
 	{"create with a version", "", "POST", configMaps, "", `{"metadata":{"name":"a","resourceVersion":"1"}}`},
 	{"create without a name", "", "POST", configMaps, "", `{"metadata":{}}`},
@@ -139,7 +140,8 @@ func (w *world) create(t *testing.T, path, body string) {
 	}
 }
 
-// withoutOthers makes lists comparable: their items reduced, and without what the server made itself.
+// withoutOthers makes lists comparable: their items reduced, and without what the server made
+// itself.
 func withoutOthers(content map[string]any) map[string]any {
 	items, isList := content["items"].([]any)
 	if !isList {
@@ -217,7 +219,8 @@ func (w *world) lines(t *testing.T, accept, path string) []string {
 	return lines
 }
 
-// TestAShorterDeletionTakesFinalizersOfAnotherPolicyOff: of a Pod on a node, whose deletion is graceful, and of which no list of finalizers is left then.
+// TestAShorterDeletionTakesFinalizersOfAnotherPolicyOff: of a Pod on a node, whose deletion is
+// graceful, and of which no list of finalizers is left then.
 func TestAShorterDeletionTakesFinalizersOfAnotherPolicyOff(t *testing.T) {
 	worlds := rareWorlds(t)
 	const pods = "/api/v1/namespaces/rare/pods"

@@ -108,7 +108,8 @@ func (r *resource) validate(o *unstructured.Unstructured) field.ErrorList {
 	return errs
 }
 
-// prune drops the fields that the schema does not know. Metadata and the type stay whole at the root.
+// prune drops the fields that the schema does not know. Metadata and the type stay whole at the
+// root.
 func prune(v any, s *spec.Schema, root bool) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -207,7 +208,8 @@ func (r *resource) typeConverter() (managedfields.TypeConverter, error) {
 	return managedfields.NewDeducedTypeConverter(), nil
 }
 
-// newCustomType puts the type of metadata, which schemas of custom resources leave out, into the schema.
+// newCustomType puts the type of metadata, which schemas of custom resources leave out, into the
+// schema.
 func newCustomType(custom *spec.Schema) (customType, error) {
 	const name, metadata = "custom", "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"
 	whole := *custom

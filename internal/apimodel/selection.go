@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// selection returns what tells whether a list or watch is about an object, apart from its namespace.
+// selection returns what tells whether a list or watch is about an object, apart from its
+// namespace.
 func (c *call) selection() (func(*unstructured.Unstructured) bool, error) {
 	byLabel, err := labels.Parse(c.query.Get("labelSelector"))
 	if err != nil {

@@ -235,7 +235,8 @@ func compareVersions(a, b *unstructured.Unstructured) int {
 	return 0
 }
 
-// reduced is the object without versions, UIDs and times, and with its managers in an order of their own.
+// reduced is the object without versions, UIDs and times, and with its managers in an order of
+// their own.
 func reduced(o *unstructured.Unstructured) string {
 	o = o.DeepCopy()
 	metadata, _ := o.Object["metadata"].(map[string]any)
@@ -264,8 +265,9 @@ type event struct {
 	Object *unstructured.Unstructured
 }
 
-// watching collects the events of a watch until an object with the given name was added. Like any client it
-// resumes a watch that the server ended, which a server does that has just taken in a kind.
+// watching collects the events of a watch until an object with the given name was added. Like any
+// client it resumes a watch that the server ended, which a server does that has just taken in a
+// kind.
 func (w *world) watching(ctx context.Context, path, last string) (<-chan []event, error) {
 	code, list, err := w.send(http.MethodGet, path, "application/json", nil)
 	if err != nil || code != http.StatusOK {

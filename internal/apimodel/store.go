@@ -212,7 +212,8 @@ func (r *resource) isolate(subresource string, old, o *unstructured.Unstructured
 	}
 }
 
-// onlyStatus leaves of a write to the status its status, and of built-in kinds the metadata but owners.
+// onlyStatus leaves of a write to the status its status, and of built-in kinds the metadata but
+// owners.
 func (r *resource) onlyStatus(old, o *unstructured.Unstructured) {
 	if r.isTyped {
 		moveField(old, o, "spec")
@@ -280,8 +281,8 @@ func sameButTimes(old, o *unstructured.Unstructured) bool {
 	return reflect.DeepEqual(timeless(old), timeless(o))
 }
 
-// commitLocked gives the object, which it owns, the next version and tells the watches. A dry run only
-// shows what would be.
+// commitLocked gives the object, which it owns, the next version and tells the watches. A dry run
+// only shows what would be.
 func (m *Model) commitLocked(c *call, event watch.EventType, o *unstructured.Unstructured) *unstructured.Unstructured {
 	if c.dry {
 		return o

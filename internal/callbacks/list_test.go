@@ -47,8 +47,8 @@ func sourceOf(t *testing.T, folder string) (p parsedPackage) {
 	return p
 }
 
-// callbacksOf lists the callbacks of the API, as "package.Struct.Field", "package.Interface.Method" or
-// "package.Function(parameter)".
+// callbacksOf lists the callbacks of the API, as "package.Struct.Field", "package.Interface.Method"
+// or "package.Function(parameter)".
 func callbacksOf(t *testing.T) []string {
 	t.Helper()
 	var parsed []parsedPackage
@@ -182,8 +182,8 @@ func (f *found) isFunction(in string, e ast.Expr) bool {
 	return false
 }
 
-// TestNoGoroutines: what packages of dependents call, they call in the goroutine of a node's function: whatever it does,
-// the rows of these tell what becomes of it.
+// TestNoGoroutines: what packages of dependents call, they call in the goroutine of a node's
+// function: whatever it does, the rows of these tell what becomes of it.
 func TestNoGoroutines(t *testing.T) {
 	harmless := map[string]bool{"framework/interlock AfterFunc": true} // it makes a dependent due, and calls no author
 	for _, folder := range []string{"framework/dependent", "framework/external", "framework/interlock", "framework/ready"} {

@@ -32,8 +32,8 @@ type row struct {
 	inRun bool
 	// registers says that it is called at registration, which fails.
 	registers bool
-	// stops are the deeds after which controller a does not work, by what is promised of it: what one knows of the world
-	// is not complete then.
+	// stops are the deeds after which controller a does not work, by what is promised of it: what one
+	// knows of the world is not complete then.
 	stops []deed
 	// deletes says that it is about deletions.
 	deletes bool

@@ -46,8 +46,8 @@ const (
 	hangs  deed = "hangs"
 )
 
-// world is an operator with two controllers of one kind, of which "a" calls what misbehaves about the primary "bad", or
-// its secondary. "b" reads the same caches.
+// world is an operator with two controllers of one kind, of which "a" calls what misbehaves about
+// the primary "bad", or its secondary. "b" reads the same caches.
 type world struct {
 	*testing.T
 	deed   deed

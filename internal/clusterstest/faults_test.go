@@ -25,7 +25,8 @@ var (
 	watches = faultproxy.Match{Resources: []string{"configmaps"}, Verbs: []string{"watch"}}
 )
 
-// faults are what may happen on the way to the copies, without an end. Some let no watch succeed; then Ready must say so.
+// faults are what may happen on the way to the copies, without an end. Some let no watch succeed;
+// then Ready must say so.
 var faults = map[string]struct {
 	rules   []faultproxy.Rule
 	unready bool

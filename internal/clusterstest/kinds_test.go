@@ -73,7 +73,8 @@ func (r *lookout) says(name string, has bool) func() string {
 	}
 }
 
-// A kind is missing at first, comes, is removed with all there is of it, and comes back, while others go on.
+// A kind is missing at first, comes, is removed with all there is of it, and comes back, while
+// others go on.
 func TestG04_G18_AKindMayBeRemovedAndInstalledAgain(t *testing.T) {
 	for place, env := range places() {
 		t.Run(place, func(t *testing.T) {

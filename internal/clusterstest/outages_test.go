@@ -38,7 +38,8 @@ func TestG05_TwoClustersWithoutFaults(t *testing.T) {
 	must(t, w.stop())
 }
 
-// The connections to a server that hangs are found dead by themselves, as they are HTTP/2. A proxy in between would answer in its place.
+// The connections to a server that hangs are found dead by themselves, as they are HTTP/2. A proxy
+// in between would answer in its place.
 func TestG18_TheOtherClusterHangs(t *testing.T) {
 	w := newWorld(t, far, framework.OperatorOptions{}, func(config *rest.Config) { *config = *rest.CopyConfig(far.Config) })
 	w.settle()

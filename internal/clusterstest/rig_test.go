@@ -24,7 +24,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// patience is how long anything may take that has to come: the longest of it is the Reflector's back-off.
+// patience is how long anything may take that has to come: the longest of it is the Reflector's
+// back-off.
 const patience = 2 * time.Minute
 
 // pagesOfWorld is how many pages there are at first.
@@ -84,7 +85,8 @@ type world struct {
 	stop func() error
 }
 
-// newWorld starts an operator whose copies are behind a proxy: in another cluster or, for comparison, in its own.
+// newWorld starts an operator whose copies are behind a proxy: in another cluster or, for
+// comparison, in its own.
 func newWorld(t *testing.T, env *testenv.Env, options framework.OperatorOptions, change ...func(*rest.Config)) *world {
 	t.Helper()
 	w := &world{T: t, here: clientOf(t, home), there: clientOf(t, env), witness: newWitness()}
@@ -224,7 +226,8 @@ func (w *world) settle() {
 	}
 }
 
-// await waits until nothing is wrong. It polls, as several servers and an operator have to come to rest.
+// await waits until nothing is wrong. It polls, as several servers and an operator have to come to
+// rest.
 func (w *world) await(what string, wrong func() string) {
 	w.Helper()
 	for end := time.Now().Add(patience); ; {

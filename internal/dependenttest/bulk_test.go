@@ -37,7 +37,8 @@ func reconcileAll(b *configMaps) func(ctx context.Context, c *pageContext) error
 	}
 }
 
-// TestStandaloneBulkDependentITTheDifferenceIsMade: missing are created, changed updated, extra deleted, others left alone.
+// TestStandaloneBulkDependentITTheDifferenceIsMade: missing are created, changed updated, extra
+// deleted, others left alone.
 func TestStandaloneBulkDependentITTheDifferenceIsMade(t *testing.T) {
 	b := &configMaps{Name: "words", Desired: words}
 	single := &configMap{Name: "single", Desired: named("-single")}
@@ -252,7 +253,8 @@ func TestContentNamesFollowFromTheContentAlone(t *testing.T) {
 	expectError(t, err, `content name "config"`)
 }
 
-// TestOldVersionsGoOnceNothingUsesThem: a set of ConfigMaps that are not changed, but made in another version, of which those stay that are in use.
+// TestOldVersionsGoOnceNothingUsesThem: a set of ConfigMaps that are not changed, but made in
+// another version, of which those stay that are in use.
 func TestOldVersionsGoOnceNothingUsesThem(t *testing.T) {
 	b := &configMaps{}
 	b.Desired = func(_ context.Context, page *Page, c *pageContext) ([]*corev1.ConfigMap, error) {
@@ -306,7 +308,8 @@ func TestASetIsRefusedWhoseNameIsNoLabel(t *testing.T) {
 	}
 }
 
-// TestG05ALargeSetComesToRestAfterOneRun: its echoes come before the answers, and are more than a run is told of one by one.
+// TestG05ALargeSetComesToRestAfterOneRun: its echoes come before the answers, and are more than a
+// run is told of one by one.
 func TestG05ALargeSetComesToRestAfterOneRun(t *testing.T) {
 	const size = 150
 	html := func(data string) string {

@@ -14,7 +14,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 )
 
-// TestANodeDoesNotWaitForTheEndOfWhatNoEventTellsItOf: an object that does not name the primary makes it not due when it goes.
+// TestANodeDoesNotWaitForTheEndOfWhatNoEventTellsItOf: an object that does not name the primary
+// makes it not due when it goes.
 func TestANodeDoesNotWaitForTheEndOfWhatNoEventTellsItOf(t *testing.T) {
 	held := dataOf("default", "p", "theirs")
 	held.Finalizers = []string{"example.com/slow"}
@@ -62,7 +63,8 @@ func TestANodeDoesNotWaitForTheEndOfWhatNoEventTellsItOf(t *testing.T) {
 	}
 }
 
-// TestReplaceSparesWhatIsAnothersByNow, though reads show it as the primary's yet: the server refuses a second controller as invalid.
+// TestReplaceSparesWhatIsAnothersByNow, though reads show it as the primary's yet: the server
+// refuses a second controller as invalid.
 func TestReplaceSparesWhatIsAnothersByNow(t *testing.T) {
 	k := &configMap{Replace: true, Desired: htmlOf}
 	r := standalone(alone(k))
@@ -125,7 +127,8 @@ func TestASetRestoresItsLabelWhateverAMatcherSays(t *testing.T) {
 	})
 }
 
-// TestWhatIsCreatedOnlyIsNotTakenBack: that would be a change, and without its tie it is not the primary's any more.
+// TestWhatIsCreatedOnlyIsNotTakenBack: that would be a change, and without its tie it is not the
+// primary's any more.
 func TestWhatIsCreatedOnlyIsNotTakenBack(t *testing.T) {
 	k := &configMap{Access: dependent.CreatedOnly, Desired: htmlOf}
 	r := standalone(alone(k))

@@ -32,7 +32,8 @@ func fourKinds() []framework.Dependent[*Page] {
 	}
 }
 
-// liveThrough creates, changes and deletes a page under an operator that dies once, and is followed by another.
+// liveThrough creates, changes and deletes a page under an operator that dies once, and is followed
+// by another.
 func liveThrough(t *testing.T, at int, when testenv.When) (history string, writes int) {
 	synctest.Test(t, func(t *testing.T) {
 		kinds, err := apimodel.CustomResources(testenv.WebPageCRDs())

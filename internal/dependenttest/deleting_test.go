@@ -139,7 +139,8 @@ func TestKeyAndDesiredMustAgree(t *testing.T) {
 	})
 }
 
-// TestDesiredIsComputedOncePerRun, however often the object is asked for after its turn, and from wherever.
+// TestDesiredIsComputedOncePerRun, however often the object is asked for after its turn, and from
+// wherever.
 func TestDesiredIsComputedOncePerRun(t *testing.T) {
 	var computed atomic.Int32
 	k := &configMap{Desired: func(ctx context.Context, page *Page, c *pageContext) (*corev1.ConfigMap, error) {
@@ -187,7 +188,8 @@ func TestADesiredThatAsksForItselfIsAnErrorAndNoDeadlock(t *testing.T) {
 	})
 }
 
-// TestPrimaryToSecondaryDependentITWhatPrimariesReferToIsReadOnly: many refer to one, and a change of it makes all of them due.
+// TestPrimaryToSecondaryDependentITWhatPrimariesReferToIsReadOnly: many refer to one, and a change
+// of it makes all of them due.
 func TestPrimaryToSecondaryDependentITWhatPrimariesReferToIsReadOnly(t *testing.T) {
 	template := &configMap{Name: "template", Access: dependent.ReadOnly, Key: func(page *Page) types.NamespacedName {
 		return types.NamespacedName{Name: page.Spec.HTML}
@@ -261,7 +263,8 @@ func TestPatchedObjectsAreCreatedAndMerged(t *testing.T) {
 	})
 }
 
-// TestReplaceMakesAnewWhatCannotBeChanged, and nothing else: what the server refuses of any object stays a failure.
+// TestReplaceMakesAnewWhatCannotBeChanged, and nothing else: what the server refuses of any object
+// stays a failure.
 func TestReplaceMakesAnewWhatCannotBeChanged(t *testing.T) {
 	k := &configMap{Replace: true, Desired: func(_ context.Context, page *Page, _ *pageContext) (*corev1.ConfigMap, error) {
 		o := dataOf(page.Namespace, page.Name, page.Spec.HTML)
@@ -292,7 +295,7 @@ func TestWhatDoesNotGoTogetherIsRefusedAtRegistration(t *testing.T) {
 		"Desired: must be set unless":                  {Access: dependent.ReadOnly, Desired: htmlOf},
 		"Access 7: must be":                            {Access: 7, Desired: htmlOf},
 		"Tie -1: must be":                              {Tie: -1, Desired: htmlOf},
-		"Tie Referenced: must not be set with Access":      {Access: dependent.ReadOnly, Tie: dependent.Referenced},
+		"Tie Referenced: must not be set with Access":  {Access: dependent.ReadOnly, Tie: dependent.Referenced},
 		"must be empty unless Tie is Referenced":       {Desired: htmlOf, PrimaryRef: eventsource.PrimaryRef{Name: "a"}},
 		"From: must not be set together":               {Desired: htmlOf, From: &framework.Secondary[*corev1.ConfigMap]{}, Secondary: framework.Secondary[*corev1.ConfigMap]{Name: "x"}},
 		"From: must map by the marks":                  {Desired: htmlOf, From: &framework.Secondary[*corev1.ConfigMap]{}, Tie: dependent.Referenced},

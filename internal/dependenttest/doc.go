@@ -1,3 +1,3 @@
-// Package dependenttest holds the tests of Kubernetes dependents as an author uses them: over a model of the API server in virtual time, and on
-// a real control plane.
+// Package dependenttest holds the tests of Kubernetes dependents as an author uses them: over a
+// model of the API server in virtual time, and on a real control plane.
 package dependenttest

@@ -15,7 +15,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 )
 
-// TestG13ACreationWhoseAnswerIsLostIsTakenForOnesOwn, though a repetition meets the object that the first attempt made.
+// TestG13ACreationWhoseAnswerIsLostIsTakenForOnesOwn, though a repetition meets the object that the
+// first attempt made.
 func TestG13ACreationWhoseAnswerIsLostIsTakenForOnesOwn(t *testing.T) {
 	for name, fault := range map[string]apimodel.Fault{"lost before": {Drop: true}, "lost after": {Lose: true}} {
 		for _, lag := range []time.Duration{0, time.Hour} {
@@ -50,7 +51,8 @@ func TestG13ACreationWhoseAnswerIsLostIsTakenForOnesOwn(t *testing.T) {
 	}
 }
 
-// TestReplaceMakesAnewInOneRun: the model refuses what is immutable as the API server does, but not what would be created.
+// TestReplaceMakesAnewInOneRun: the model refuses what is immutable as the API server does, but not
+// what would be created.
 func TestReplaceMakesAnewInOneRun(t *testing.T) {
 	k := &configMap{Replace: true, Desired: htmlOf}
 	r := standalone(alone(k))

@@ -27,7 +27,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/testenv"
 )
 
-// calledAs desires a ConfigMap of the name, or NAMESPACE/NAME, that is the n-th word of the page's HTML.
+// calledAs desires a ConfigMap of the name, or NAMESPACE/NAME, that is the n-th word of the page's
+// HTML.
 func calledAs(n int) func(context.Context, *Page, *pageContext) (*corev1.ConfigMap, error) {
 	return func(_ context.Context, page *Page, _ *pageContext) (*corev1.ConfigMap, error) {
 		namespace, name := page.Namespace, strings.Fields(page.Spec.HTML)[n]
@@ -58,7 +59,8 @@ func (v *virtual) html(page, html string) {
 	v.patch(newPage(page, ""), fmt.Sprintf(`{"spec":{"html":%q}}`, html))
 }
 
-// limitDeletions refuses all but some deletions: who deletes for ever fails, and does not keep time from passing.
+// limitDeletions refuses all but some deletions: who deletes for ever fails, and does not keep time
+// from passing.
 func (v *virtual) limitDeletions(left int) {
 	var mu sync.Mutex
 	v.model.Intercept(func(r apimodel.Request) apimodel.Fault {
@@ -74,7 +76,8 @@ func (v *virtual) limitDeletions(left int) {
 	})
 }
 
-// TestAnObjectOfAFormerNameGoes once that of the present name is there, whatever may be done to it, and however it is tied.
+// TestAnObjectOfAFormerNameGoes once that of the present name is there, whatever may be done to it,
+// and however it is tied.
 func TestAnObjectOfAFormerNameGoes(t *testing.T) {
 	for name, k := range map[string]*configMap{
 		"applied": {}, "patched": {Access: dependent.Patched}, "created only": {Access: dependent.CreatedOnly},
@@ -169,7 +172,8 @@ func TestAFormerObjectIsReportedWhereThatIsAskedFor(t *testing.T) {
 	})
 }
 
-// TestOfFormerObjectsOthersAreSpared: those of other nodes, sets, controllers and of the author, whatever watches they share.
+// TestOfFormerObjectsOthersAreSpared: those of other nodes, sets, controllers and of the author,
+// whatever watches they share.
 func TestOfFormerObjectsOthersAreSpared(t *testing.T) {
 	var shared framework.Secondary[*corev1.ConfigMap]
 	one := &configMap{Name: "one", Desired: calledAs(0)}
@@ -249,7 +253,8 @@ func TestTwoControllersOfAKindSpareEachOthersObjects(t *testing.T) {
 	})
 }
 
-// TestAFormerObjectGoesAfterACrash between the creation of the new one and its deletion, also under another operator.
+// TestAFormerObjectGoesAfterACrash between the creation of the new one and its deletion, also under
+// another operator.
 func TestAFormerObjectGoesAfterACrash(t *testing.T) {
 	for _, when := range []testenv.When{testenv.BeforeRequest, testenv.AfterCommit, testenv.AfterAnswer} {
 		for at := 1; at <= 4; at++ {
@@ -313,7 +318,8 @@ func TestFormerObjectsAreDeletedWithTheNode(t *testing.T) {
 	})
 }
 
-// TestG10WhatAFormerObjectMayBeUsingIsNotLetGoOf: the claim on the former provider stays until the former object, or the surplus one of a set, is gone.
+// TestG10WhatAFormerObjectMayBeUsingIsNotLetGoOf: the claim on the former provider stays until the
+// former object, or the surplus one of a set, is gone.
 func TestG10WhatAFormerObjectMayBeUsingIsNotLetGoOf(t *testing.T) {
 	isReady := func(*corev1.ConfigMap) workflow.Verdict { return workflow.Met() }
 	single := func(former dependent.Former) framework.Dependent[*Page] {

@@ -215,7 +215,8 @@ func now[T any, P interface {
 	return read
 }
 
-// data is the data of a ConfigMap as the server has it: "" if there is none, or it is being deleted.
+// data is the data of a ConfigMap as the server has it: "" if there is none, or it is being
+// deleted.
 func (v *virtual) data(namespace, name string) string {
 	v.Helper()
 	o := now(v, dataOf(namespace, name, ""))

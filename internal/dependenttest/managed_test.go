@@ -77,7 +77,8 @@ func (v *virtual) expectGone(all ...client.Object) {
 	}
 }
 
-// TestMultipleManagedDependentSameTypeITEachIsManagedByItsName: MultipleManagedDependentNoDiscriminatorIT, too, as nothing but the name tells them apart.
+// TestMultipleManagedDependentSameTypeITEachIsManagedByItsName:
+// MultipleManagedDependentNoDiscriminatorIT, too, as nothing but the name tells them apart.
 func TestMultipleManagedDependentSameTypeITEachIsManagedByItsName(t *testing.T) {
 	one := &configMap{Name: "one", Desired: named("-1")}
 	two := &configMap{Name: "two", DependsOn: []string{"one"}, ReconcilePrecondition: labelled("two")}
@@ -106,7 +107,8 @@ func TestMultipleManagedDependentSameTypeITEachIsManagedByItsName(t *testing.T) 
 	})
 }
 
-// TestKubernetesDependentGarbageCollectionITAPreconditionDeletesExplicitly what the cluster would delete after the primary, for which there is no finalizer.
+// TestKubernetesDependentGarbageCollectionITAPreconditionDeletesExplicitly what the cluster would
+// delete after the primary, for which there is no finalizer.
 func TestKubernetesDependentGarbageCollectionITAPreconditionDeletesExplicitly(t *testing.T) {
 	k := &configMap{Desired: htmlOf, ReconcilePrecondition: labelled("wanted")}
 	inVirtualTime(t, nothing(), managing(k), func(v *virtual) {
@@ -126,7 +128,8 @@ func TestKubernetesDependentGarbageCollectionITAPreconditionDeletesExplicitly(t 
 	})
 }
 
-// TestCleanerForManagedDependentResourcesOnlyITTheFinalizerIsThere though the reconciler is no Cleaner, and goes when the objects have gone.
+// TestCleanerForManagedDependentResourcesOnlyITTheFinalizerIsThere though the reconciler is no
+// Cleaner, and goes when the objects have gone.
 func TestCleanerForManagedDependentResourcesOnlyITTheFinalizerIsThere(t *testing.T) {
 	for name, tie := range map[string]dependent.Tie{"owned": dependent.OwnedAndDeleted, "marked": dependent.Referenced} {
 		t.Run(name, func(t *testing.T) {
@@ -227,7 +230,8 @@ func TestDeleteInactiveDeletesAlsoAfterARestart(t *testing.T) {
 	})
 }
 
-// TestDependentOperationEventFilterITOwnWritesMakeNoRun, and DependentFilterIT: a filter keeps changes from making runs.
+// TestDependentOperationEventFilterITOwnWritesMakeNoRun, and DependentFilterIT: a filter keeps
+// changes from making runs.
 func TestDependentOperationEventFilterITOwnWritesMakeNoRun(t *testing.T) {
 	k := &configMap{Desired: htmlOf}
 	k.Secondary.UpdateFilter = func(old, new *corev1.ConfigMap) bool { return old.Data["data"] != new.Data["data"] }
@@ -269,7 +273,8 @@ func TestANameThatIsTakenFailsItsNodeAlone(t *testing.T) {
 	})
 }
 
-// TestWhatThePlatformWouldCollectIsSeenGoneBeforeWhatItDependsOnGoes, in a cleanup, which deletes it for its turn, and when it is not wanted any more.
+// TestWhatThePlatformWouldCollectIsSeenGoneBeforeWhatItDependsOnGoes, in a cleanup, which deletes
+// it for its turn, and when it is not wanted any more.
 func TestWhatThePlatformWouldCollectIsSeenGoneBeforeWhatItDependsOnGoes(t *testing.T) {
 	single := func() framework.Dependent[*Page] {
 		return &configMap{Name: "above", Desired: named("-above"), DependsOn: []string{"below"}}

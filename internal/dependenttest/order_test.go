@@ -67,7 +67,8 @@ func reader(name string, of func(c *pageContext) (string, error), dependsOn ...s
 	}}
 }
 
-// TestAReadOfANodeThatIsNotDependedOnIsTold once, in the log and by an event, with the names of both.
+// TestAReadOfANodeThatIsNotDependedOnIsTold once, in the log and by an event, with the names of
+// both.
 func TestAReadOfANodeThatIsNotDependedOnIsTold(t *testing.T) {
 	const part = "does not depend on"
 	single := func(k *configMap) func(c *pageContext) (string, error) {

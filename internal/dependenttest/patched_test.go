@@ -34,7 +34,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/dependent"
 )
 
-// kindOfObject is a built-in kind, whose objects are desired with lists, quantities and what else servers complete.
+// kindOfObject is a built-in kind, whose objects are desired with lists, quantities and what else
+// servers complete.
 type kindOfObject struct {
 	name string
 	node func(access dependent.Access) framework.Dependent[*Page]

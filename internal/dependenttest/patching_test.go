@@ -13,8 +13,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/dependent"
 )
 
-// messy desires a Pod whose stored form differs from what is desired for ever: the model drops the unknown field and the empty list, as
-// servers drop, fill in and rewrite what they store.
+// messy desires a Pod whose stored form differs from what is desired for ever: the model drops the
+// unknown field and the empty list, as servers drop, fill in and rewrite what they store.
 func messy(access dependent.Access, options ...framework.WriteOption) *dependent.Kubernetes[*Page, *unstructured.Unstructured] {
 	k := &dependent.Kubernetes[*Page, *unstructured.Unstructured]{Name: "messy", Access: access, Options: options}
 	k.Secondary.GroupVersionKind = corev1.SchemeGroupVersion.WithKind("Pod")
@@ -27,7 +27,8 @@ func messy(access dependent.Access, options ...framework.WriteOption) *dependent
 	return k
 }
 
-// TestG12WhatIsPatchedComesToRest though what is stored differs from what is desired: the same intent is not sent for what it made.
+// TestG12WhatIsPatchedComesToRest though what is stored differs from what is desired: the same
+// intent is not sent for what it made.
 func TestG12WhatIsPatchedComesToRest(t *testing.T) {
 	k := messy(dependent.Patched)
 	inVirtualTime(t, nothing(), managing(k), func(v *virtual) {
@@ -59,7 +60,8 @@ func TestG12WhatIsPatchedComesToRest(t *testing.T) {
 	})
 }
 
-// TestG12SecondariesWrittenByPatchComeToRest, without dependents and whatever the author does with what is returned.
+// TestG12SecondariesWrittenByPatchComeToRest, without dependents and whatever the author does with
+// what is returned.
 func TestG12SecondariesWrittenByPatchComeToRest(t *testing.T) {
 	k := messy(dependent.Applied)
 	r := &pages{reconcile: func(ctx context.Context, page *Page, c *pageContext) error {

@@ -18,7 +18,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 )
 
-// usurp replaces all that an object holds as somebody else: its tie, its labels, its data, and who owns which field. With some labels, it keeps those.
+// usurp replaces all that an object holds as somebody else: its tie, its labels, its data, and who
+// owns which field. With some labels, it keeps those.
 func (v *virtual) usurp(o *corev1.ConfigMap, labels map[string]string) {
 	v.Helper()
 	o.OwnerReferences, o.Labels, o.Annotations, o.Data = nil, labels, nil, map[string]string{"theirs": "x"}
@@ -26,7 +27,8 @@ func (v *virtual) usurp(o *corev1.ConfigMap, labels map[string]string) {
 	noError(v.T, v.admin.Update(v.Context(), o, client.FieldOwner("somebody")))
 }
 
-// TestAnObjectThatLostItsTieAndAllOurFieldsIsTakenBack: the controller remembers the very object that it wrote.
+// TestAnObjectThatLostItsTieAndAllOurFieldsIsTakenBack: the controller remembers the very object
+// that it wrote.
 func TestAnObjectThatLostItsTieAndAllOurFieldsIsTakenBack(t *testing.T) {
 	var shared framework.Secondary[*corev1.ConfigMap]
 	shared.By = eventsource.AnyOf{eventsource.Owners{}, eventsource.PrimaryRef{}}
@@ -70,7 +72,8 @@ func TestAnObjectThatLostItsTieAndAllOurFieldsIsTakenBack(t *testing.T) {
 	})
 }
 
-// TestAnObjectThatLostItsTieIsRecognisedByItsFieldManager also where Options name another than the controller's, by a controller that starts anew.
+// TestAnObjectThatLostItsTieIsRecognisedByItsFieldManager also where Options name another than the
+// controller's, by a controller that starts anew.
 func TestAnObjectThatLostItsTieIsRecognisedByItsFieldManager(t *testing.T) {
 	k := &configMap{Desired: htmlOf, Options: []framework.WriteOption{framework.FieldManager("another")}}
 	k.From = &framework.Secondary[*corev1.ConfigMap]{}
@@ -103,7 +106,8 @@ func TestAnObjectThatLostItsTieIsRecognisedByItsLabel(t *testing.T) {
 	})
 }
 
-// TestCreatedIfAbsentTakesWhatIsThere as it is, creates what is not, and deletes only what it created.
+// TestCreatedIfAbsentTakesWhatIsThere as it is, creates what is not, and deletes only what it
+// created.
 func TestCreatedIfAbsentTakesWhatIsThere(t *testing.T) {
 	others := dataOf("default", "p", "theirs")
 	others.OwnerReferences = []metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Other", Name: "other", UID: "other", Controller: new(true)}}
@@ -154,7 +158,8 @@ func TestCreatedIfAbsentTakesWhatIsThere(t *testing.T) {
 	expectError(t, err, "Access: CreatedIfAbsent", "single")
 }
 
-// TestADryRunDeletesNothing, neither to replace, nor the surplus of a set, nor what has a former name.
+// TestADryRunDeletesNothing, neither to replace, nor the surplus of a set, nor what has a former
+// name.
 func TestADryRunDeletesNothing(t *testing.T) {
 	dry := []framework.WriteOption{framework.DryRun()}
 	for name, c := range map[string]struct {
@@ -201,7 +206,8 @@ func TestADryRunDeletesNothing(t *testing.T) {
 	}
 }
 
-// TestReplaceAsksUnderTheVeryName, which the names of some kinds have to fit: CustomResourceDefinitions, APIServices.
+// TestReplaceAsksUnderTheVeryName, which the names of some kinds have to fit:
+// CustomResourceDefinitions, APIServices.
 func TestReplaceAsksUnderTheVeryName(t *testing.T) {
 	k := &configMap{Replace: true, Desired: htmlOf}
 	r := standalone(alone(k))

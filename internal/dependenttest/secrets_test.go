@@ -15,7 +15,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/dependent"
 )
 
-// generator desires Secrets with a password that is another each time, and what the page's HTML names besides.
+// generator desires Secrets with a password that is another each time, and what the page's HTML
+// names besides.
 type generator struct{ passwords int }
 
 func (g *generator) secret(page *Page) *corev1.Secret {
@@ -40,7 +41,8 @@ func (g *generator) untyped(page *Page) *unstructured.Unstructured {
 	}}
 }
 
-// keepsItsPassword runs a reconciler that brings about generated Secrets with an immutable password, and no other key than "a" or "b".
+// keepsItsPassword runs a reconciler that brings about generated Secrets with an immutable
+// password, and no other key than "a" or "b".
 func keepsItsPassword(t *testing.T, drops bool, secondaries []framework.SecondarySource, reconcile func(ctx context.Context, c *pageContext) error) {
 	t.Helper()
 	r := standalone(reconcile)
@@ -88,7 +90,8 @@ func keepsItsPassword(t *testing.T, drops bool, secondaries []framework.Secondar
 	})
 }
 
-// TestUnmodifiableDependentPartITAGeneratedPasswordStays, also where it is desired as stringData, which no stored Secret has.
+// TestUnmodifiableDependentPartITAGeneratedPasswordStays, also where it is desired as stringData,
+// which no stored Secret has.
 func TestUnmodifiableDependentPartITAGeneratedPasswordStays(t *testing.T) {
 	for name, access := range map[string]dependent.Access{"applied": dependent.Applied, "patched": dependent.Patched} {
 		for field, immutable := range map[string][]string{"the key": {"/data/password"}, "and more": {"/data/password", "/data/none"}} {

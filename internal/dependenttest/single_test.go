@@ -58,7 +58,8 @@ func TestAForeignEditCostsOneWriteAndADeletionOne(t *testing.T) {
 	})
 }
 
-// TestMultipleDependentResourceITSeveralOfATypeAreToldApartByName, with sources of their own, and with a shared one.
+// TestMultipleDependentResourceITSeveralOfATypeAreToldApartByName, with sources of their own, and
+// with a shared one.
 func TestMultipleDependentResourceITSeveralOfATypeAreToldApartByName(t *testing.T) {
 	var shared framework.Secondary[*corev1.ConfigMap]
 	for name, from := range map[string]*framework.Secondary[*corev1.ConfigMap]{
@@ -180,7 +181,8 @@ func TestAdoptTakesOverWhatIsNobodys(t *testing.T) {
 	})
 }
 
-// TestACacheThatIsBehindHidesNoForeignObject: the server refuses what the cache does not show to be taken.
+// TestACacheThatIsBehindHidesNoForeignObject: the server refuses what the cache does not show to be
+// taken.
 func TestACacheThatIsBehindHidesNoForeignObject(t *testing.T) {
 	for name, access := range map[string]dependent.Access{"applied": dependent.Applied, "patched": dependent.Patched, "created": dependent.CreatedOnly} {
 		t.Run(name, func(t *testing.T) {

@@ -26,7 +26,8 @@ func TestADryRunTiesNothing(t *testing.T) {
 	})
 }
 
-// TestADryRunKeepsNoPrimary: nothing deletes its objects, so its deletion does not wait for their end.
+// TestADryRunKeepsNoPrimary: nothing deletes its objects, so its deletion does not wait for their
+// end.
 func TestADryRunKeepsNoPrimary(t *testing.T) {
 	for _, tie := range []dependent.Tie{dependent.OwnedAndDeleted, dependent.Referenced} {
 		t.Run(tie.String(), func(t *testing.T) {
@@ -58,7 +59,8 @@ func TestWhatIsCreatedIfAbsentIsNotDeletedIfItWasThere(t *testing.T) {
 		t.Run(tie.String(), func(t *testing.T) {
 			k := &configMap{Access: dependent.CreatedIfAbsent, Tie: tie, Desired: htmlOf, ReconcilePrecondition: labelled("wanted")}
 			inVirtualTime(t, nothing(), managing(k), func(v *virtual) {
-				// what the same controller wrote in another way, for nobody: by its Reconcile, by a patch of one field
+				// what the same controller wrote in another way, for nobody: by its Reconcile, by a patch of
+				// one field
 				there := dataOf("default", "p", "theirs")
 				noError(t, v.admin.Create(v.Context(), there, client.FieldOwner("admin")))
 				noError(t, v.admin.Patch(v.Context(), there, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"annotations":{"seen":"yes"}}}`)), client.FieldOwner("webpage")))

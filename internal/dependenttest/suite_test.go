@@ -25,7 +25,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/testenv"
 )
 
-// garbageCollection is how long it may take: of a new kind the garbage collector learns within 30 s.
+// garbageCollection is how long it may take: of a new kind the garbage collector learns within 30
+// s.
 const garbageCollection = 60 * time.Second
 
 var (
@@ -34,7 +35,8 @@ var (
 	ctx   = context.Background()
 )
 
-// TestDependents are specs on a whole control plane, with its controllers, its garbage collector and simulated nodes.
+// TestDependents are specs on a whole control plane, with its controllers, its garbage collector
+// and simulated nodes.
 func TestDependents(t *testing.T) {
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(40 * time.Second)
@@ -100,8 +102,8 @@ func (w *wrote) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// carriedOut is the number of writes without the patches that were refused for their version, as somebody
-// else, a controller of the cluster for instance, was faster.
+// carriedOut is the number of writes without the patches that were refused for their version, as
+// somebody else, a controller of the cluster for instance, was faster.
 func (w *wrote) carriedOut() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()

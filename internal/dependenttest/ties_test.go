@@ -13,7 +13,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/dependent"
 )
 
-// TestDependentDifferentNamespaceITMarksReachThere, and DependentAnnotationSecondaryMapperIT, DependentCustomMappingAnnotationIT.
+// TestDependentDifferentNamespaceITMarksReachThere, and DependentAnnotationSecondaryMapperIT,
+// DependentCustomMappingAnnotationIT.
 func TestDependentDifferentNamespaceITMarksReachThere(t *testing.T) {
 	for name, marks := range map[string]eventsource.PrimaryRef{
 		"DependentAnnotationSecondaryMapperIT":      {},

@@ -16,10 +16,12 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// publisher has every WebPage published by a service that is no part of the cluster: one record for each.
+// publisher has every WebPage published by a service that is no part of the cluster: one record for
+// each.
 type publisher struct {
 	service client
-	// published are the records as last seen or written, and read what a run reads: from there, or by asking.
+	// published are the records as last seen or written, and read what a run reads: from there, or by
+	// asking.
 	published *eventsource.Values[record]
 	read      func(ctx context.Context, page *v1.WebPage) ([]record, error)
 }
@@ -35,7 +37,8 @@ func (p *publisher) Reconcile(ctx context.Context, page *v1.WebPage, _ *framewor
 		if err != nil {
 			return none, err
 		}
-		// From here on it is read, and neither a poll that began before nor a later one makes the page due for it.
+		// From here on it is read, and neither a poll that began before nor a later one makes the page
+		// due for it.
 		p.published.Wrote(written.Page, written)
 		records = []record{written}
 	}
@@ -57,7 +60,8 @@ func (p *publisher) Cleanup(ctx context.Context, page *v1.WebPage, _ *framework.
 
 const period, timeout = 50 * time.Millisecond, 400 * time.Millisecond // minutes and seconds in real life
 
-// values are told apart by the version that the service gives them: a push may come before the answer to an older write.
+// values are told apart by the version that the service gives them: a push may come before the
+// answer to an older write.
 var values = eventsource.ValuesOptions[record]{Older: func(value, than record) bool { return value.Version < than.Version }}
 
 // byPolling asks the service for all records at once.

@@ -21,7 +21,8 @@ import (
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
-// monitor is what a system has of a page, under an id of its own choice. It knows neither tags nor tokens.
+// monitor is what a system has of a page, under an id of its own choice. It knows neither tags nor
+// tokens.
 type monitor struct{ ID, Page, HTML string }
 
 // monitoring is that system.
@@ -68,7 +69,8 @@ func (monitored) Reconcile(context.Context, *v1.WebPage, *framework.Context[*v1.
 	return framework.NoUpdate[*v1.WebPage](), nil
 }
 
-// With controllers that delete what is in a namespace in any order, and what is owned before its owner.
+// With controllers that delete what is in a namespace in any order, and what is owned before its
+// owner.
 var _ = Describe("G13 ExternalStateIT What is remembered, on a whole control plane", Ordered, func() {
 	var (
 		plane  *testenv.Plane

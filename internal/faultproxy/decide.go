@@ -43,7 +43,8 @@ func pattern(text string) *regexp.Regexp {
 	return regexp.MustCompile(`(?s)^` + quoted + `$`)
 }
 
-// decide counts a request at every rule that matches it and returns what is done to it, if anything.
+// decide counts a request at every rule that matches it and returns what is done to it, if
+// anything.
 func decide(rules []*armed, request Request) *fault {
 	var decided *fault
 	for _, rule := range rules {
@@ -75,8 +76,8 @@ func (r *armed) fires(n int) bool {
 	return true
 }
 
-// draw returns a number in [0, 1) that depends on nothing but the seed, the rule's name and n, so that
-// the order in which other rules' requests come does not matter.
+// draw returns a number in [0, 1) that depends on nothing but the seed, the rule's name and n, so
+// that the order in which other rules' requests come does not matter.
 func (r *armed) draw(n int) float64 {
 	hash := fnv.New64a()
 	hash.Write([]byte(r.Name))

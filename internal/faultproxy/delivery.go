@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// delivery is the body of a watch's answer: it reads the server's stream into a flow as it comes, and
-// hands out what the flow lets pass.
+// delivery is the body of a watch's answer: it reads the server's stream into a flow as it comes,
+// and hands out what the flow lets pass.
 type delivery struct {
 	ctx      context.Context // the request's
 	flow     *flow

@@ -11,8 +11,8 @@ import (
 // errCut is the end of a stream that breaks.
 var errCut = errors.New("faultproxy: the stream is cut")
 
-// flow is what one watch delivers, and when: a state machine without clock or I/O. It is created when
-// the request comes and is given events once the server's answer does.
+// flow is what one watch delivers, and when: a state machine without clock or I/O. It is created
+// when the request comes and is given events once the server's answer does.
 type flow struct {
 	mu sync.Mutex // guards below
 	// fault is what is done to the stream at present.
@@ -192,7 +192,8 @@ func (f *flow) next(now time.Time) (frame []byte, wake time.Time, end error) {
 	return head.frame, wake, nil
 }
 
-// endLocked ends the stream if its fault wants that now; cutAt is when it will, if that is a matter of time.
+// endLocked ends the stream if its fault wants that now; cutAt is when it will, if that is a matter
+// of time.
 func (f *flow) endLocked(now time.Time) (cutAt time.Time) {
 	if f.over != nil || f.ending || f.fault == nil || f.sparedLocked() {
 		return cutAt

@@ -38,8 +38,8 @@ func (p *Proxy) Log() []Entry {
 	return slices.Clone(p.log)
 }
 
-// Wait waits until a rule has acted n times since it was set, and returns an error if there is no such
-// rule, the proxy is stopped, or the context ends first.
+// Wait waits until a rule has acted n times since it was set, and returns an error if there is no
+// such rule, the proxy is stopped, or the context ends first.
 func (p *Proxy) Wait(ctx context.Context, rule string, n int) error {
 	for {
 		p.mu.Lock()

@@ -55,8 +55,8 @@ type When struct {
 	Times int `json:"times,omitempty"`
 }
 
-// Action is what happens to a request or to the events of a watch: exactly one of the fields is set,
-// with Initial beside it for those of watches. The package's documentation describes them.
+// Action is what happens to a request or to the events of a watch: exactly one of the fields is
+// set, with Initial beside it for those of watches. The package's documentation describes them.
 type Action struct {
 	Delay       Duration `json:"delay,omitempty"`
 	DelayAnswer Duration `json:"delayAnswer,omitempty"`
@@ -146,7 +146,8 @@ func (p Plan) String() string {
 	return string(text)
 }
 
-// Lag returns a rule by which watches of the resources deliver each event that much after it arrived.
+// Lag returns a rule by which watches of the resources deliver each event that much after it
+// arrived.
 func Lag(name string, by time.Duration, resources ...string) Rule {
 	return Rule{Name: name, Match: Match{Resources: resources}, Do: Action{Lag: Duration(by)}}
 }

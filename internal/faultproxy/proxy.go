@@ -42,7 +42,8 @@ type Proxy struct {
 	connections map[net.Conn]bool
 }
 
-// exchange is one request on its way; its fault is fixed but that of a watch's events, which is its flow's.
+// exchange is one request on its way; its fault is fixed but that of a watch's events, which is its
+// flow's.
 type exchange struct {
 	request Request
 	fault   *fault
@@ -133,8 +134,8 @@ func (p *Proxy) listen() error {
 	return nil
 }
 
-// Config returns a configuration for a client of the proxy. It has no credentials, the proxy adds the
-// target's; the rest is the target's but for its Wrap. It is the caller's.
+// Config returns a configuration for a client of the proxy. It has no credentials, the proxy adds
+// the target's; the rest is the target's but for its Wrap. It is the caller's.
 func (p *Proxy) Config() *rest.Config { return rest.CopyConfig(p.config) }
 
 // Stop breaks all connections and returns when nothing of the proxy runs any more. It may be called
@@ -191,8 +192,9 @@ func (c *connection) Close() error {
 	return c.Conn.Close()
 }
 
-// Set adds rules, each in the place of one of the same name if there is one, with counters at zero. A rule
-// on the events of watches is laid on open ones too, each of which counts as a match. Rules need names.
+// Set adds rules, each in the place of one of the same name if there is one, with counters at zero.
+// A rule on the events of watches is laid on open ones too, each of which counts as a match. Rules
+// need names.
 func (p *Proxy) Set(rules ...Rule) error {
 	if err := (Plan{Rules: rules}).validate(); err != nil {
 		return err

@@ -184,8 +184,9 @@ func (b *bench) wants(w watch.Interface, kind watch.EventType, name string) {
 	}
 }
 
-// wantsNothing looks whether an event has come by now. It sees a fault that does not hold only if the event
-// was as quick as what the test did meanwhile; what must not be delivered later is checked by what comes next.
+// wantsNothing looks whether an event has come by now. It sees a fault that does not hold only if
+// the event was as quick as what the test did meanwhile; what must not be delivered later is
+// checked by what comes next.
 func (b *bench) wantsNothing(w watch.Interface) {
 	b.t.Helper()
 	select {

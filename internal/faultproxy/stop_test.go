@@ -54,8 +54,9 @@ func TestStopEndsEverything(t *testing.T) {
 	}
 }
 
-// proxyGoroutines counts those that run the proxy's code, a server, or the client that the standard library
-// brings along for HTTP/2: nothing else in this process has servers, and client-go's client is another.
+// proxyGoroutines counts those that run the proxy's code, a server, or the client that the standard
+// library brings along for HTTP/2: nothing else in this process has servers, and client-go's client
+// is another.
 func proxyGoroutines(t *testing.T) (n int, profile string) {
 	t.Helper()
 	var stacks strings.Builder

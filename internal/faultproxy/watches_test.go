@@ -148,7 +148,8 @@ func TestHiddenEventsAreAGap(t *testing.T) {
 	})
 }
 
-// TestAReflectorRecoversFromEveryFaultOfItsWatch lets the library's own reflector meet each of them.
+// TestAReflectorRecoversFromEveryFaultOfItsWatch lets the library's own reflector meet each of
+// them.
 func TestAReflectorRecoversFromEveryFaultOfItsWatch(t *testing.T) {
 	for name, do := range map[string]faultproxy.Action{
 		"cut":     {Cut: &faultproxy.Cut{Events: 1}},

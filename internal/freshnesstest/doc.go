@@ -1,7 +1,8 @@
-// Package freshnesstest holds the freshness guarantees against a real API server on bad days; it consists of
-// tests only. An operator that writes in every way (the keeper, in some scenarios with an auditor beside it) runs
-// behind internal/faultproxy, whose plans are in testdata, or behind internal/wire, while foreign clients race it.
-// After every epoch the faults end, and what the operator's runs saw is judged by the truth of etcd:
+// Package freshnesstest holds the freshness guarantees against a real API server on bad days; it
+// consists of tests only. An operator that writes in every way (the keeper, in some scenarios with
+// an auditor beside it) runs behind internal/faultproxy, whose plans are in testdata, or behind
+// internal/wire, while foreign clients race it. After every epoch the faults end, and what the
+// operator's runs saw is judged by the truth of etcd:
 //
 //   - G01 G02 G03: every read is at least as new as what was read or acknowledged before it began, also across
 //     a restart of the operator, and absent only if etcd says so (witness_test.go);
@@ -14,16 +15,17 @@
 //   - G14: no write of the operator's is on another object than the one it was computed from;
 //   - G16: nothing is left of what is kept for freshness.
 //
-// How to run it: go test ./internal/freshnesstest. FRESHNESS_SEED repeats what the foreign clients of a run did,
-// whose seed it prints, as far as two sides that race can be repeated. SOAK=10m goes on with fresh seeds for that
-// long; give -timeout too, or use make soak.
+// How to run it: go test ./internal/freshnesstest. FRESHNESS_SEED repeats what the foreign clients
+// of a run did, whose seed it prints, as far as two sides that race can be repeated. SOAK=10m goes
+// on with fresh seeds for that long; give -timeout too, or use make soak.
 //
 // # Concurrency
 //
-// Scenarios run one after the other, each in namespaces of its own: a fault needs the processor for itself.
+// Scenarios run one after the other, each in namespaces of its own: a fault needs the processor for
+// itself.
 //
 // # What it does not do
 //
-// It does not look at the insides of the caches: that is what the models of package trc are for, which are faster
-// by far. It does not crash the process: a restart is a stop and a new Operator.
+// It does not look at the insides of the caches: that is what the models of package trc are for,
+// which are faster by far. It does not crash the process: a restart is a stop and a new Operator.
 package freshnesstest

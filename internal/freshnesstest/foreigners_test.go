@@ -127,8 +127,8 @@ func (f *foreigners) race(ctx context.Context, clients int, while, pause time.Du
 	f.letGo(ctx)
 }
 
-// letGo takes the foreign finalizers off, so that what is deleted goes, and creates an object that maps to nothing:
-// the watches of both kinds tell of it when they have told of everything before.
+// letGo takes the foreign finalizers off, so that what is deleted goes, and creates an object that
+// maps to nothing: the watches of both kinds tell of it when they have told of everything before.
 func (f *foreigners) letGo(ctx context.Context) {
 	for _, ns := range f.namespaces {
 		for _, name := range f.cast.pages {
@@ -180,8 +180,8 @@ func (f *foreigners) act(ctx context.Context, random *rand.Rand) {
 	}
 }
 
-// ambush changes a ConfigMap of a page, and then the page, so that a run writes to the ConfigMap before it has seen
-// the change if the watch is late.
+// ambush changes a ConfigMap of a page, and then the page, so that a run writes to the ConfigMap
+// before it has seen the change if the watch is late.
 func (f *foreigners) ambush(ctx context.Context, random *rand.Rand, ns, page, shared string) {
 	m := newMap(ns, page+"-own", nil)
 	change := func() { m.Data["more"] = fmt.Sprint(random.IntN(1000)) }

@@ -14,8 +14,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// craftsman is a controller that reads tools in three forms, and writes a field of those that are for its page in one
-// of them.
+// craftsman is a controller that reads tools in three forms, and writes a field of those that are
+// for its page in one of them.
 type craftsman struct {
 	name     string
 	cast     cast
@@ -212,7 +212,8 @@ func (f *foreigners) changeTool(ctx context.Context, random *rand.Rand, ns, name
 	}
 }
 
-// judgeTools: what is shown is whole, every form has seen what others did, and what is wanted is so.
+// judgeTools: what is shown is whole, every form has seen what others did, and what is wanted is
+// so.
 func (v *verdict) judgeTools(g *gallery) {
 	v.problems = append(v.problems, g.judge(v.history)...)
 	for what, commits := range v.history.objects {

@@ -97,8 +97,8 @@ type observer struct {
 func (r *observer) begin(p *page, c *pageContext) ([]*corev1.ConfigMap, error) {
 	view := map[object]sight{}
 	self := object{webPage, c.Key()}
-	// The primary was read before this run could know of it: only runs of this controller, which is one at a time, had
-	// ended before that for sure.
+	// The primary was read before this run could know of it: only runs of this controller, which is
+	// one at a time, had ended before that for sure.
 	r.witness.saw(r.witness.mark(), object{kind(r.name) + "'s " + webPage, c.Key()}, p, nil)
 	view[self] = sight{p.UID, versionOf(p)}
 	mapped, err := r.list(c)
@@ -174,8 +174,8 @@ func (r *observer) delete(ctx context.Context, c *pageContext, m *corev1.ConfigM
 	return err
 }
 
-// keeper writes in every way: what it owns is applied, created, patched and deleted, what it shares with others
-// is patched and updated, and its status says what it saw.
+// keeper writes in every way: what it owns is applied, created, patched and deleted, what it shares
+// with others is patched and updated, and its status says what it saw.
 type keeper struct {
 	observer
 	// breaker, unless it is nil, is told of children that are about to be created.
@@ -223,7 +223,8 @@ func (k *keeper) own(ctx context.Context, p *page, c *pageContext, mapped []*cor
 // childMark is in the names of children, before what was generated.
 const childMark = "-child-"
 
-// child creates a ConfigMap with a generated name, unless the page has one: what is created twice stays.
+// child creates a ConfigMap with a generated name, unless the page has one: what is created twice
+// stays.
 func (k *keeper) child(ctx context.Context, p *page, c *pageContext, mapped []*corev1.ConfigMap) error {
 	if k.breaker == nil || slices.ContainsFunc(mapped, func(m *corev1.ConfigMap) bool {
 		return strings.Contains(m.Name, childMark) && metav1.IsControlledBy(m, p)

@@ -22,8 +22,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// toRest is how long an operator may take until everything is as it is to be, once the faults have ended. The
-// longest of what it may wait for is the Reflector's back-off.
+// toRest is how long an operator may take until everything is as it is to be, once the faults have
+// ended. The longest of what it may wait for is the Reflector's back-off.
 const toRest = 60 * time.Second
 
 // world is what a scenario plays in.
@@ -110,7 +110,8 @@ func (w *world) observer(name string) observer {
 	return o
 }
 
-// optionsOf has every change make a run, so that each is to be explained, and no run that nothing caused.
+// optionsOf has every change make a run, so that each is to be explained, and no run that nothing
+// caused.
 func optionsOf(name string, secondaries []framework.SecondarySource) framework.ControllerOptions[*page] {
 	return framework.ControllerOptions[*page]{
 		Name: name, Secondaries: secondaries, AllGenerations: true, KeepRecords: 100_000, MaxInterval: scheduler.NoMaxInterval,

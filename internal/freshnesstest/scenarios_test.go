@@ -48,8 +48,8 @@ var scenarios = []scenario{
 	{name: "objects move in and out of a selector", plan: "mixed", selector: watchedLabel + "=yes", auditor: true, epochs: 3, burst: 2 * time.Second},
 }
 
-// paces are how long foreign clients pause at most, epoch by epoch. Many changes make many races; of few, none makes
-// the run that another one was owed.
+// paces are how long foreign clients pause at most, epoch by epoch. Many changes make many races;
+// of few, none makes the run that another one was owed.
 var paces = []time.Duration{50 * time.Millisecond, 300 * time.Millisecond, 150 * time.Millisecond, 300 * time.Millisecond}
 
 func (s scenario) withDefaults() scenario {
@@ -80,7 +80,8 @@ func TestSoak(t *testing.T) {
 	}
 }
 
-// play has foreign clients race an operator behind the proxy, epoch by epoch, and judges it at the end of each.
+// play has foreign clients race an operator behind the proxy, epoch by epoch, and judges it at the
+// end of each.
 func (s scenario) play(t *testing.T, seed uint64) {
 	s = s.withDefaults()
 	t.Logf("FRESHNESS_SEED=%d", seed)

@@ -24,7 +24,8 @@ type breaker struct {
 	broken chan error // what became of the first break; receives once
 }
 
-// childComes breaks the connections when the first child has been created, and its answer is on the way.
+// childComes breaks the connections when the first child has been created, and its answer is on the
+// way.
 func (b *breaker) childComes(ctx context.Context, ns string) {
 	b.once.Do(func() {
 		before, err := children(ctx, ns)
@@ -66,8 +67,8 @@ func children(ctx context.Context, ns string) (n int, err error) {
 	return n, nil
 }
 
-// TestG01_G04_G12_G13_SocketsThatBreak: connections break after a request has left and before its answer has come, and
-// later before requests have arrived, while others change everything.
+// TestG01_G04_G12_G13_SocketsThatBreak: connections break after a request has left and before its
+// answer has come, and later before requests have arrived, while others change everything.
 func TestG01_G04_G12_G13_SocketsThatBreak(t *testing.T) {
 	for name, way := range wire.Ways() {
 		t.Run(name, func(t *testing.T) {

@@ -46,8 +46,8 @@ func watchesFrom(t *testing.T, config, from *rest.Config) *rest.Config {
 	return config
 }
 
-// TestG01_G04_WatchesOfAStaleServer: the operator writes to one server and watches another, which stands still
-// for a while, and some answers are lost on the way.
+// TestG01_G04_WatchesOfAStaleServer: the operator writes to one server and watches another, which
+// stands still for a while, and some answers are lost on the way.
 func TestG01_G04_WatchesOfAStaleServer(t *testing.T) {
 	stale := startStale(t)
 	s, seed := scenario{namespaces: 3}.withDefaults(), seedOf(t)
@@ -105,8 +105,8 @@ func (w *world) stopUnder(t *testing.T, op *operator) {
 	}
 }
 
-// TestG02_RestartOntoAStaleServer: the first views of an operator are not older than what an earlier one read
-// and wrote, though its server's cache is.
+// TestG02_RestartOntoAStaleServer: the first views of an operator are not older than what an
+// earlier one read and wrote, though its server's cache is.
 func TestG02_RestartOntoAStaleServer(t *testing.T) {
 	stale := startStale(t)
 	for _, watchList := range []bool{true, false} {
@@ -134,8 +134,8 @@ func TestG02_RestartOntoAStaleServer(t *testing.T) {
 	}
 }
 
-// awaitVisits waits until there have been so many runs, and says if there are none: an operator may well wait for a
-// server that is not up to date.
+// awaitVisits waits until there have been so many runs, and says if there are none: an operator may
+// well wait for a server that is not up to date.
 func (w *world) awaitVisits(t *testing.T, n int, while time.Duration) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), while)

@@ -117,7 +117,8 @@ func versionOf(o metav1.Object) int64 {
 	return version
 }
 
-// after waits for a while in which something may go wrong, of which nothing could tell that it does not.
+// after waits for a while in which something may go wrong, of which nothing could tell that it does
+// not.
 func after(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -140,7 +140,8 @@ func (g *gallery) show(form kind, o metav1.Object) {
 	g.shown[at] = content
 }
 
-// judge compares what was shown of each version with what the server had at it, as that form holds it.
+// judge compares what was shown of each version with what the server had at it, as that form holds
+// it.
 func (g *gallery) judge(h *history) []string {
 	g.mu.Lock()
 	shown, problems := maps.Clone(g.shown), slices.Clone(g.faults)

@@ -85,7 +85,8 @@ func (v *verdict) judgeWrites(what object, commits []commit) {
 	}
 }
 
-// judgeRuns looks for foreign changes that no run has seen, and for what was last seen and is obsolete.
+// judgeRuns looks for foreign changes that no run has seen, and for what was last seen and is
+// obsolete.
 func (v *verdict) judgeRuns(controller string, what object, now commit) {
 	var visits []visit
 	for _, r := range v.said.visits {

@@ -12,8 +12,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// witness judges every read of the operator by the reads and writes that had ended before it began. It outlives
-// operators, as what was acknowledged to one must be seen by the next.
+// witness judges every read of the operator by the reads and writes that had ended before it began.
+// It outlives operators, as what was acknowledged to one must be seen by the next.
 type witness struct {
 	mu       sync.Mutex // guards everything below
 	floors   map[object]floor
@@ -35,7 +35,8 @@ type floor struct {
 	primaries []trc.Key
 }
 
-// claim is what only the truth can judge: between two versions the object was not there, or not that primary's.
+// claim is what only the truth can judge: between two versions the object was not there, or not
+// that primary's.
 type claim struct {
 	what     string
 	object   object
@@ -105,7 +106,8 @@ func (w *witness) saw(at mark, what object, o metav1.Object, primaries []trc.Key
 	}
 }
 
-// listed takes in that a list of the objects of a primary, begun at the mark, had these names and no others.
+// listed takes in that a list of the objects of a primary, begun at the mark, had these names and
+// no others.
 func (w *witness) listed(at mark, primary trc.Key, names map[trc.Key]bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,11 +1,13 @@
-// Package interlocktest shows the interlock of package framework/interlock on real servers, with two stores; it consists
-// of specs only. Databases (Secrets, the providers) are in one etcd, apps (ConfigMaps, the dependents) in another, whose
-// changes have no common order. The guard and the implementer of the apps are operators in processes of their own,
-// which are killed at random and started again, each behind a proxy whose plans (testdata) show it one
-// kind seconds after the other. Others create, change, replace and delete both kinds without regard for that.
+// Package interlocktest shows the interlock of package framework/interlock on real servers, with
+// two stores; it consists of specs only. Databases (Secrets, the providers) are in one etcd, apps
+// (ConfigMaps, the dependents) in another, whose changes have no common order. The guard and the
+// implementer of the apps are operators in processes of their own, which are killed at random and
+// started again, each behind a proxy whose plans (testdata) show it one kind seconds after the
+// other. Others create, change, replace and delete both kinds without regard for that.
 //
-// An app is implemented on a database where there is a Lease that names the UIDs of both. It is in the databases' etcd, which
-// orders its changes. What both etcds tell of themselves is checked all the time:
+// An app is implemented on a database where there is a Lease that names the UIDs of both. It is in
+// the databases' etcd, which orders its changes. What both etcds tell of themselves is checked all
+// the time:
 //
 //   - no Lease exists at a revision at which its database does not, which is G10 exactly;
 //   - no Lease exists but while its app claims that database, and if its deletion was requested, by a claim that was
@@ -15,9 +17,10 @@
 //     stored before that, with the same proviso;
 //   - in the end everything was deleted, in any order, and nothing of the three kinds is left in either etcd.
 //
-// How to run it: go test ./internal/interlocktest. INTERLOCK_SEED repeats what the others of a run did, whose seed it
-// prints, and the plans; what becomes of that is up to the processes. INTERLOCK_LIFECYCLES=10000 makes more life cycles,
-// as make soak does. EVENKEEL_FIGURES=1 prints how many were checked. That it can fail, judge_test.go and the board of mutants
+// How to run it: go test ./internal/interlocktest. INTERLOCK_SEED repeats what the others of a run
+// did, whose seed it prints, and the plans; what becomes of that is up to the processes.
+// INTERLOCK_LIFECYCLES=10000 makes more life cycles, as make soak does. EVENKEEL_FIGURES=1 prints
+// how many were checked. That it can fail, judge_test.go and the board of mutants
 // (internal/mutants) show.
 //
 // # Concurrency
@@ -26,7 +29,8 @@
 //
 // # What it does not do
 //
-// Thousands of histories, in virtual time, are for the tests of package framework/interlock. The apps are of a built-in kind, as API servers keep custom
-// resources in one store. What the API server carries out of a killed process's requests, it has carried out
-// before the next has started: no later request can be its own.
+// Thousands of histories, in virtual time, are for the tests of package framework/interlock. The
+// apps are of a built-in kind, as API servers keep custom resources in one store. What the API
+// server carries out of a killed process's requests, it has carried out before the next has
+// started: no later request can be its own.
 package interlocktest

@@ -67,7 +67,8 @@ func newHistory(ns string) *history {
 	}
 }
 
-// take takes in what is new, up to a revision, of what an etcd tells: that of apps, or that of databases.
+// take takes in what is new, up to a revision, of what an etcd tells: that of apps, or that of
+// databases.
 func (h *history) take(of kind, events []testenv.Event, upTo int64) error {
 	for _, e := range events[h.read[of]:] {
 		if e.Revision > upTo {

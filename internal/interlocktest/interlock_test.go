@@ -40,7 +40,8 @@ func newObserver(ns string) *observer {
 	return o
 }
 
-// look takes in all that was written before the call. Claims that implementations are on come along: apps are asked later.
+// look takes in all that was written before the call. Claims that implementations are on come
+// along: apps are asked later.
 func (o *observer) look(ctx context.Context) error {
 	var now cut
 	var err error

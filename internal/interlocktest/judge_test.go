@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// small is a history of a database and two apps, with the revisions of both etcds in one order: each is looked at
-// after each step.
+// small is a history of a database and two apps, with the revisions of both etcds in one order:
+// each is looked at after each step.
 type small struct {
 	*history
 	order order

@@ -16,8 +16,8 @@ import (
 
 const (
 	appNames, databaseNames = 64, 64
-	// window is from how many names a life chooses its databases. It moves on from life to life, so that databases
-	// come out of use and can go.
+	// window is from how many names a life chooses its databases. It moves on from life to life, so
+	// that databases come out of use and can go.
 	window = 16
 	// actors are how many of each kind there are at a time, besides those in deletion.
 	actors = 12

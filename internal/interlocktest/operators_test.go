@@ -183,7 +183,8 @@ const (
 	gateRole  = "gate"
 )
 
-// register has nothing but what happens make a run, so that nothing that was lost is found by chance.
+// register has nothing but what happens make a run, so that nothing that was lost is found by
+// chance.
 func (o operatorOrder) register(op *framework.Operator) error {
 	quick := retry.Policy{Initial: 50 * time.Millisecond, Max: time.Second}
 	if o.Role == guardRole {

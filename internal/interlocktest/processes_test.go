@@ -18,7 +18,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/faultproxy"
 )
 
-// operator is one that comes and goes, in a process and behind a proxy of its own each time. It is for one goroutine.
+// operator is one that comes and goes, in a process and behind a proxy of its own each time. It is
+// for one goroutine.
 type operator struct {
 	role, ns string
 	random   *rand.Rand
@@ -76,7 +77,8 @@ func readPlan(name string) (faultproxy.Plan, error) {
 	return plan, errors.Join(err, file.Close())
 }
 
-// kill ends it at once, with all that is on its way: when it returns, no request of it is sent any more.
+// kill ends it at once, with all that is on its way: when it returns, no request of it is sent any
+// more.
 func (o *operator) kill() error {
 	if o.command == nil {
 		return nil

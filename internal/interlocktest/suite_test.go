@@ -25,8 +25,8 @@ var (
 	ctx   = context.Background()
 )
 
-// calm is how long everything may take to drain once all is deleted and nobody is killed any more: what is shown late, and the
-// back-off of a watch that broke several times.
+// calm is how long everything may take to drain once all is deleted and nobody is killed any more:
+// what is shown late, and the back-off of a watch that broke several times.
 const calm = 90 * time.Second
 
 func TestMain(m *testing.M) {

@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// verdict is what must not be in a history, as far as its order is known. What was found once stays.
+// verdict is what must not be in a history, as far as its order is known. What was found once
+// stays.
 func verdict(h *history, o *order) []string {
 	return slices.Concat(h.problems, unfounded(h, o), vanished(h, o))
 }
@@ -29,13 +30,15 @@ func unfounded(h *history, o *order) (problems []string) {
 	return problems
 }
 
-// carries tells whether an implementation may be on a claim: it is stored before, and removed after.
+// carries tells whether an implementation may be on a claim: it is stored before, and removed
+// after.
 func (o *order) carries(claim, implemented span) bool {
 	return !o.appAfter(claim.from, implemented.from) && (claim.to == 0 || !o.databaseAfter(implemented.to, claim.to))
 }
 
-// heldUntil is a revision of apps until which a database may have been claimed without a break since before its deletion was
-// requested. Who claims it later is not granted it; before that, one may be who joins another.
+// heldUntil is a revision of apps until which a database may have been claimed without a break
+// since before its deletion was requested. Who claims it later is not granted it; before that, one
+// may be who joins another.
 func heldUntil(h *history, o *order, d *databaseLife) (held int64) {
 	if d.requested == 0 {
 		return math.MaxInt64
@@ -106,7 +109,8 @@ func count(h *history, o *order) (n counts) {
 	return n
 }
 
-// claimsOf counts the claims that a database in deletion had from before, and those that came later.
+// claimsOf counts the claims that a database in deletion had from before, and those that came
+// later.
 func claimsOf(h *history, o *order, d *databaseLife) (before, late int) {
 	if !d.kept {
 		return 0, 0

@@ -46,8 +46,8 @@ func (s suite) failures(output []byte) (about, others []string) {
 	return about, others
 }
 
-// selects reports whether -run selects a test or what contains it, as package testing does: level by
-// level between slashes, for one of the alternatives.
+// selects reports whether -run selects a test or what contains it, as package testing does: level
+// by level between slashes, for one of the alternatives.
 func selects(run, name string) bool {
 	return slices.ContainsFunc(split(run, '|'), func(alternative string) bool {
 		names := strings.Split(name, "/")

@@ -188,7 +188,8 @@ var ofBehind = []mutant{
 	},
 }
 
-// ofContest are mistakes by which two operators that implement the same dependents are not noticed, or one alone is.
+// ofContest are mistakes by which two operators that implement the same dependents are not noticed,
+// or one alone is.
 var ofContest = []mutant{
 	{
 		name:   "an instance that takes over says nothing",

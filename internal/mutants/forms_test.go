@@ -1,7 +1,7 @@
 package mutants
 
-// ofForms is about kinds that caches keep in several Go forms, some of which hold less than others, and about what was read past the
-// caches.
+// ofForms is about kinds that caches keep in several Go forms, some of which hold less than others,
+// and about what was read past the caches.
 var ofForms = []mutant{
 	{
 		name:   "an unstructured cache gets what the Go type holds of an answer",

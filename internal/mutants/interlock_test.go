@@ -1,6 +1,7 @@
 package mutants
 
-// explored are scenarios in which the core of the interlock is driven through every order of its steps.
+// explored are scenarios in which the core of the interlock is driven through every order of its
+// steps.
 func explored(scenario string) []suite {
 	return interlocked("TestG10InEveryOrder/scenarios/" + scenario)
 }

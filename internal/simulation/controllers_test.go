@@ -16,8 +16,8 @@ import (
 	webpagev1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
-// keeper gives a page its finalizer, a ConfigMap of its own, another one if the page is exposed, a line in the
-// shared one and a status that says what it saw.
+// keeper gives a page its finalizer, a ConfigMap of its own, another one if the page is exposed, a
+// line in the shared one and a status that says what it saw.
 type keeper struct{ *observer }
 
 // Reconcile brings about what the page wants.

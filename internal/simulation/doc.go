@@ -1,9 +1,11 @@
-// Package simulation runs the whole framework in worlds of their own, in virtual time; it consists of tests only. Each
-// seed makes one world: an API server in memory (internal/apimodel), one or two instances of an operator with one or
-// two controllers, others who change all there is, weather that hits the requests of the instances, lagging, cut,
-// expired and silent watches, restarts and crashes. After the weather all comes to rest within minutes.
+// Package simulation runs the whole framework in worlds of their own, in virtual time; it consists
+// of tests only. Each seed makes one world: an API server in memory (internal/apimodel), one or two
+// instances of an operator with one or two controllers, others who change all there is, weather
+// that hits the requests of the instances, lagging, cut, expired and silent watches, restarts and
+// crashes. After the weather all comes to rest within minutes.
 //
-// What is held against the model's own history, which nobody in the world knows (the oracle is truth_test.go):
+// What is held against the model's own history, which nobody in the world knows (the oracle is
+// truth_test.go):
 //
 //   - G01 G02 G03: every read is of a state that still was at the newest version known to the reader: its own writes,
 //     however it learned of them, whatever was answered to any instance, and what it had read before, from caches or
@@ -19,18 +21,20 @@
 //     is written after it.
 //
 // How to run it: go test ./internal/simulation makes a thousand worlds. A failure names its seed:
-// SIMULATION_SEED=n go test -v repeats that one, and tells its requests and runs; SIMULATION_SEEDS=n makes n worlds,
-// from SIMULATION_SEED on if that is given.
+// SIMULATION_SEED=n go test -v repeats that one, and tells its requests and runs;
+// SIMULATION_SEEDS=n makes n worlds, from SIMULATION_SEED on if that is given.
 //
 // # Concurrency
 //
-// Worlds share nothing and run in parallel, each in a bubble of testing/synctest. What happens to a request depends on
-// the seed, on what it is and how many like it came before, so that a world is the same each time, except for
-// goroutines that are ready at the same instant and for client-go's jitter of watches.
+// Worlds share nothing and run in parallel, each in a bubble of testing/synctest. What happens to a
+// request depends on the seed, on what it is and how many like it came before, so that a world is
+// the same each time, except for goroutines that are ready at the same instant and for client-go's
+// jitter of watches.
 //
 // # What it does not do
 //
-// Where instances elect a leader, pages have few objects. Kinds are always served, and objects always decode. A crash
-// is an instance that nobody hears of any more and that is then stopped; its memory is gone, but no goroutine is
-// killed. Real connections, several API servers and etcd are for internal/freshnesstest.
+// Where instances elect a leader, pages have few objects. Kinds are always served, and objects
+// always decode. A crash is an instance that nobody hears of any more and that is then stopped; its
+// memory is gone, but no goroutine is killed. Real connections, several API servers and etcd are
+// for internal/freshnesstest.
 package simulation

@@ -15,8 +15,8 @@ import (
 	webpagev1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
-// act is something that others do to a page, and what that makes due in a calm world: by expect. It does nothing where
-// there is nothing to do it to.
+// act is something that others do to a page, and what that makes due in a calm world: by expect. It
+// does nothing where there is nothing to do it to.
 type act struct {
 	name string
 	do   func(w *world, page string)
@@ -89,8 +89,8 @@ func (w *world) someNumbered(page string) object {
 	return object{configMaps, names[w.rand.IntN(len(names))]}
 }
 
-// changeNumbered changes n of the numbered ConfigMaps of a page at the same moment. A run begins with the first of
-// them, and another may have to follow for those that it did not see.
+// changeNumbered changes n of the numbered ConfigMaps of a page at the same moment. A run begins
+// with the first of them, and another may have to follow for those that it did not see.
 func (w *world) changeNumbered(page string, n int) {
 	if w.truth.now(object{configMaps, w.plan.numbered(page)[0]}).object == nil {
 		return
@@ -229,8 +229,8 @@ func (w *world) toggleFinalizer(page string) {
 	}
 }
 
-// patchForeignFinalizer leaves those of others alone: it holds for the version that is there alone, and is made anew
-// otherwise.
+// patchForeignFinalizer leaves those of others alone: it holds for the version that is there alone,
+// and is made anew otherwise.
 func (w *world) patchForeignFinalizer(page string, on bool) {
 	for {
 		now := w.truth.now(object{webPages, page}).object

@@ -52,8 +52,8 @@ func (j *judge) note(c apimodel.Commit) {
 	}
 }
 
-// judgeLease: who writes holds the lease, and has renewed it in time (G06). What the lease says of that may be older: a
-// renewal that is repeated says when it was tried first.
+// judgeLease: who writes holds the lease, and has renewed it in time (G06). What the lease says of
+// that may be older: a renewal that is repeated says when it was tried first.
 func (j *judge) judgeLease(by string, c apimodel.Commit) {
 	if by != j.holder {
 		j.world.witness.fault("G06: %s made version %d at %v, while %q held the lease", by, c.Version, c.At, j.holder)
@@ -63,8 +63,8 @@ func (j *judge) judgeLease(by string, c apimodel.Commit) {
 	}
 }
 
-// judgeFinalizers: the own one comes before deletion is requested and goes after Cleanup has succeeded, and those of
-// others stay as they are (G09).
+// judgeFinalizers: the own one comes before deletion is requested and goes after Cleanup has
+// succeeded, and those of others stay as they are (G09).
 func (j *judge) judgeFinalizers(by string, c apimodel.Commit) {
 	if c.Previous == nil {
 		j.world.witness.fault("G14: %s created a page at %d", by, c.Version)
@@ -91,8 +91,8 @@ func (j *judge) judgeFinalizers(by string, c apimodel.Commit) {
 	}
 }
 
-// judgeTarget: what was meant for one incarnation of a page is not on another, and the finalizer was there before
-// (G14, G09).
+// judgeTarget: what was meant for one incarnation of a page is not on another, and the finalizer
+// was there before (G14, G09).
 func (j *judge) judgeTarget(by string, c apimodel.Commit) {
 	if c.Resource == webPages {
 		url, _, _ := unstructured.NestedString(c.Object.Object, "status", "url")

@@ -44,7 +44,8 @@ func (w *world) instances() int {
 // somePage is the name of one that may be there or not.
 func (w *world) somePage() string { return pageName(w.rand.IntN(w.plan.pages)) }
 
-// calmDays: others do one thing after the other, and the runs that follow are counted. Watches may lag all the same.
+// calmDays: others do one thing after the other, and the runs that follow are counted. Watches may
+// lag all the same.
 func (w *world) calmDays() {
 	w.pass(time.Minute)
 	if w.rand.IntN(2) == 0 {

@@ -25,7 +25,8 @@ type (
 const (
 	namespace  = "default"
 	keeperName = "keeper"
-	// auditorName is that of the controller beside the keeper: what the one writes, the other must see.
+	// auditorName is that of the controller beside the keeper: what the one writes, the other must
+	// see.
 	auditorName      = "auditor"
 	keeperFinalizer  = "samples.evenkeel.dev/webpage-finalizer"
 	foreignFinalizer = "example.com/somebody-elses"
@@ -97,8 +98,8 @@ func isOwn(controller, page string, c apimodel.Commit) bool {
 	return c.Manager == controller || c.Manager == controller+"."+page
 }
 
-// draw is a number that depends on what is given alone: what happens to one part of the world does not change what
-// happens to the others.
+// draw is a number that depends on what is given alone: what happens to one part of the world does
+// not change what happens to the others.
 func draw(parts ...any) uint64 {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintln(h, parts...)

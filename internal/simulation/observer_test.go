@@ -17,8 +17,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 )
 
-// observer is what the controllers of an instance have in common: they read all there is at the begin of each run,
-// and tell the witness of everything.
+// observer is what the controllers of an instance have in common: they read all there is at the
+// begin of each run, and tell the witness of everything.
 type observer struct {
 	world    *world
 	instance *instance
@@ -63,8 +63,8 @@ func (o *observer) begin(ctx context.Context, p *page, c *pageContext, cleanup b
 	return r, leave
 }
 
-// inFull reads the page as an unstructured object, of which every field must be as it was at that version: no form is made
-// of one that lacks some.
+// inFull reads the page as an unstructured object, of which every field must be as it was at that
+// version: no form is made of one that lacks some.
 func (r *run) inFull(floor int64) {
 	if !r.world.plan.forms {
 		return
@@ -86,8 +86,8 @@ func (r *run) inFull(floor int64) {
 	}
 }
 
-// pastTheCaches reads a ConfigMap and the page from the server. What it finds is what the server has, and no later read is
-// older (G02).
+// pastTheCaches reads a ConfigMap and the page from the server. What it finds is what the server
+// has, and no later read is older (G02).
 func (r *run) pastTheCaches(self object) {
 	if !r.world.plan.live {
 		return
@@ -134,7 +134,8 @@ func (r *run) pastTheCaches(self object) {
 	r.inFull(now)
 }
 
-// liveMap reads a ConfigMap past the cache, in one of the ways that there are; nil if there is none.
+// liveMap reads a ConfigMap past the cache, in one of the ways that there are; nil if there is
+// none.
 func (r *run) liveMap(name string) (*corev1.ConfigMap, error) {
 	switch r.mood % 3 {
 	case 0:
@@ -163,8 +164,8 @@ func (r *run) String() string {
 	return fmt.Sprintf("%s's %s of %s", r.instance.name, r.observer.name, r.page)
 }
 
-// ownFloor is the newest that a run knows of an object at its begin: all that runs before it have written, however
-// these learned of it.
+// ownFloor is the newest that a run knows of an object at its begin: all that runs before it have
+// written, however these learned of it.
 func (r *run) ownFloor(what object, floor int64) int64 {
 	own := r.world.truth.last(what, func(c apimodel.Commit) bool { return isOwn(r.observer.name, r.page, c) })
 	return max(floor, own, r.world.witness.acknowledged(what))
@@ -245,7 +246,8 @@ func (r *run) delete(m *corev1.ConfigMap) error {
 	return nil
 }
 
-// misbehave is what the author's code does wrong at one of its two opportunities, while the weather is bad.
+// misbehave is what the author's code does wrong at one of its two opportunities, while the weather
+// is bad.
 func (r *run) misbehave(opportunity uint64) error {
 	switch m := r.mood; {
 	case m%2 != opportunity:

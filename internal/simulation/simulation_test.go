@@ -12,8 +12,8 @@ import (
 // defaultSeeds is how many worlds the default run makes.
 const defaultSeeds = 1000
 
-// TestG01ToG19HoldInEveryWorld makes a world of each seed. SIMULATION_SEED=n repeats one, SIMULATION_SEEDS=n makes n
-// of them; given both, it makes so many from that one on.
+// TestG01ToG19HoldInEveryWorld makes a world of each seed. SIMULATION_SEED=n repeats one,
+// SIMULATION_SEEDS=n makes n of them; given both, it makes so many from that one on.
 func TestG01ToG19HoldInEveryWorld(t *testing.T) {
 	first, seeds := uint64(0), uint64(defaultSeeds)
 	if given := os.Getenv("SIMULATION_SEED"); given != "" {
@@ -37,8 +37,8 @@ func number(t *testing.T, text string) uint64 {
 	return n
 }
 
-// simulate makes the world of a seed, and tells its requests and runs if it is to. A goroutine that it leaves behind
-// ends the bubble in a panic (G16).
+// simulate makes the world of a seed, and tells its requests and runs if it is to. A goroutine that
+// it leaves behind ends the bubble in a panic (G16).
 func simulate(t *testing.T, seed uint64, traced bool) {
 	defer func() {
 		if r := recover(); r != nil {

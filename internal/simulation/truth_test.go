@@ -30,8 +30,8 @@ type state struct {
 	commit   apimodel.Commit            // that led to it
 }
 
-// truth is what has happened, by the model's own history. It knows of everything that was committed before it is
-// asked, as nothing else in the world can.
+// truth is what has happened, by the model's own history. It knows of everything that was committed
+// before it is asked, as nothing else in the world can.
 type truth struct {
 	model *apimodel.Model
 
@@ -74,7 +74,8 @@ func (h *truth) now(what object) state {
 	return all[len(all)-1]
 }
 
-// matching finds the first state that still was when the object was at the version floor, and that fits.
+// matching finds the first state that still was when the object was at the version floor, and that
+// fits.
 func (h *truth) matching(what object, floor int64, fits func(state) bool) (found state, ok bool) {
 	all := h.of(what)
 	at := slices.IndexFunc(all, func(s state) bool { return (s.to == 0 || s.to > floor) && fits(s) })

@@ -61,7 +61,8 @@ func (w *world) judgeOccupancy(in *instance) {
 	if w.plan.auditor {
 		most *= 2
 	}
-	// What a run of an earlier term has left waits for the next one, if this instance ever leads again.
+	// What a run of an earlier term has left waits for the next one, if this instance ever leads
+	// again.
 	if now.Edges != 0 || (now.Unresolved != 0 && in.op.Leading()) || now.Unresolved > most || now.Keys > most {
 		w.witness.fault("G16: at rest in %s: %+v", in.name, now)
 	}

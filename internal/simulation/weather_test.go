@@ -13,8 +13,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 )
 
-// weather is what happens to the requests of the operator's instances. What happens to one depends on the seed, on
-// what it is, and on how many of the kind came before it, but not on others.
+// weather is what happens to the requests of the operator's instances. What happens to one depends
+// on the seed, on what it is, and on how many of the kind came before it, but not on others.
 type weather struct {
 	world *world
 

@@ -12,7 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// witness judges what the operator's instances do while they do it, and keeps what can be judged at rest alone.
+// witness judges what the operator's instances do while they do it, and keeps what can be judged at
+// rest alone.
 type witness struct {
 	truth *truth
 
@@ -113,8 +114,8 @@ func (m *memory) raise(what object, version int64) {
 	m.floor[what] = max(m.floor[what], version)
 }
 
-// read judges what a read has found, nil for nothing: it must have been so at the version floor, or later. It returns
-// since when it is so.
+// read judges what a read has found, nil for nothing: it must have been so at the version floor, or
+// later. It returns since when it is so.
 func (w *witness) read(who string, what object, o metav1.Object, floor int64) int64 {
 	version := int64(0)
 	if o != nil {
@@ -143,8 +144,8 @@ func (w *witness) same(who string, what object, o *unstructured.Unstructured) {
 	}
 }
 
-// lacking judges that a list of a page's ConfigMaps lacks one: there must have been none that maps to it at the
-// version floor, or later.
+// lacking judges that a list of a page's ConfigMaps lacks one: there must have been none that maps
+// to it at the version floor, or later.
 func (w *witness) lacking(who string, what object, page string, floor int64) {
 	if _, ok := w.truth.matching(what, floor, func(s state) bool {
 		return s.object == nil || !slices.Contains(pagesOf(s.object), page)

@@ -30,12 +30,13 @@ import (
 
 const (
 	runTimeout = 20 * time.Second
-	// restTime is by when all must have come to rest: the longest back-off of retries is 20 s, of watches 30 s, and a
-	// watch that nothing was heard on is given up after 3 minutes.
+	// restTime is by when all must have come to rest: the longest back-off of retries is 20 s, of
+	// watches 30 s, and a watch that nothing was heard on is given up after 3 minutes.
 	restTime = 5 * time.Minute
 	// renewDeadline is how long after the begin of the last renewal of the lease writes may come.
 	renewDeadline = 20 * time.Second
-	// stopTime bounds a stop: the grace period, what runs take to heed their cancellation, the release of the lease.
+	// stopTime bounds a stop: the grace period, what runs take to heed their cancellation, the release
+	// of the lease.
 	stopTime = 40 * time.Second
 )
 
@@ -62,7 +63,8 @@ type plan struct {
 	grace   time.Duration
 	live    bool // runs read past the caches, too
 	forms   bool // pages are watched as unstructured objects, too, which have a field that their Go type lacks
-	// many is how many numbered ConfigMaps a page has besides: 0, or more than a run is told of causes.
+	// many is how many numbered ConfigMaps a page has besides: 0, or more than a run is told of
+	// causes.
 	many   int
 	atOnce bool // the numbered ConfigMaps are written at the same time, not one after the other
 }
@@ -78,15 +80,17 @@ func planOf(seed uint64, r *rand.Rand) plan {
 	if r.IntN(3) == 0 {
 		p.grace = 5 * time.Second
 	}
-	// A calm one, and one that is not. Not where another takes over: in bad weather, answers with so many objects may be lost
-	// until the RenewDeadline has passed, and then it begins with what its caches show, which is a limit of G01.
+	// A calm one, and one that is not. Not where another takes over: in bad weather, answers with so
+	// many objects may be lost until the RenewDeadline has passed, and then it begins with what its
+	// caches show, which is a limit of G01.
 	if (seed%64 == 8 || seed%64 == 9) && !p.rivals {
 		p.many, p.atOnce = 70+r.IntN(131), r.IntN(2) == 0
 	}
 	return p
 }
 
-// world is one seed's: an API server, instances of an operator, others, and the weather between them.
+// world is one seed's: an API server, instances of an operator, others, and the weather between
+// them.
 type world struct {
 	*testing.T
 	seed    uint64
@@ -131,7 +135,8 @@ func (i *instance) memoryOf(controller string) *memory {
 	return i.memories[controller]
 }
 
-// kinds are those of the samples. The definition of pages is newer than their Go type: it has a color.
+// kinds are those of the samples. The definition of pages is newer than their Go type: it has a
+// color.
 var kinds = sync.OnceValues(func() ([]apimodel.Kind, error) {
 	kinds, err := apimodel.CustomResources(testenv.WebPageCRDs())
 	for _, k := range kinds {
@@ -222,7 +227,8 @@ func (w *world) observer(in *instance, name string) *observer {
 	}
 }
 
-// options of a controller: nothing but what happens makes a run, so that nothing that was lost is found by chance.
+// options of a controller: nothing but what happens makes a run, so that nothing that was lost is
+// found by chance.
 func (w *world) options(o *observer) pageOptions {
 	options := pageOptions{
 		Name: o.name, Secondaries: framework.Secondaries(&o.maps), MaxInterval: scheduler.NoMaxInterval, RunTimeout: runTimeout,

@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// LostAnswers loses the answer to the first write of each kind of request in each namespace, once the
-// API server has carried it out: the client has to find out what became of it. Put its Wrap into
-// rest.Config.
+// LostAnswers loses the answer to the first write of each kind of request in each namespace, once
+// the API server has carried it out: the client has to find out what became of it. Put its Wrap
+// into rest.Config.
 type LostAnswers struct {
 	mu   sync.Mutex // guards lost
 	lost map[string]bool

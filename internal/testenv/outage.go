@@ -16,10 +16,11 @@ import (
 	"time"
 )
 
-// What may happen to the processes of an Env: they are paused, killed, and begin again with the same data or with older
-// data. It is for one goroutine at a time.
+// What may happen to the processes of an Env: they are paused, killed, and begin again with the
+// same data or with older data. It is for one goroutine at a time.
 
-// Pause stops the API server as a machine that hangs does: its connections stay, and nothing comes through them.
+// Pause stops the API server as a machine that hangs does: its connections stay, and nothing comes
+// through them.
 func (e *Env) Pause() error { return e.signalAPIServer(syscall.SIGSTOP) }
 
 // Resume lets it go on.
@@ -33,11 +34,12 @@ func (e *Env) signalAPIServer(signal syscall.Signal) error {
 	return syscall.Kill(server.pid, signal)
 }
 
-// Crash kills API server and etcd, lets something happen meanwhile, and starts them again at the same addresses, with
-// the same data.
+// Crash kills API server and etcd, lets something happen meanwhile, and starts them again at the
+// same addresses, with the same data.
 func (e *Env) Crash(meanwhile func() error) error { return e.crash(meanwhile) }
 
-// Backup copies the data of etcd as it is now. Restore crashes both, and starts them with that: versions go back.
+// Backup copies the data of etcd as it is now. Restore crashes both, and starts them with that:
+// versions go back.
 func (e *Env) Backup() (restore func() error, err error) {
 	etcd, err := e.etcd()
 	if err != nil {

@@ -35,8 +35,8 @@ func (r Right) String() string {
 	return text
 }
 
-// AuditLog returns the flags, for [StartWithFlags], by which the API server logs who did what into a
-// file of the folder, without any content.
+// AuditLog returns the flags, for [StartWithFlags], by which the API server logs who did what into
+// a file of the folder, without any content.
 func AuditLog(folder string) (flags map[string]string, file string, err error) {
 	policy := filepath.Join(folder, "audit-policy.yaml")
 	file = filepath.Join(folder, "audit.log")
@@ -145,10 +145,11 @@ func (r role) rights() []Right {
 	return all
 }
 
-// RightsProblems compares the rights granted with those used. A right granted has to be used, but who
-// watches must be able to list, too: watches stream the first list, and fall back to it. One for
-// all namespaces has to be used for all at once, or in two of them; one of a namespace for all names
-// has to be used for two names, if it can be restricted to one. A right used has to be granted.
+// RightsProblems compares the rights granted with those used. A right granted has to be used, but
+// who watches must be able to list, too: watches stream the first list, and fall back to it. One
+// for all namespaces has to be used for all at once, or in two of them; one of a namespace for all
+// names has to be used for two names, if it can be restricted to one. A right used has to be
+// granted.
 func RightsProblems(granted, used []Right) []string {
 	var problems []string
 	for _, g := range granted {

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// StartWithSecondEtcd is Start with two stores that know nothing of each other: the API server keeps the objects of
-// one resource in a second etcd, with versions of its own. It must be one that is compiled into the API server, as
-// custom resources are always in the first. Pause and Truth are of the first as well, and so is Crash, which the second
-// survives.
+// StartWithSecondEtcd is Start with two stores that know nothing of each other: the API server
+// keeps the objects of one resource in a second etcd, with versions of its own. It must be one that
+// is compiled into the API server, as custom resources are always in the first. Pause and Truth are
+// of the first as well, and so is Crash, which the second survives.
 func StartWithSecondEtcd(resource schema.GroupResource, crds ...string) (*Env, error) {
 	folder, err := assets()
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// StaleServer is a second API server over the same etcd, whose watches of etcd can be paused: what it
-// serves from its cache is then old, while writes and consistent reads still work through it.
+// StaleServer is a second API server over the same etcd, whose watches of etcd can be paused: what
+// it serves from its cache is then old, while writes and consistent reads still work through it.
 type StaleServer struct {
 	// Config is the administrator's of the Env, for this server.
 	Config *rest.Config
@@ -25,8 +25,8 @@ type StaleServer struct {
 	server *envtest.APIServer
 }
 
-// StartStaleServer starts a second API server, which is up to date until it is paused. Stop it before
-// the Env.
+// StartStaleServer starts a second API server, which is up to date until it is paused. Stop it
+// before the Env.
 func (e *Env) StartStaleServer() (*StaleServer, error) {
 	if e.second != nil {
 		return nil, errors.New("testenv: start a second API server: it would not know of the second etcd")
@@ -61,14 +61,15 @@ func (e *Env) StartStaleServer() (*StaleServer, error) {
 	return &StaleServer{Config: config, way: way, server: second}, nil
 }
 
-// Pause lets nothing pass any more that etcd's watches tell the server. What they told before may still
-// be on its way into the cache.
+// Pause lets nothing pass any more that etcd's watches tell the server. What they told before may
+// still be on its way into the cache.
 func (s *StaleServer) Pause() { s.way.watches.shut() }
 
 // Resume lets the watches go on; the server catches up.
 func (s *StaleServer) Resume() { s.way.watches.open() }
 
-// Restart stops the server, lets something happen meanwhile, and starts it again at the same address.
+// Restart stops the server, lets something happen meanwhile, and starts it again at the same
+// address.
 func (s *StaleServer) Restart(meanwhile func()) error {
 	if err := s.server.Stop(); err != nil {
 		return fmt.Errorf("testenv: restart the second API server: %w", err)

@@ -6,7 +6,8 @@
 //	plane, err := testenv.StartSandbox(ctx)              // with the controller-manager and simulated nodes
 //	defer plane.Stop()
 //
-// An Env can also tell what was really written, and have a second API server whose cache can be made stale:
+// An Env can also tell what was really written, and have a second API server whose cache can be
+// made stale:
 //
 //	truth, err := env.Truth(ctx)                         // every write from now on, as etcd tells it
 //	err = truth.WaitNow(ctx)
@@ -100,7 +101,8 @@ type Env struct {
 	again       []func() // end what was started anew
 }
 
-// Start starts etcd and a kube-apiserver, and installs the CustomResourceDefinitions of the folders.
+// Start starts etcd and a kube-apiserver, and installs the CustomResourceDefinitions of the
+// folders.
 func Start(crds ...string) (*Env, error) { return StartWithFlags(nil, crds...) }
 
 // StartWithFlags is Start with flags of the kube-apiserver, without their dashes.

@@ -22,9 +22,11 @@ const registry = "/registry/"
 
 // Event is one write as etcd carried it out.
 type Event struct {
-	// Key is like /registry/pods/<namespace>/<name> or /registry/<group>/<resource>/<namespace>/<name>.
+	// Key is like /registry/pods/<namespace>/<name> or
+	// /registry/<group>/<resource>/<namespace>/<name>.
 	Key string
-	// Revision is the resource version that the write made, CreateRevision that of the object's creation.
+	// Revision is the resource version that the write made, CreateRevision that of the object's
+	// creation.
 	Revision, CreateRevision int64
 	// Deleted: the object is gone.
 	Deleted bool
@@ -32,9 +34,9 @@ type Event struct {
 	Stored []byte
 }
 
-// Object decodes what is stored, with the event's revision as resource version: into client-go's types,
-// else, as custom resources are, as unstructured. CustomResourceDefinitions and other types that
-// client-go lacks may not be decoded. The object is the caller's.
+// Object decodes what is stored, with the event's revision as resource version: into client-go's
+// types, else, as custom resources are, as unstructured. CustomResourceDefinitions and other types
+// that client-go lacks may not be decoded. The object is the caller's.
 func (e Event) Object() (runtime.Object, error) {
 	object, _, err := scheme.Codecs.UniversalDeserializer().Decode(e.Stored, nil, nil)
 	if runtime.IsNotRegisteredError(err) {
@@ -73,11 +75,12 @@ type Truth struct {
 	changed chan struct{} // closed when one of these changes
 }
 
-// Truth watches what is written from now on. The context is for the start alone; Stop ends the watch.
+// Truth watches what is written from now on. The context is for the start alone; Stop ends the
+// watch.
 func (e *Env) Truth(ctx context.Context) (*Truth, error) { return e.TruthFrom(ctx, 0) }
 
-// TruthFrom watches what was and is written from a revision on, which must not be compacted (the API server
-// compacts every five minutes); 1 is the first, 0 the next.
+// TruthFrom watches what was and is written from a revision on, which must not be compacted (the
+// API server compacts every five minutes); 1 is the first, 0 the next.
 func (e *Env) TruthFrom(ctx context.Context, revision int64) (*Truth, error) {
 	return truthOf(ctx, e.environment.ControlPlane.Etcd, revision)
 }
@@ -102,7 +105,8 @@ func truthOf(ctx context.Context, etcd *envtest.Etcd, revision int64) (*Truth, e
 	return t, nil
 }
 
-// Stop ends the watch and returns the error by which it ended before, if it did. Events stays usable.
+// Stop ends the watch and returns the error by which it ended before, if it did. Events stays
+// usable.
 func (t *Truth) Stop() error {
 	t.mu.Lock()
 	failed := t.failed
@@ -113,8 +117,8 @@ func (t *Truth) Stop() error {
 	return failed
 }
 
-// Events returns what was written, in order, as far as it is known. The slice is the caller's, what it
-// refers to is not to be changed.
+// Events returns what was written, in order, as far as it is known. The slice is the caller's, what
+// it refers to is not to be changed.
 func (t *Truth) Events() []Event {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -159,7 +163,8 @@ func (t *Truth) WaitNow(ctx context.Context) error {
 	return t.Wait(ctx, now)
 }
 
-// Now is the revision of the last write, at some time between the call and its return, as a quorum of etcd says.
+// Now is the revision of the last write, at some time between the call and its return, as a quorum
+// of etcd says.
 func (t *Truth) Now(ctx context.Context) (int64, error) { return revisionOf(ctx, t.client) }
 
 func revisionOf(ctx context.Context, client *clientv3.Client) (int64, error) {
@@ -170,9 +175,9 @@ func revisionOf(ctx context.Context, client *clientv3.Client) (int64, error) {
 	return now.Header.Revision, nil
 }
 
-// Replay calls a function after every write of a key with the prefix, with the last events of all such
-// keys that exist then. The map is good until the function returns. What was last written before
-// the watch began is not known.
+// Replay calls a function after every write of a key with the prefix, with the last events of all
+// such keys that exist then. The map is good until the function returns. What was last written
+// before the watch began is not known.
 func (t *Truth) Replay(prefix string, each func(revision int64, live map[string]Event)) {
 	live := map[string]Event{}
 	for _, e := range t.Events() {

@@ -112,7 +112,8 @@ func TestTruthDecodesCustomResources(t *testing.T) {
 	}
 }
 
-// TestTruthCountsObjectsAtEveryRevision is what the truth is for: some of these Pods are there at the same time.
+// TestTruthCountsObjectsAtEveryRevision is what the truth is for: some of these Pods are there at
+// the same time.
 func TestTruthCountsObjectsAtEveryRevision(t *testing.T) {
 	ctx, client, ns := start(t)
 	truth := truth(t, ctx, 0)

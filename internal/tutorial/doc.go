@@ -15,8 +15,8 @@
 //     lines may come between them, and "..." in a line stands for anything.
 //
 // A line "Press Ctrl-C in terminal 2" ends what keeps running there; it must end with exit code 0.
-// It is then started again, and must end so with SIGTERM, too: it must have a text block, which says
-// when it is ready.
+// It is then started again, and must end so with SIGTERM, too: it must have a text block, which
+// says when it is ready.
 //
 // The page names published modules. They are served from this checkout instead, packed as the
 // versions of a module proxy in a folder, so that every command runs as it is printed.

@@ -67,8 +67,8 @@ func (r *registry) pack(source, module string) error {
 	return errors.Join(zipModule(archive, source, module+"@"+r.version+"/"), archive.Close(), file.Close())
 }
 
-// zipModule adds the files of a module: all but those of modules in it, of hidden folders and of the
-// folder of programs.
+// zipModule adds the files of a module: all but those of modules in it, of hidden folders and of
+// the folder of programs.
 func zipModule(archive *zip.Writer, source, prefix string) error {
 	return filepath.WalkDir(source, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || path == source {

@@ -11,8 +11,8 @@ import (
 // page is the steps of a page, in order.
 type page struct{ steps []step }
 
-// step is one block of the page, or one key to press. Exactly one of file, commands and interrupt is
-// set.
+// step is one block of the page, or one key to press. Exactly one of file, commands and interrupt
+// is set.
 type step struct {
 	line      int    // of the page, from 1
 	file      string // to write content to

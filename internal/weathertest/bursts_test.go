@@ -16,8 +16,8 @@ import (
 	"github.com/evenkeel/evenkeel/retry"
 )
 
-// breeder is a keeper whose pages have a child besides, which the server would have given its name: what is created
-// twice stays.
+// breeder is a keeper whose pages have a child besides, which the server would have given its name:
+// what is created twice stays.
 type breeder struct {
 	keeper
 	births func() // is called before a child is created, unless it is nil

@@ -17,13 +17,15 @@ import (
 	"github.com/evenkeel/evenkeel/internal/testenv"
 )
 
-// chronicle is what was really written to the pages and ConfigMaps of a namespace, as etcd tells it.
+// chronicle is what was really written to the pages and ConfigMaps of a namespace, as etcd tells
+// it.
 type chronicle struct {
 	ns    string
 	truth *testenv.Truth
 }
 
-// commit is one write. Exactly one of page and configMap is set: as stored, or of a deletion, as stored before.
+// commit is one write. Exactly one of page and configMap is set: as stored, or of a deletion, as
+// stored before.
 type commit struct {
 	revision  int64
 	uid       types.UID

@@ -35,7 +35,8 @@ const (
 
 var moments = []moment{deletedInReconcile, replacedInReconcile, deletedInErrors, deletedAnytime, changedInCleanup, freedInCleanup, replacedInCleanup}
 
-// statusWay writes a status. Those that leave it to the framework have no write of their own for Reconcile.
+// statusWay writes a status. Those that leave it to the framework have no write of their own for
+// Reconcile.
 type statusWay struct {
 	mode      framework.WriteMode
 	resource  bool // is written too
@@ -89,7 +90,8 @@ func allOf(p *page) *page {
 
 const writtenFor = "written-for"
 
-// racer writes the status in Reconcile, for its failures and in Cleanup, each time after what somebody else does.
+// racer writes the status in Reconcile, for its failures and in Cleanup, each time after what
+// somebody else does.
 type racer struct {
 	way statusWay
 
@@ -252,7 +254,8 @@ var _ = Describe("A deletion", func() {
 	)
 })
 
-// unsettled returns the pages that there are, marking those that are in deletion or without their status.
+// unsettled returns the pages that there are, marking those that are in deletion or without their
+// status.
 func unsettled(ns string) func() ([]string, error) {
 	return func() (all []string, err error) {
 		var pages webpagev1.WebPageList
@@ -297,7 +300,8 @@ func (r *racer) judge(pages map[types.UID][]commit) {
 			Expect(c.page.Status.URL).To(Or(BeEmpty(), HavePrefix(string(uid)+"/")), what)
 			Expect(c.page.Annotations[writtenFor]).To(Or(BeEmpty(), Equal(string(uid))), what)
 			Expect(c.deleted).To(Equal(i == len(history)-1), what)
-			// A request to delete that has read no finalizer deletes whatever there is by then: the server's own race.
+			// A request to delete that has read no finalizer deletes whatever there is by then: the server's
+			// own race.
 			overlooked = c.deleted && c.page.DeletionTimestamp == nil
 		}
 		if claimed && !overlooked && !r.freed[uid] {

@@ -1,5 +1,5 @@
-// Package weathertest holds what only a real API server shows of operators in bad weather; it consists of specs
-// only, which look from outside as an operator's author can:
+// Package weathertest holds what only a real API server shows of operators in bad weather; it
+// consists of specs only, which look from outside as an operator's author can:
 //
 //   - two operators and a third party fight over the finalizers of the same objects (fight_test.go: G09, G14);
 //   - objects are deleted, and made anew, around every status write of a run (deletion_test.go: G03, G07, G14);
@@ -11,14 +11,17 @@
 //
 // What was really written, a watch of etcd beside the operators tells (chronicle_test.go).
 //
-// How to run it: go test ./internal/weathertest. WEATHER_OBJECTS=10000 makes the thousand more, as make soak does.
+// How to run it: go test ./internal/weathertest. WEATHER_OBJECTS=10000 makes the thousand more, as
+// make soak does.
 //
 // # Concurrency
 //
-// Specs run one after the other, each in a namespace of its own: they need the processor for themselves.
+// Specs run one after the other, each in a namespace of its own: they need the processor for
+// themselves.
 //
 // # What it does not do
 //
-// Restarts of the API server, of the operator and of its leader, and namespaces and kinds that come and go, are in
-// the suite of package framework; what reads may return on bad days, is in internal/freshnesstest.
+// Restarts of the API server, of the operator and of its leader, and namespaces and kinds that come
+// and go, are in the suite of package framework; what reads may return on bad days, is in
+// internal/freshnesstest.
 package weathertest

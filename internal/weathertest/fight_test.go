@@ -19,8 +19,9 @@ import (
 	"github.com/evenkeel/evenkeel/internal/faultproxy"
 )
 
-// claimant has for every page a ConfigMap that only its Cleanup takes away, in the last of several calls: of which one
-// fails, and one has not finished. So what it takes away tells when a Cleanup succeeded.
+// claimant has for every page a ConfigMap that only its Cleanup takes away, in the last of several
+// calls: of which one fails, and one has not finished. So what it takes away tells when a Cleanup
+// succeeded.
 type claimant struct {
 	name string
 	maps framework.Secondary[*corev1.ConfigMap]
@@ -72,11 +73,12 @@ func (r *claimant) called(uid types.UID) int {
 	return r.calls[uid]
 }
 
-// third is a party of its own, which puts finalizers on and takes them off, its own alone, as fast as it can.
+// third is a party of its own, which puts finalizers on and takes them off, its own alone, as fast
+// as it can.
 type third struct {
 	mu sync.Mutex // guards below
-	// commits are the revisions that its writes made, and freed the pages of which it took the last finalizer off:
-	// the server answers that with the version before.
+	// commits are the revisions that its writes made, and freed the pages of which it took the last
+	// finalizer off: the server answers that with the version before.
 	commits map[int64]bool
 	freed   map[types.UID]bool
 }

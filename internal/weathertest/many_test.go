@@ -61,7 +61,8 @@ var _ = Describe("Many secondaries of one primary", func() {
 		op, _ := operate(seen.through(proxy.Config()), ns, f, pageOptions{
 			Name: "farmer", Secondaries: framework.Secondaries(&f.maps), KeepRecords: 100,
 		})
-		// rests waits until all is as it is to be and the watches have brought everything, and counts what that took.
+		// rests waits until all is as it is to be and the watches have brought everything, and counts
+		// what that took.
 		rests := func(html string, runs, writes int) {
 			GinkgoHelper()
 			Eventually(func() int { return len(op.Records("farmer")) }).Should(BeNumerically(">=", runs))

@@ -64,7 +64,8 @@ var ways = []way{
 	}},
 }
 
-// sailor writes in every way what is not as it is to be, and to the primary: an annotation and the status.
+// sailor writes in every way what is not as it is to be, and to the primary: an annotation and the
+// status.
 type sailor struct {
 	maps framework.Secondary[*corev1.ConfigMap]
 	met  [16]atomic.Int64 // errors, way by way

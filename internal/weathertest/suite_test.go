@@ -41,8 +41,8 @@ var (
 	ctx    = context.Background()
 )
 
-// calm is how long an operator may take until all is well once the weather has ended: the back-off of a watch that
-// was refused several times is the longest of what it waits for.
+// calm is how long an operator may take until all is well once the weather has ended: the back-off
+// of a watch that was refused several times is the longest of what it waits for.
 const calm = 60 * time.Second
 
 func TestWeather(t *testing.T) {
@@ -81,7 +81,8 @@ func namespace() string {
 	return ns.Name
 }
 
-// operate runs an operator of one controller for the pages of a namespace until the spec ends, or stop is called.
+// operate runs an operator of one controller for the pages of a namespace until the spec ends, or
+// stop is called.
 func operate(config *rest.Config, ns string, r framework.Reconciler[*page], options pageOptions) (op *framework.Operator, stop func() error) {
 	GinkgoHelper()
 	op, err := framework.NewOperator(config, framework.OperatorOptions{
@@ -100,7 +101,8 @@ func operate(config *rest.Config, ns string, r framework.Reconciler[*page], opti
 	return op, stop
 }
 
-// leftOf lists what an operator still holds, Histories and what caches show only if nothing is to exist any more.
+// leftOf lists what an operator still holds, Histories and what caches show only if nothing is to
+// exist any more.
 func leftOf(op *framework.Operator, nothingExists bool) (left []string) {
 	now := op.Occupancy()
 	count := func(what string, n int) {
@@ -128,7 +130,8 @@ func leftOf(op *framework.Operator, nothingExists bool) (left []string) {
 	return left
 }
 
-// ends waits until nothing of a namespace's pages and ConfigMaps is left, on the server or in the operators.
+// ends waits until nothing of a namespace's pages and ConfigMaps is left, on the server or in the
+// operators.
 func ends(ns string, operators ...*framework.Operator) {
 	GinkgoHelper()
 	Eventually(func() []string { return namesOf(ns, &webpagev1.WebPageList{}) }).Should(BeEmpty(), "pages")
@@ -172,7 +175,8 @@ func pageNow(ns, name string) *page {
 	return p
 }
 
-// changePage has another client change a page, until no other write came in between; false if it is not there.
+// changePage has another client change a page, until no other write came in between; false if it is
+// not there.
 func changePage(ns, name string, change func(*page) bool) (after *page, changed bool) {
 	for {
 		p := pageNow(ns, name)

@@ -20,8 +20,8 @@ import (
 	webpagev1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
-// keeper has for every page a ConfigMap of its content and a status, and takes the ConfigMap away by itself: where
-// there is no garbage collector.
+// keeper has for every page a ConfigMap of its content and a status, and takes the ConfigMap away
+// by itself: where there is no garbage collector.
 type keeper struct {
 	maps framework.Secondary[*corev1.ConfigMap]
 	runs atomic.Int64

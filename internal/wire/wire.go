@@ -16,16 +16,16 @@ type Way int
 const (
 	// Reset ends them with an RST on both sides: the client reads "connection reset by peer".
 	Reset Way = iota
-	// Close ends them with a FIN to the client, which reads the end in the midst of what it waits for, and a reset of
-	// the server.
+	// Close ends them with a FIN to the client, which reads the end in the midst of what it waits for,
+	// and a reset of the server.
 	Close
 	// HalfClose ends what the server sends, with a FIN. What the client sends still arrives.
 	HalfClose
-	// CutRecord passes on the beginning of what is held of the server's, up to the midst of a TLS record, and ends
-	// with a FIN. Without anything held it is Close.
+	// CutRecord passes on the beginning of what is held of the server's, up to the midst of a TLS
+	// record, and ends with a FIN. Without anything held it is Close.
 	CutRecord
-	// Corrupt passes on what is held of the server's with a byte of its first TLS record changed, and ends with a FIN.
-	// Without anything held it is Close.
+	// Corrupt passes on what is held of the server's with a byte of its first TLS record changed, and
+	// ends with a FIN. Without anything held it is Close.
 	Corrupt
 )
 
@@ -71,8 +71,8 @@ type half struct {
 	broken  bool // what comes is dropped
 }
 
-// Start returns a wire to the server of a config, which is not changed. The server must speak TLS, and its certificate
-// be for its host name or address whatever the port.
+// Start returns a wire to the server of a config, which is not changed. The server must speak TLS,
+// and its certificate be for its host name or address whatever the port.
 func Start(config *rest.Config) (*Wire, error) {
 	at, err := url.Parse(config.Host)
 	if err != nil {
@@ -158,7 +158,8 @@ func (w *Wire) Accept() error {
 	return nil
 }
 
-// Break ends all connections, and the holding back; those that come are whole. It returns how many there were.
+// Break ends all connections, and the holding back; those that come are whole. It returns how many
+// there were.
 func (w *Wire) Break(way Way) int {
 	w.mu.Lock()
 	n := len(w.lines)
@@ -223,7 +224,8 @@ func (w *Wire) connect(client *net.TCPConn) {
 	go l.pass(&l.answers)
 }
 
-// pass passes on what comes from one side until that ends. What is broken is read on, so that the peer does not wait.
+// pass passes on what comes from one side until that ends. What is broken is read on, so that the
+// peer does not wait.
 func (l *line) pass(h *half) {
 	buffer := make([]byte, 32<<10)
 	for {
@@ -279,7 +281,8 @@ func (l *line) flush(h *half) {
 	w.changed.Broadcast()
 }
 
-// finish passes an end on, after what came before it, and forgets the connection with the second one.
+// finish passes an end on, after what came before it, and forgets the connection with the second
+// one.
 func (l *line) finish(h *half) {
 	w := l.wire
 	w.mu.Lock()
@@ -320,13 +323,14 @@ func (l *line) end(way Way, held []byte) {
 		}
 		_, _ = l.client.Write(held)
 	}
-	// The client's side is read on until it ends: closed now, the kernel would reset it, and that would overtake what
-	// was written.
+	// The client's side is read on until it ends: closed now, the kernel would reset it, and that
+	// would overtake what was written.
 	_ = l.client.CloseWrite()
 	reset(l.server)
 }
 
-// recordHeader is how many bytes precede the content of a TLS record: its type, two of a version, two of its length.
+// recordHeader is how many bytes precede the content of a TLS record: its type, two of a version,
+// two of its length.
 const recordHeader = 5
 
 // midst returns where the first of some TLS records is cut in two.

@@ -147,8 +147,8 @@ func (p *ControlPlane) prepare() error {
 	return nil
 }
 
-// makeWorkFolder makes the temporary folder, which the guard is to remove. It first removes those that
-// others have left.
+// makeWorkFolder makes the temporary folder, which the guard is to remove. It first removes those
+// that others have left.
 func (p *ControlPlane) makeWorkFolder() error {
 	// TMPDIR may be relative, and the command may go elsewhere.
 	temporary, err := filepath.Abs(os.TempDir())

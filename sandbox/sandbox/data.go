@@ -92,7 +92,8 @@ func checkRecord(folder, kubernetes string, empty bool) (fresh bool, err error) 
 	return false, nil
 }
 
-// lockPatience is how long the guard of an owner that was killed may take to clean up and let go of the folder.
+// lockPatience is how long the guard of an owner that was killed may take to clean up and let go of
+// the folder.
 const lockPatience = 5 * time.Second
 
 func lockData(folder string) (*os.File, error) {

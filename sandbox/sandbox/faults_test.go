@@ -208,7 +208,8 @@ func own() int {
 	return 1
 }
 
-// startOwner starts a process that owns a control plane, and returns the plane's folder and address.
+// startOwner starts a process that owns a control plane, and returns the plane's folder and
+// address.
 func startOwner(t *testing.T, variables ...string) (owner *exec.Cmd, folder, address string) {
 	t.Helper()
 	self, err := os.Executable()

@@ -15,12 +15,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A temporary folder holds the administrator's login, so it must not stay when all who could remove it
-// have been killed: the owner and its guard. The next start collects it, and each stop does.
+// A temporary folder holds the administrator's login, so it must not stay when all who could remove
+// it have been killed: the owner and its guard. The next start collects it, and each stop does.
 //
-// Each folder has a file that is locked (flock) by all processes of the control plane: they share the
-// open file. The kernel unlocks it when the last of them has ended, however it ended. So a lock that is
-// free proves that nobody uses the folder, whatever has become of process numbers.
+// Each folder has a file that is locked (flock) by all processes of the control plane: they share
+// the open file. The kernel unlocks it when the last of them has ended, however it ended. So a lock
+// that is free proves that nobody uses the folder, whatever has become of process numbers.
 const (
 	workPrefix = "evenkeel-sandbox-"
 	// draftPrefix is what the name of a folder begins with until its file is locked.
@@ -33,7 +33,8 @@ const (
 	draftAge = time.Hour
 )
 
-// makeOwned makes a folder with a locked file. Whoever closes the last copy of it gives the folder up.
+// makeOwned makes a folder with a locked file. Whoever closes the last copy of it gives the folder
+// up.
 func makeOwned(folder string) (*os.File, error) {
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return nil, err
@@ -62,8 +63,8 @@ func writeOwned(folder string, files []string) error {
 	return nil
 }
 
-// collect removes the folders of this user that no process owns. What cannot be removed is left to the
-// next start: it must not keep this one from booting.
+// collect removes the folders of this user that no process owns. What cannot be removed is left to
+// the next start: it must not keep this one from booting.
 func collect(temporary string) {
 	entries, err := os.ReadDir(temporary)
 	if err != nil {
@@ -94,8 +95,8 @@ func ownFile(info os.FileInfo) bool {
 	return ok && int(stat.Uid) == os.Getuid()
 }
 
-// collectFolder removes a folder, and what belongs to it, if no process has it locked. A folder without
-// the file is not one of ours, or is being removed.
+// collectFolder removes a folder, and what belongs to it, if no process has it locked. A folder
+// without the file is not one of ours, or is being removed.
 func collectFolder(folder string) {
 	lock, err := os.OpenFile(filepath.Join(folder, ownedFile), os.O_RDWR|syscall.O_NOFOLLOW, 0)
 	if err != nil {
@@ -138,8 +139,8 @@ func outside(folder string) []string {
 	return files
 }
 
-// collectKubeconfig removes a kubeconfig, unless it is somebody else's by now: another control plane's,
-// which has it locked, or a file that is not a sandbox's.
+// collectKubeconfig removes a kubeconfig, unless it is somebody else's by now: another control
+// plane's, which has it locked, or a file that is not a sandbox's.
 func collectKubeconfig(file string) {
 	info, err := os.Lstat(file)
 	if err != nil || !info.Mode().IsRegular() || !ownFile(info) || checkKubeconfigFile(file) != nil {

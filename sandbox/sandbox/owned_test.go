@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// leave makes a folder as a control plane does, with a kubeconfig outside of it, and returns what keeps
-// it.
+// leave makes a folder as a control plane does, with a kubeconfig outside of it, and returns what
+// keeps it.
 func leave(t *testing.T, temporary, name string) (folder, kubeconfigFile string, owned *os.File) {
 	t.Helper()
 	draft := filepath.Join(temporary, draftPrefix+workPrefix+name)

@@ -17,8 +17,8 @@ import (
 	"github.com/evenkeel/evenkeel/benchmarks/contenders"
 )
 
-// order is what a contender's process is told on its standard input. The input then stays open: its end
-// means that nobody waits for the result any more.
+// order is what a contender's process is told on its standard input. The input then stays open: its
+// end means that nobody waits for the result any more.
 type order struct {
 	Contender  string
 	Task       contenders.Task

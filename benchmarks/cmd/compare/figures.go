@@ -20,9 +20,9 @@ func (f figure) holds() bool { return !f.limited || f.value < f.limit+0.005 }
 // none is the limit of figures without one.
 const none = -1
 
-// figuresOf returns the figures of a scenario: counts as means over its rounds, ratios as medians of each
-// round's own ratio, since what disturbs a machine disturbs neighbours alike. Those whose contenders
-// were not measured are left out.
+// figuresOf returns the figures of a scenario: counts as means over its rounds, ratios as medians
+// of each round's own ratio, since what disturbs a machine disturbs neighbours alike. Those whose
+// contenders were not measured are left out.
 func figuresOf(s scenario, m *measurements) []figure {
 	var all []figure
 	add := func(name string, limit float64, values []float64, summary func([]float64) float64) {

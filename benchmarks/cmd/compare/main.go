@@ -1,5 +1,5 @@
-// Command compare sets the framework beside controller-runtime and bare client-go loops, and prints tables
-// and figures. See the README of this module.
+// Command compare sets the framework beside controller-runtime and bare client-go loops, and prints
+// tables and figures. See the README of this module.
 package main
 
 import (

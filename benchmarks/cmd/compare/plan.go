@@ -69,9 +69,10 @@ func planOf(z sizes) ([]scenario, error) {
 	return slices.DeleteFunc(plan, func(s scenario) bool { return len(s.names) == 0 }), nil
 }
 
-// round returns the contenders of a round, from 0: all of them in the first, in the others those that
-// figures need, if there are any. Each round begins with another, and every second one goes the other way round:
-// the server slows down as what it stores grows, which is to disturb all alike.
+// round returns the contenders of a round, from 0: all of them in the first, in the others those
+// that figures need, if there are any. Each round begins with another, and every second one goes
+// the other way round: the server slows down as what it stores grows, which is to disturb all
+// alike.
 func (s scenario) round(number int) []string {
 	names := s.names
 	if number > 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/evenkeel/evenkeel/benchmarks/contenders"
 )
 
-// print says who contends, and prints a table for each scenario, the figures beside their limits, and the figures once more for
-// machines.
+// print says who contends, and prints a table for each scenario, the figures beside their limits,
+// and the figures once more for machines.
 func print(out io.Writer, plan []scenario, m *measurements) {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w)

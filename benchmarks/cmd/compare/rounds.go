@@ -56,8 +56,8 @@ func (c *comparison) run(ctx context.Context) (*measurements, error) {
 	return m, nil
 }
 
-// round measures the contenders of a round one after the other, on an API server of their own. Those
-// that idle lacks are measured without objects first.
+// round measures the contenders of a round one after the other, on an API server of their own.
+// Those that idle lacks are measured without objects first.
 func (c *comparison) round(ctx context.Context, s scenario, number int, idle round) (_ round, err error) {
 	measured := round{}
 	server, err := testenv.Start(testenv.WebPageCRDs())

@@ -323,7 +323,8 @@ func orphan(t *testing.T, variables ...string) int {
 	return pid
 }
 
-// runs is false for a process that was killed and is not reaped yet: that is up to whoever adopted it.
+// runs is false for a process that was killed and is not reaped yet: that is up to whoever adopted
+// it.
 func runs(pid int) bool { return !guard.Ended(pid) }
 
 // TestOnATerminal shows progress, a command that reads from the terminal, and Ctrl-C,
