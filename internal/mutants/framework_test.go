@@ -287,8 +287,8 @@ var ofFramework = []mutant{
 		name:   "what happens to a successor is taken for the last run",
 		breaks: "G04: no change is lost",
 		file:   "framework/internal/run/trigger.go",
-		old:    "	if c.Options.AllEvents && c.waits(key, event) {\n",
-		new:    "	if t.Old == nil && c.Options.AllEvents && c.waits(key, event) {\n",
+		old:    "	if c.Options.AllEvents && c.waitsForFinalRun(key, event) {\n",
+		new:    "	if t.Old == nil && c.Options.AllEvents && c.waitsForFinalRun(key, event) {\n",
 		kills:  []suite{{folder: "framework", run: "TestG04WhatHappens"}},
 	},
 	{
@@ -351,8 +351,8 @@ var ofFramework = []mutant{
 		name:   "a controller starts while it is still told of what there was before",
 		breaks: "C74: events before the start make one run",
 		file:   "framework/internal/run/controller.go",
-		old:    "		s.AwaitDelivery(ctx, c.Name) // what is told after the first run has begun brings a second one\n",
-		new:    "		_ = s\n",
+		old:    "		s.AwaitDelivery(ctx, c.Name)\n	}\n	for _, g := range c.supervised {\n",
+		new:    "		_ = s\n	}\n	for _, g := range c.supervised {\n",
 		kills:  []suite{{folder: "framework", run: "TestC74"}},
 	},
 	{
