@@ -173,8 +173,8 @@ var ofFootguns = []mutant{
 		name:   "a created object that does not map is not told",
 		breaks: "G12: nothing is created in each run",
 		file:   "framework/internal/write/verbs.go",
-		old:    "	if tell := w.Home().Created; tell != nil && err == nil && !options.DryRun {\n",
-		new:    "	if tell := w.Home().Created; tell != nil && false {\n",
+		old:    "	if report := w.Home().Created; report != nil && err == nil && !options.DryRun {\n",
+		new:    "	if report := w.Home().Created; report != nil && false {\n",
 		kills:  far("TestACreatedObjectThatDoesNotMapToItsPrimaryIsToldOnce"),
 	},
 	{

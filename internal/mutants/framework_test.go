@@ -481,7 +481,7 @@ var ofFramework = []mutant{
 		name:   "a deletion by the run itself makes a loop of its own",
 		breaks: "G15: who makes himself due does not press on others",
 		file:   "framework/internal/write/execute.go",
-		old:    "		w.noteUnproven(q, q.deletes, \"\")\n",
+		old:    "		w.recordUnproven(q, q.deletes, \"\")\n",
 		new:    "",
 		kills:  []suite{{folder: "framework", run: "TestG15APrimary"}},
 	},

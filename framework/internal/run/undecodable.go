@@ -121,9 +121,9 @@ func (c *Controller) showUndecodable(rc *Run, u *trc.Undecodable) (result schedu
 	case write.IsStale(err):
 		return scheduler.Result{RescheduleAfter: undecodableRetry}
 	case write.IsAnswer(err):
-		rc.Logger().Info("that it is set aside cannot be shown in its status", "error", err.Error())
+		rc.Logger().Info("that it is undecodable cannot be shown in its status", "error", err.Error())
 	default:
-		return scheduler.Result{Err: fmt.Errorf("framework: status of %s, which is set aside: %w", c.Resource.Describe(rc.Key), err)}
+		return scheduler.Result{Err: fmt.Errorf("framework: status of %s, which is undecodable: %w", c.Resource.Describe(rc.Key), err)}
 	}
 	return result
 }
@@ -165,7 +165,7 @@ func (c *Controller) clearUndecodable(ctx context.Context, rc *Run, primary trc.
 	meta.RemoveStatusCondition(conds, conditions.Stalled)
 	err := c.carryOutByPatch(ctx, rc, primary, Update{Object: without, Status: true})
 	if !onlyConflicts(err) && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) {
-		rc.Logger().Info("that it was set aside cannot be taken off its status", "error", err.Error())
+		rc.Logger().Info("that it was undecodable cannot be taken off its status", "error", err.Error())
 		return primary, nil // a run is worth more than the condition
 	}
 	if err != nil {
