@@ -80,8 +80,8 @@ var ofClusters = []mutant{
 		name:   "the primary's mirror in another cluster is taken for it",
 		breaks: "G09: what is written to the primary is of the primary",
 		file:   "framework/internal/write/remote.go",
-		old:    "&Config{Port: c, FieldManager: w.FieldManager, Mode: w.Mode}, home: w",
-		new:    "&Config{Port: c, FieldManager: w.FieldManager, Mode: w.Mode, OwnerGVK: w.OwnerGVK, Finalizer: w.Finalizer}, Owner: w.Owner, held: w.held, home: w",
+		old:    "&Config{Port: c, FieldManager: w.FieldManager, Mode: w.Mode}, local: w",
+		new:    "&Config{Port: c, FieldManager: w.FieldManager, Mode: w.Mode, OwnerGVK: w.OwnerGVK, Finalizer: w.Finalizer}, Owner: w.Owner, held: w.held, local: w",
 		kills:  far("TestAMirrorOfThePrimary"),
 	},
 }

@@ -170,7 +170,7 @@ var ofFates = []mutant{
 		breaks: "C104: what is kept for a primary ends with it alone",
 		file:   "framework/internal/run/trigger.go",
 		old:    "\tif isRepeated(t) {\n\t\tc.repeated(t)\n",
-		new:    "\tif isRepeated(t) {\n\t\tc.tellSources(t)\n\t\tc.repeated(t)\n",
+		new:    "\tif isRepeated(t) {\n\t\tc.notifySources(t)\n\t\tc.repeated(t)\n",
 		kills:  []suite{{folder: "framework", run: "TestC104ALate"}},
 	},
 	{

@@ -41,7 +41,7 @@ var ofSimulation = []mutant{
 		name:   "a read that failed after a refusal is not made up for",
 		breaks: "G01: a run begins with what is known of its own writes",
 		file:   "framework/internal/write/readback.go",
-		old:    "		q.creates = false // that there is an object is known; the next run begins with the read\n		w.leave(q)\n",
+		old:    "		q.creates = false // the object is known to exist; the next run begins with the read\n		w.leave(q)\n",
 		new:    "",
 		kills:  []suite{{folder: "framework", run: "TestG01ARunDoesNotBegin"}},
 	},

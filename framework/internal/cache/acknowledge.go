@@ -16,12 +16,13 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// What the caches of a cluster show of an object, and how the answers to writes get there, whatever form
-// of the kind each of them keeps.
+// This file adds the answers to requests to all caches of a kind, in the form that each cache
+// keeps.
 
-// Acknowledge lays what the server answered over every cache of the kind before it returns, in the form that each
-// keeps. What one cache cannot hold or learn is a matter of that cache: it sets the object aside, so that reading it is
-// an error until its watch has passed that version. ctx is that of the request.
+// Acknowledge adds an object that the server answered to every cache of its kind before it returns,
+// in the form that each cache keeps. A cache that cannot hold or read the object marks it as
+// undecodable: reads of it return an error until the cache's watch has passed that version. ctx is
+// the context of the request.
 func (c *Cluster) Acknowledge(ctx context.Context, gvk schema.GroupVersionKind, got client.Answer, proof trc.Proof) {
 	var behind []*Store
 	for _, s := range c.StoresOfKind(gvk.GroupKind()) {
@@ -39,7 +40,7 @@ func (c *Cluster) Acknowledge(ctx context.Context, gvk schema.GroupVersionKind, 
 	c.bring(ctx, got, proof, behind)
 }
 
-// take has a cache take in an object, if there is no error, and logs why it cannot.
+// take adds an object to a cache unless err is set. It logs the error otherwise.
 func (c *Cluster) take(s *Store, o trc.Object, err error, proof trc.Proof) {
 	if err == nil {
 		err = s.Acknowledge(o, proof)
@@ -49,8 +50,8 @@ func (c *Cluster) take(s *Store, o trc.Object, err error, proof trc.Proof) {
 	}
 }
 
-// bring has caches that cannot make their form of an answer read the object, but those that show it already. Their
-// versions of the kind are read once each.
+// bring reads the object for caches whose form cannot be made from the answer, unless they have
+// that version already. It reads each API version of the kind once.
 func (c *Cluster) bring(ctx context.Context, got client.Answer, proof trc.Proof, caches []*Store) {
 	key := trc.KeyOf(got)
 	caches = slices.DeleteFunc(caches, func(s *Store) bool { return !s.mayShow(key) || s.Has(got.Object) })
@@ -58,7 +59,7 @@ func (c *Cluster) bring(ctx context.Context, got client.Answer, proof trc.Proof,
 		r := caches[0].Resource.Writes
 		for _, s := range caches {
 			if s.Key.GVK == r.GVK && s.Key.Form == object.Unstructured {
-				r = s.Resource.Writes // of that every other form can be made
+				r = s.Resource.Writes // every other form can be made from it
 			}
 		}
 		live, err := r.Get(ctx, key)
@@ -72,7 +73,7 @@ func (c *Cluster) bring(ctx context.Context, got client.Answer, proof trc.Proof,
 	}
 }
 
-// bringTo lays what was read, after got was answered with a proof, over a cache.
+// bringTo adds to a cache what was read after the answer got. proof is the proof of got.
 func (c *Cluster) bringTo(s *Store, got, live client.Answer, proof trc.Proof, err error) {
 	switch {
 	case IsNoObject(err):
@@ -95,17 +96,19 @@ func (c *Cluster) bringTo(s *Store, got, live client.Answer, proof trc.Proof, er
 	c.take(s, own, err, trc.Proof{})
 }
 
-// IsNoObject reports whether the server said that there is no such object, rather than no such resource.
+// IsNoObject reports whether the server said that there is no such object, rather than no such
+// resource.
 func IsNoObject(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// mayShow reports whether the cache watches what has a name, and could show it.
+// mayShow reports whether the cache watches the namespace of that name.
 func (s *Store) mayShow(key trc.Key) bool {
 	return slices.ContainsFunc(s.Watching(), func(namespace string) bool { return namespace == "" || namespace == key.Namespace })
 }
 
-// Has reports whether the cache shows or sets aside that very object, no older than o.
+// Has reports whether the cache has that very object, decoded or not, in the version of o or a
+// newer one.
 func (s *Store) Has(o trc.Object) bool {
 	key := trc.KeyOf(o)
 	shown := s.Get(key)
@@ -115,7 +118,7 @@ func (s *Store) Has(o trc.Object) bool {
 	return !IsBehind(shown, o)
 }
 
-// AcknowledgeGone lays over every cache of the kind that an object is gone, whatever version of the kind it keeps.
+// AcknowledgeGone removes an object from every cache of the kind, in all API versions.
 func (c *Cluster) AcknowledgeGone(gvk schema.GroupVersionKind, o trc.Object) {
 	version := comparableVersion(o)
 	for _, s := range c.StoresOfKind(gvk.GroupKind()) {
@@ -123,7 +126,8 @@ func (c *Cluster) AcknowledgeGone(gvk schema.GroupVersionKind, o trc.Object) {
 	}
 }
 
-// comparableVersion is that of an object, or none: an author's "0", say, says nothing, not even of the server's versions.
+// comparableVersion returns the version of an object, empty if it cannot be compared: an author's
+// "0", for instance, says nothing, not even about the server's versions.
 func comparableVersion(o trc.Object) string {
 	version := o.GetResourceVersion()
 	if _, err := resourceversion.CompareResourceVersion(version, version); err != nil {
@@ -132,13 +136,13 @@ func comparableVersion(o trc.Object) string {
 	return version
 }
 
-// Entry is an object that a cache showed.
+// Entry is an object that a cache held.
 type Entry struct {
 	store  *Store
 	object trc.Object
 }
 
-// Entries are what the caches of a kind, in all of its versions, show of a name at the moment.
+// Entries returns what the caches of a kind, in all its versions, hold under a name at the moment.
 func (c *Cluster) Entries(kind schema.GroupKind, key trc.Key) []Entry {
 	var all []Entry
 	for _, s := range c.StoresOfKind(kind) {
@@ -151,19 +155,21 @@ func (c *Cluster) Entries(kind schema.GroupKind, key trc.Key) []Entry {
 	return all
 }
 
-// AcknowledgeNone takes in that no object had a name after those sightings of it, as an error says of a version of
-// the kind. What has come to be since then is another object.
-func (c *Cluster) AcknowledgeNone(gvk schema.GroupVersionKind, sightings []Entry, err error) {
-	for _, s := range sightings {
-		if s.store.Key.GVK == gvk || IsNoObject(err) { // other versions may be served though this one is not
+// AcknowledgeNone removes the entries from their caches after a read has found no object. err is
+// the error of the read, which was of the version gvk of the kind. An object that was created since
+// then is not removed.
+func (c *Cluster) AcknowledgeNone(gvk schema.GroupVersionKind, entries []Entry, err error) {
+	for _, s := range entries {
+		if s.store.Key.GVK == gvk || IsNoObject(err) { // other versions may be served
 			s.store.AcknowledgeGone(trc.KeyOf(s.object), s.object.GetUID(), s.object.GetResourceVersion())
 		}
 	}
 }
 
-// Read reads an object from the API server, consistently, and has every cache show what was found before it returns, or
-// that there is none. missed reports whether there is none and caches had shown one. An object that the Go type cannot
-// hold is errUndecodable, beside its metadata.
+// Read reads an object from the API server, consistently. Before it returns, it adds the object to
+// every cache, or removes it if there is none. missed reports whether there is none and caches had
+// it. For an object that its Go type cannot hold, the answer has the metadata and
+// Answer.Undecodable.
 func (c *Cluster) Read(ctx context.Context, r *client.Client, key trc.Key) (found client.Answer, missed bool, err error) {
 	before := c.Entries(r.GVK.GroupKind(), key)
 	found, err = r.Get(ctx, key)

@@ -14,14 +14,17 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// ErrPoorer is a form that an answer has not enough for.
+// ErrPoorer is the error for a form that cannot be made from an answer, because the answer lacks
+// fields.
 var ErrPoorer = errors.New("framework: the answer holds less than that form")
 
-// ErrUnread is why a cache sets an object aside that changed, and of which the cache could not read the new state.
+// ErrUnread is why a cache marks an object as undecodable that was changed, and that it could not
+// read since.
 var ErrUnread = errors.New("framework: it was changed, and could not be read since")
 
-// As returns a private copy of an answer in a form, for a cache of that form: [trc.Undecodable] if its Go type cannot
-// hold the object. The error is ErrPoorer if there is nothing to make that form from.
+// As returns a private copy of an answer in a form, for a cache of that form. It is a
+// [trc.Undecodable] if its Go type cannot hold the object. The error is ErrPoorer if the answer
+// lacks fields of that form.
 func (c *Cluster) As(form object.Form, gvk schema.GroupVersionKind, got client.Answer) (trc.Object, error) {
 	from := object.FormOf(got.Object)
 	switch {
@@ -43,7 +46,7 @@ func (c *Cluster) As(form object.Form, gvk schema.GroupVersionKind, got client.A
 	return c.decodeAs(form, gvk, text, got.Object)
 }
 
-// decodeAs decodes an object in a form. metadata is its metadata, in any form.
+// decodeAs decodes an object in a form. metadata has its metadata, in any form.
 func (c *Cluster) decodeAs(form object.Form, gvk schema.GroupVersionKind, text []byte, metadata trc.Object) (trc.Object, error) {
 	o, err := c.newObject(form, gvk)
 	if err != nil {
@@ -54,12 +57,13 @@ func (c *Cluster) decodeAs(form object.Form, gvk schema.GroupVersionKind, text [
 	}
 	err = client.UndecodedError(gvk, err)
 	if u := client.GuardedUndecoded(text, o, err); u != nil && form == object.Typed {
-		return u, nil // as a watch makes it
+		return u, nil // the same as a watch makes
 	}
 	return c.undecodedAs(form, gvk, metadata, err)
 }
 
-// undecodedAs returns what stands for an object in a cache of a form that has no more than its metadata, and why.
+// undecodedAs returns a trc.Undecodable with only the metadata of an object, for a cache of that
+// form.
 func (c *Cluster) undecodedAs(form object.Form, gvk schema.GroupVersionKind, metadata trc.Object, why error) (trc.Object, error) {
 	o, err := c.newObject(form, gvk)
 	if err != nil {

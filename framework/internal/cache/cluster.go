@@ -30,22 +30,24 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Cluster are the resources of one API server, and the stores over them, which all controllers share.
+// Cluster is one API server: the clients of its resources, and the caches over them. All
+// controllers share it. All exported fields are set before the first cache is made.
 type Cluster struct {
-	Config *rest.Config
-	HTTP   *http.Client
-	Scheme *runtime.Scheme
+	Config *rest.Config    // of all connections
+	HTTP   *http.Client    // shared by all requests
+	Scheme *runtime.Scheme // the Go types
 	codecs serializer.CodecFactory
 	disco  *discovery.DiscoveryClient
-	Logger logr.Logger
-	Calls  *author.Callbacks
-	At     string // where it is, empty for the operator's own
-	Ledger *trc.Ledger
-	Fence  *lease.Fence
-	Hooks  Hooks
-	// left says that no secondaries are there any more. Caches that come to be later are those of another cluster, also at the same place.
+	Logger logr.Logger       // of the operator
+	Calls  *author.Callbacks // guards the author's functions
+	At     string            // the place of a remote cluster; empty for the local one
+	Ledger *trc.Ledger       // the proven writes
+	Fence  *lease.Fence      // whether this instance may write
+	Hooks  Hooks             // what others do when caches change
+	// Abandoned says that no secondaries are read in the cluster. It stays abandoned: a new secondary
+	// in the same place gets a new Cluster.
 	Abandoned atomic.Bool
-	// staleAfter is how long a watch may be silent.
+	// StaleAfter is how long a watch may be silent before its cache counts as stale.
 	StaleAfter time.Duration
 
 	mu        sync.Mutex // guards everything below; a leaf
@@ -53,21 +55,25 @@ type Cluster struct {
 	stores    map[StoreKey]*Store
 }
 
+// clientKey identifies a client of a cluster.
 type clientKey struct {
-	GVK  schema.GroupVersionKind
-	Form object.Form
+	GVK  schema.GroupVersionKind // the kind, in a version
+	Form object.Form             // the form of objects
 }
 
-// Hooks are what others do about what happens to caches. All are set before the first store is made; they may be called at the same time.
+// Hooks are functions that are called when caches change. All are set before the first store is
+// made. They may be called at the same time.
 type Hooks struct {
-	// dropped is called when caches show an object no more.
+	// Dropped is called when a cache no longer has an object.
 	Dropped func(schema.GroupVersionKind, trc.Key)
-	// rewound is called when the API server went back in time.
+	// Rewound is called when the API server went back in time.
 	Rewound func()
-	// undecodable is called with an object that is set aside, whether or not this instance leads.
+	// Undecodable is called with an undecodable object, whether or not this instance leads.
 	Undecodable func(schema.GroupVersionKind, *trc.Undecodable)
 }
 
+// NewCluster returns a cluster without caches. It sends no request. The caller sets Calls, Hooks
+// and StaleAfter.
 func NewCluster(config *rest.Config, scheme *runtime.Scheme, logger logr.Logger) (*Cluster, error) {
 	httpClient, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -88,12 +94,14 @@ func NewCluster(config *rest.Config, scheme *runtime.Scheme, logger logr.Logger)
 	}, nil
 }
 
-// ClientOf returns the resource that serves the kind of sample. It asks the API server's discovery
-// the first time.
+// ClientOf returns the client for the kind and the form of sample. It asks the API server's
+// discovery the first time.
 func (c *Cluster) ClientOf(ctx context.Context, sample runtime.Object, gvk schema.GroupVersionKind) (*client.Client, error) {
 	return c.ClientIn(ctx, object.FormOf(sample), gvk)
 }
 
+// ClientIn returns the client for a kind in a form. It asks the API server's discovery the first
+// time.
 func (c *Cluster) ClientIn(ctx context.Context, form object.Form, gvk schema.GroupVersionKind) (*client.Client, error) {
 	key := clientKey{GVK: gvk, Form: form}
 	c.mu.Lock()
@@ -102,7 +110,8 @@ func (c *Cluster) ClientIn(ctx context.Context, form object.Form, gvk schema.Gro
 	if known != nil {
 		return known, nil
 	}
-	// Discovery is a request: never under the lock. Two callers may both make it; the first result serves.
+	// Discovery is a request: never under the lock. Two callers may both send it; the first result is
+	// kept.
 	served, parts, err := c.Served(ctx, gvk)
 	if err != nil {
 		hint := ""
@@ -131,8 +140,8 @@ func (c *Cluster) ClientIn(ctx context.Context, form object.Form, gvk schema.Gro
 	return r, nil
 }
 
-// Served asks for the resource of a kind and its sub-resources. It asks about the group and version alone: all of a cluster's
-// discovery is a large document.
+// Served returns the resource of a kind and its sub-resources, from discovery. It asks for the
+// group and version only, as the discovery document of a whole cluster is large.
 func (c *Cluster) Served(ctx context.Context, gvk schema.GroupVersionKind) (served metav1.APIResource, parts client.Subresources, err error) {
 	if err := client.AsSubresource(gvk); err != nil {
 		return metav1.APIResource{}, nil, err
@@ -149,27 +158,28 @@ func (c *Cluster) Served(ctx context.Context, gvk schema.GroupVersionKind) (serv
 	return metav1.APIResource{}, nil, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 }
 
-// incomparable says that the versions of a resource prove nothing.
+// incomparable logs that the versions of a resource prove nothing.
 func (c *Cluster) incomparable(s *Store, version string) {
 	c.Logger.Info("resourceVersions are no integers: own writes are not filtered, and kept only over the very version they were made on",
 		"cache", s.Describe(), "resourceVersion", version)
 }
 
-// Rewound drops what was proven before the API server went back in time.
+// Rewound drops all proofs after the API server went back in time, and calls the functions for
+// that.
 func (c *Cluster) Rewound(s *Store, progress, listed string) {
 	c.Ledger.Forget()
 	c.Hooks.Rewound()
 	c.Logger.Info("the API server went back in time, as after a restore of etcd: what was written since is forgotten",
 		"cache", s.Describe(), "progress", progress, "listed", listed)
 	s.mu.Lock()
-	told := slices.Clone(s.onRewound)
+	callbacks := slices.Clone(s.onRewound)
 	s.mu.Unlock()
-	for _, tell := range told {
-		tell()
+	for _, call := range callbacks {
+		call()
 	}
 }
 
-// AwaitRoom waits until the caches of a kind have room for what a request will be answered with.
+// AwaitRoom waits until the caches of a kind have room for the answer to a request.
 func (c *Cluster) AwaitRoom(ctx context.Context, gvk schema.GroupVersionKind) error {
 	for _, s := range c.StoresOfKind(gvk.GroupKind()) {
 		if err := s.Room(ctx); err != nil {
@@ -179,7 +189,7 @@ func (c *Cluster) AwaitRoom(ctx context.Context, gvk schema.GroupVersionKind) er
 	return nil
 }
 
-// Echoes counts them over all kinds.
+// Echoes returns the number of objects in the decode caches of all kinds.
 func (c *Cluster) Echoes() (n int) {
 	c.mu.Lock()
 	all := slices.Collect(maps.Values(c.resources))
@@ -190,7 +200,8 @@ func (c *Cluster) Echoes() (n int) {
 	return n
 }
 
-// Place is what descriptions add for what is in another cluster.
+// Place returns " at" and the place of a remote cluster, for descriptions. It is empty for the
+// local one.
 func (c *Cluster) Place() string {
 	if c.At == "" {
 		return ""
@@ -198,7 +209,7 @@ func (c *Cluster) Place() string {
 	return " at " + c.At
 }
 
-// Shows tells whether a cache shows that very object.
+// Shows reports whether a cache has that very object.
 func (c *Cluster) Shows(gvk schema.GroupVersionKind, key trc.Key, uid types.UID) bool {
 	return slices.ContainsFunc(c.StoresOf(gvk), func(s *Store) bool {
 		o := s.Get(key)
@@ -206,16 +217,17 @@ func (c *Cluster) Shows(gvk schema.GroupVersionKind, key trc.Key, uid types.UID)
 	})
 }
 
-// ErrMisuse is what no waiting mends.
+// ErrMisuse is an error that no retry can remove.
 var ErrMisuse = errors.New("framework: the scheme does not fit")
 
-// IsMissing tells the API server's word that a kind is not served from its silence.
+// IsMissing reports whether the API server said that it does not serve a kind. It returns false if
+// the server did not answer.
 func IsMissing(err error) bool {
 	return apierrors.IsNotFound(err) || meta.IsNoMatchError(err)
 }
 
-// Subresource asks discovery anew for one that it did not know: the definition of a custom kind may have
-// changed.
+// Subresource returns a sub-resource of a resource, and whether it exists. It asks discovery again
+// for an unknown one: the definition of a custom kind may have changed.
 func (c *Cluster) Subresource(ctx context.Context, r *client.Client, name string) (metav1.APIResource, bool, error) {
 	if sub, known := (*r.Subresources.Load())[name]; known {
 		return sub, true, nil
@@ -229,7 +241,8 @@ func (c *Cluster) Subresource(ctx context.Context, r *client.Client, name string
 	return sub, known, nil
 }
 
-// Watchable is resourceOf for what is to be listed and watched.
+// Watchable returns the client for the kind of sample, or an error if the kind cannot be listed and
+// watched.
 func (c *Cluster) Watchable(ctx context.Context, sample runtime.Object, gvk schema.GroupVersionKind) (*client.Client, error) {
 	r, err := c.ClientOf(ctx, sample, gvk)
 	switch {

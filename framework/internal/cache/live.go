@@ -19,13 +19,15 @@ import (
 // livePage is how many objects a consistent list asks for at a time.
 const livePage = 500
 
-// Selection restricts a live list: all namespaces if there is none, selectors in kubectl's syntax.
+// Selection restricts a live list. The zero value selects all objects in all namespaces. The
+// selectors have kubectl's syntax.
 type Selection struct{ Namespace, LabelSelector, FieldSelector string }
 
-// ListLive lists objects, lays each over the caches and then hands it over, until take refuses one.
+// ListLive lists objects from the API server. It adds each object to the caches, then passes it to
+// take, until take returns false.
 func (c *Cluster) ListLive(ctx context.Context, r *client.Client, selection Selection, take func(trc.Object) bool) error {
 	in := r
-	if r.Form == object.Typed && c.keepsUnstructured(r.GVK) { // of unstructured objects the other forms can be made
+	if r.Form == object.Typed && c.keepsUnstructured(r.GVK) { // makes all forms
 		var err error
 		if in, err = c.ClientIn(ctx, object.Unstructured, r.GVK); err != nil {
 			return err
@@ -62,8 +64,8 @@ func (c *Cluster) ListLive(ctx context.Context, r *client.Client, selection Sele
 	}
 }
 
-// listable are what caches of a kind show, before a list, of what that could list. What selects nothing here, the server
-// refuses.
+// listable returns the cached objects of a kind that a list could return, by UID. It returns nil
+// for an invalid selector, which the server refuses.
 func (c *Cluster) listable(gvk schema.GroupVersionKind, selection Selection) map[types.UID][]Entry {
 	label, noLabels := labels.Parse(selection.LabelSelector)
 	field, noFields := fields.ParseSelector(selection.FieldSelector)
@@ -81,17 +83,17 @@ func (c *Cluster) listable(gvk schema.GroupVersionKind, selection Selection) map
 	return all
 }
 
-// acknowledgeUnlisted takes in that a list lacks what caches showed before it: it is gone, or, if there are selectors,
-// perhaps no longer selected, which is read.
+// acknowledgeUnlisted handles the objects that caches had before a list, and that the list lacks.
+// They are deleted or, with selectors, perhaps no longer selected: then it reads them.
 func (c *Cluster) acknowledgeUnlisted(ctx context.Context, r *client.Client, selection Selection, unlisted map[types.UID][]Entry) error {
-	for _, sightings := range unlisted {
+	for _, entries := range unlisted {
 		if selection.LabelSelector == "" && selection.FieldSelector == "" {
-			for _, s := range sightings {
+			for _, s := range entries {
 				s.store.AcknowledgeGone(trc.KeyOf(s.object), s.object.GetUID(), s.object.GetResourceVersion())
 			}
 			continue
 		}
-		found, _, err := c.Read(ctx, r, trc.KeyOf(sightings[0].object))
+		found, _, err := c.Read(ctx, r, trc.KeyOf(entries[0].object))
 		if err != nil && !apierrors.IsNotFound(err) && found.Object == nil {
 			return err
 		}

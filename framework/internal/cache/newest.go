@@ -17,7 +17,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// IsBehind tells whether what is shown may be older than what exists. The watch may be ahead of the list.
+// IsBehind reports whether the shown version may be older than the existing one. A watch may be
+// ahead of a list.
 func IsBehind(shown trc.Object, exists trc.Object) bool {
 	return shown == nil || shown.GetUID() != exists.GetUID() ||
 		(shown.GetResourceVersion() != exists.GetResourceVersion() && !newer(shown, exists))
@@ -35,14 +36,15 @@ func (c *Cluster) keepsUnstructured(gvk schema.GroupVersionKind) bool {
 	return false
 }
 
-// Comparable reports whether the versions of a kind are: only then do they prove anything.
+// Comparable reports whether the versions of a kind can be compared. Only then do they prove
+// anything.
 func (c *Cluster) Comparable(gvk schema.GroupVersionKind) bool {
 	return !slices.ContainsFunc(c.StoresOfKind(gvk.GroupKind()), func(s *Store) bool { return !s.Comparable() })
 }
 
-// Newest returns the newest of what the caches show of an object, in the form of the resource, or nil: a copy of an
-// unstructured object serves typed ones, but not the other way round. It may be shared. Caches that keep no more than a
-// part of the objects do not count, unless it is for metadata only.
+// Newest returns the newest cached version of an object, in the form of r, or nil. It may be
+// shared. It converts an unstructured object to the form of r if that is newer. Caches that keep
+// only a part of the objects count only if r is metadata-only.
 func (c *Cluster) Newest(r *client.Client, key trc.Key) trc.Object {
 	newest, in := c.newestOf(r, key, func(f object.Form) bool { return f == r.Form || f == object.Unstructured || r.Form == object.Metadata })
 	if newest == nil || in == r.Form {
@@ -55,19 +57,21 @@ func (c *Cluster) Newest(r *client.Client, key trc.Key) trc.Object {
 	return converted
 }
 
-// NewestIn returns the newest of what the caches of a form show of an object as a whole, or nil. It is shared.
+// NewestIn returns the newest version in the caches of one form that keep whole objects, or nil. It
+// is shared.
 func (c *Cluster) NewestIn(f object.Form, r *client.Client, key trc.Key) trc.Object {
 	o, _ := c.newestOf(r, key, func(other object.Form) bool { return other == f })
 	return o
 }
 
-// NewestWhole returns the newest of what the caches show of an object as a whole, in any form, or nil. It is shared.
+// NewestWhole returns the newest version in all caches that keep whole objects, in any form, or
+// nil. It is shared.
 func (c *Cluster) NewestWhole(r *client.Client, key trc.Key) trc.Object {
 	o, _ := c.newestOf(r, key, func(f object.Form) bool { return f != object.Metadata })
 	return o
 }
 
-// newestOf returns the newest of what caches of some forms show, as one of them keeps it, and in which form.
+// newestOf returns the newest version in the caches of some forms, and its form.
 func (c *Cluster) newestOf(r *client.Client, key trc.Key, counts func(object.Form) bool) (newest trc.Object, in object.Form) {
 	for _, s := range c.StoresOf(r.GVK) {
 		o := s.Get(key)
@@ -81,8 +85,8 @@ func (c *Cluster) newestOf(r *client.Client, key trc.Key, counts func(object.For
 	return newest, in
 }
 
-// NewestMetadata is the newest of what the caches show of an object, in any form, or the metadata where caches keep no more: enough
-// for what a request is for. It is shared.
+// NewestMetadata returns the newest cached version of an object, in any form, with at least its
+// metadata. That is enough for the preconditions of a request. It is shared.
 func (c *Cluster) NewestMetadata(r *client.Client, key trc.Key) trc.Object {
 	if o := c.NewestWhole(r, key); o != nil {
 		return o
@@ -101,11 +105,11 @@ func (c *Cluster) NewestMetadata(r *client.Client, key trc.Key) trc.Object {
 	return newest
 }
 
-// inOtherVersions returns the resources of the kind that caches keep in other versions of its group.
+// inOtherVersions returns the clients of the kind that caches use in other versions of its group.
 func (c *Cluster) inOtherVersions(gvk schema.GroupVersionKind) []*client.Client {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var found map[schema.GroupVersionKind]*client.Client // there mostly is none
+	var found map[schema.GroupVersionKind]*client.Client // usually there is none
 	for key, s := range c.stores {
 		if key.GVK != gvk && key.GVK.GroupKind() == gvk.GroupKind() {
 			if found == nil {
@@ -123,13 +127,14 @@ func newer(a, b trc.Object) bool {
 	return err == nil && order > 0
 }
 
-// Current returns a private copy of the object from a cache, or nil if a cache that would show it does not;
-// where there is none, or only a poorer form of it, from the API server.
+// Current returns a private copy of an object, nil if there is none. It comes from a cache. If no
+// cache watches the object, or only in a poorer form, it comes from the API server.
 func (c *Cluster) Current(ctx context.Context, r *client.Client, key trc.Key) (trc.Object, error) {
 	if o := c.Newest(r, key); o != nil {
 		return o.DeepCopyObject().(trc.Object), nil
 	}
-	// One that keeps metadata only, or cannot convert it, may cover it and show it all the same.
+	// A cache that keeps only metadata, or a form that cannot be converted, still shows that there is
+	// no object.
 	if slices.ContainsFunc(c.StoresOf(r.GVK), func(s *Store) bool { return s.ShowsAll(key) && s.Get(key) == nil && s.Undecodable(key) == nil }) {
 		return nil, nil
 	}
@@ -143,8 +148,8 @@ func (c *Cluster) Current(ctx context.Context, r *client.Client, key trc.Key) (t
 	return r.Formed(live), nil
 }
 
-// Convert returns a private copy in another form of an object of an author's, who knows no more of it. For what the
-// server answered, see as.
+// Convert returns a private copy of an author's object in another form. The copy can lack fields
+// that the author's type lacks. For answers of the server see As.
 func (c *Cluster) Convert(o trc.Object, form object.Form, gvk schema.GroupVersionKind) (trc.Object, error) {
 	if object.FormOf(o) == form {
 		return o.DeepCopyObject().(trc.Object), nil

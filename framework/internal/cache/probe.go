@@ -12,6 +12,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 )
 
+// Probe compares the progress of a watch with the present version of the API server. It sends one
+// request.
 func (s *Store) Probe(ctx context.Context, namespace string) health.Lag {
 	lag := health.Lag{Cache: s.Describe(), Namespace: namespace}
 	lag.Consistent, lag.Err = s.consistent(ctx, namespace)
@@ -33,7 +35,7 @@ func (s *Store) Probe(ctx context.Context, namespace string) health.Lag {
 	return lag
 }
 
-// consistent asks for the version that the API server has.
+// consistent returns the present version of the API server.
 func (s *Store) consistent(ctx context.Context, namespace string) (string, error) {
 	only, err := s.Cluster.ClientIn(ctx, object.Metadata, s.Key.GVK)
 	if err != nil {

@@ -17,19 +17,23 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Pruner is a Transform without its type parameter. Caches with equal ones may be shared: what implements it can be compared.
+// Pruner is a Transform without its type parameter. Its implementations must be comparable: caches
+// with equal pruners may be shared.
 type Pruner interface {
-	Label() string
-	Prune(trc.Object)
+	Label() string    // names it in errors and descriptions
+	Prune(trc.Object) // removes what the cache does not keep
 }
 
-// metadataKept drops all but the metadata: what a bounded store keeps of everything by default.
+// metadataKept removes everything but the metadata. A store with Whole uses it by default.
 type metadataKept struct{}
 
+// KeepMetadata is the only value of metadataKept.
 var KeepMetadata Pruner = &metadataKept{}
 
+// Label returns "metadata".
 func (*metadataKept) Label() string { return "metadata" }
 
+// Prune removes everything but the metadata of an object.
 func (*metadataKept) Prune(o trc.Object) {
 	switch o := o.(type) {
 	case *metav1.PartialObjectMetadata:
@@ -49,16 +53,16 @@ func (*metadataKept) Prune(o trc.Object) {
 	}
 }
 
-// Retention is what a store keeps of the objects that it watches, and how it lists them. Stores are one only if they agree
-// in it.
+// Retention is what a store keeps of the objects that it watches, and how it lists them. Only
+// stores with equal retentions are shared.
 type Retention struct {
 	Prune Pruner // nil keeps everything
-	Whole int    // so many are kept whole beside that
-	Page  int64  // so many are listed at a time; 0 for a streamed list
-	Shard string // selector
+	Whole int    // how many objects are kept whole in addition
+	Page  int64  // objects per page of a list; 0 for a streamed list
+	Shard string // the shard selector; empty for none
 }
 
-// Check reports what makes no sense.
+// Check returns an error for invalid fields.
 func (k Retention) Check(form object.Form) error {
 	var errs []error
 	if k.Whole < 0 {
@@ -76,6 +80,7 @@ func (k Retention) Check(form object.Form) error {
 	return errors.Join(errs...)
 }
 
+// Describe returns the retention for descriptions of caches. It is empty for the zero value.
 func (k Retention) Describe() string {
 	d := ""
 	if k.Prune != nil {
@@ -93,8 +98,9 @@ func (k Retention) Describe() string {
 	return d
 }
 
-// GuardedPrune is a transform for a store, or nil. One that panics or ends its goroutine leaves the object as far as it
-// got. One that hangs has the object, which is set aside; it is not called while it hangs, and objects are kept whole.
+// GuardedPrune returns the transform of a store, or nil. A Prune that panics or ends its goroutine
+// leaves the object as it is by then. A Prune that hangs owns the object, which counts as
+// undecodable. While it hangs it is not called, and objects are kept whole.
 func (c *Cluster) GuardedPrune(p Pruner) func(trc.Object) {
 	if p == nil || p == KeepMetadata {
 		return prunes(p)
@@ -110,6 +116,7 @@ func (c *Cluster) GuardedPrune(p Pruner) func(trc.Object) {
 	}
 }
 
+// prunes returns the function of a pruner, nil for none.
 func prunes(p Pruner) func(trc.Object) {
 	if p == nil {
 		return nil
@@ -117,7 +124,8 @@ func prunes(p Pruner) func(trc.Object) {
 	return func(o trc.Object) { p.Prune(o) }
 }
 
-// Fetch reads an object of the resource whole and has all caches know what was found.
+// Fetch returns a function that reads a whole object from the API server and adds it to all caches.
+// The function returns nil if there is no object.
 func (c *Cluster) Fetch(r *client.Client) trc.Fetch {
 	return func(ctx context.Context, key trc.Key) (trc.Object, error) {
 		live, _, err := c.Read(ctx, r, key)
@@ -131,11 +139,12 @@ func (c *Cluster) Fetch(r *client.Client) trc.Fetch {
 	}
 }
 
-// Objects that were read from a cache that keeps a part of them must not be written back as if they were whole. Who
-// holds such a copy cannot be told from who holds a whole one, so whether a write would change what some cache of the
-// kind drops is looked up on the server: at the version that the write is for, as at any other it is refused.
+// Objects that were read from a cache that keeps a part of them must not be written back as if they
+// were whole. A partial copy looks like a whole one. Therefore a write compares with the server's
+// object whether it would change a part that some cache of the kind drops. It compares with the
+// version that the write is for, as the server refuses the write for any other.
 
-// Pruned are the transforms of the caches of a kind, each with the form that it is for.
+// Pruned returns the keys of the stores of a kind that have a transform.
 func (c *Cluster) Pruned(r *client.Client) []StoreKey {
 	var found []StoreKey
 	for _, s := range c.StoresOf(r.GVK) {

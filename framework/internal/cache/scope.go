@@ -9,14 +9,15 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Scope is a list of namespaces that may change while the operator runs: the operator's, or those that a controller
-// names. Stores that follow it watch what it holds; they are shared among all that follow the same.
+// Scope is a list of namespaces that may change while the operator runs. It belongs to the
+// operator, or to a controller with namespaces of its own. Stores that follow a scope watch its
+// namespaces. They are shared only with stores that follow the same scope.
 type Scope struct {
-	Of         string   // the controller's name, empty for the operator
-	Namespaces []string // as in the options; guarded by Operator.changing
+	Of         string   // the controller's name; empty for the operator
+	Namespaces []string // as in the options; guarded by host.Host.Changing
 }
 
-// NamespaceList is namespaces as stores watch them: one "" for all.
+// NamespaceList returns the namespaces as stores watch them, sorted: one "" for all.
 func NamespaceList(namespaces []string) []string {
 	named := slices.Compact(slices.Sorted(slices.Values(WatchedNamespaces(namespaces))))
 	if len(named) == 0 {
@@ -25,13 +26,13 @@ func NamespaceList(namespaces []string) []string {
 	return named
 }
 
-// Without returns a without what is in b.
+// Without returns the elements of a that are not in b.
 func Without(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(namespace string) bool { return slices.Contains(b, namespace) })
 }
 
-// WatchedNamespaces resolves a chain of defaults, the most specific first, to what stores take:
-// empty for all.
+// WatchedNamespaces resolves a chain of defaults, the most specific first. It returns an empty list
+// for all namespaces.
 func WatchedNamespaces(chain ...[]string) []string {
 	for _, namespaces := range chain {
 		if slices.Contains(namespaces, AllNamespaces) {
@@ -47,7 +48,8 @@ func WatchedNamespaces(chain ...[]string) []string {
 // AllNamespaces, as the only element of a list of namespaces, stands for all of them.
 const AllNamespaces = "*"
 
-// CheckNamespaces refuses lists that mix names with all, and names that cannot exist.
+// CheckNamespaces returns an error for a list that mixes names with AllNamespaces, or that has an
+// invalid name.
 func CheckNamespaces(namespaces []string) error {
 	if slices.Contains(namespaces, AllNamespaces) {
 		if len(namespaces) > 1 {

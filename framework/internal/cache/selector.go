@@ -13,8 +13,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// selects returns what tells whether an object is within the selectors of a watch, so that the answer to
-// a write is not shown where the watch would never show it. It is nil if there are none.
+// selects returns a function that reports whether an object matches the selectors of a watch. An
+// answer to a write is added to a cache only if it does. It returns nil if there are no selectors.
 func selects(label labels.Selector, field fields.Selector) func(trc.Object) bool {
 	if label.Empty() && field.Empty() {
 		return nil
@@ -24,9 +24,9 @@ func selects(label labels.Selector, field fields.Selector) func(trc.Object) bool
 	}
 }
 
-// fieldsMatch looks selectable fields up by their path. That is what custom resources select by; of
-// built-in kinds, a few labels are no paths. An object that carries such a one is hidden until its watch
-// delivers it.
+// fieldsMatch looks selectable fields up by their path, as custom resources define them. A few
+// selectable fields of built-in kinds are no paths. An object with such a selector is not shown
+// until its watch delivers it.
 func fieldsMatch(selector fields.Selector, o trc.Object) bool {
 	content, err := object.Content(o)
 	if err != nil {

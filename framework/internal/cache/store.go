@@ -17,40 +17,41 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// StoreKey is what two stores must have in common to be one.
+// StoreKey identifies a store. Callers with equal keys share the store.
 type StoreKey struct {
 	clientKey
-	Follows        *Scope // whose namespaces, whatever they are
+	Follows        *Scope // the scope that it follows, or nil
 	namespaces     string // if it follows none
 	labels, fields string
 	Retention
 }
 
+// Store is a shared cache of one resource. It is released by [Cluster.Release].
 type Store struct {
 	*trc.Store
-	Key      StoreKey
-	Resource *client.Client
-	Cluster  *Cluster
+	Key      StoreKey       // what it watches and keeps
+	Resource *client.Client // the client of its watches
+	Cluster  *Cluster       // its API server
 	feeding  sync.Once
-	fed      sync.WaitGroup // what feeds it
-	users    int            // who read it; guarded by the cluster's mutex
+	fed      sync.WaitGroup // counts the running feeds
+	users    int            // how many callers of Open; guarded by Cluster.mu
 
-	mu         sync.Mutex // guards below; a leaf
-	namespaces []string   // that are watched, "" for all
-	onRewound  []func()
-	onSetAside []func(*trc.Undecodable) // only where this instance may work
+	mu            sync.Mutex               // guards the fields below; a leaf
+	namespaces    []string                 // that are watched; "" for all
+	onRewound     []func()                 // called when the API server went back in time
+	onUndecodable []func(*trc.Undecodable) // called only while this instance may write
 }
 
-// Watch is what a store watches of a resource.
+// Watch is what a store watches and keeps.
 type Watch struct {
 	Namespaces     []string // empty for all
-	Follows        *Scope   // that they are of, and change with; nil if they are fixed
-	Labels, Fields string
+	Follows        *Scope   // the scope of the namespaces, or nil if they are fixed
+	Labels, Fields string   // in kubectl's syntax
 	Retention
 }
 
-// Open returns the store that watches the resource so, which is shared by all who ask alike. Each of them
-// releases it when it reads no more.
+// Open returns the shared store for these watch options, creating it if needed. Callers must
+// release it.
 func (c *Cluster) Open(r *client.Client, w Watch) (*Store, error) {
 	selector, err := labels.Parse(w.Labels)
 	if err != nil {
@@ -112,11 +113,12 @@ func (c *Cluster) AllStores() []*Store {
 	return all
 }
 
+// Describe returns what the store watches and keeps, and the cluster, for people.
 func (s *Store) Describe() string {
 	return s.name() + s.Cluster.Place()
 }
 
-// name is describe without the cluster.
+// name is Describe without the cluster.
 func (s *Store) name() string {
 	d := s.Key.GVK.String()
 	if namespaces := strings.Join(s.Watching(), ","); namespaces != "" {
@@ -132,18 +134,20 @@ func (s *Store) name() string {
 	return d
 }
 
-// CallBack has functions called when the API server went back in time, and with each object that is set aside while this instance may work.
+// CallBack adds functions that are called when the API server went back in time, and with each
+// undecodable object while this instance may write.
 func (s *Store) CallBack(rewound func(), undecodable func(*trc.Undecodable)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.onRewound = append(s.onRewound, rewound)
-	s.onSetAside = append(s.onSetAside, undecodable)
+	s.onUndecodable = append(s.onUndecodable, undecodable)
 }
 
-// StartOnce has start called by the first of its callers.
+// StartOnce calls start if no other caller has done so before.
 func (s *Store) StartOnce(start func()) { s.feeding.Do(start) }
 
-// FeedIn begins to watch namespaces, which is done by the function returned, until they are removed or ctx ends.
+// FeedIn adds watches of namespaces. The returned function runs them until the namespaces are
+// removed or ctx ends.
 func (s *Store) FeedIn(ctx context.Context, namespaces []string) (run func()) {
 	feed := s.Feed(ctx, s.WatchesOf(namespaces)...)
 	s.fed.Add(1)
@@ -153,23 +157,25 @@ func (s *Store) FeedIn(ctx context.Context, namespaces []string) (run func()) {
 	}
 }
 
-// AwaitEnd waits until nothing feeds the store any more.
+// AwaitEnd waits until all feeds have ended.
 func (s *Store) AwaitEnd() { s.fed.Wait() }
 
-// Watching are the namespaces that are watched now.
+// Watching returns the namespaces that are watched at the moment.
 func (s *Store) Watching() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.namespaces)
 }
 
-// AwaitDelivery waits until a controller has been told of what is shown by now, or ctx ends.
+// AwaitDelivery waits until everything that the store has now is delivered to a controller, or ctx
+// ends.
 func (s *Store) AwaitDelivery(ctx context.Context, controller string) {
 	if done := s.DeliveredTo(controller); done != nil {
 		Await(ctx, done)
 	}
 }
 
+// Await waits until done is closed or ctx ends.
 func Await(ctx context.Context, done <-chan struct{}) {
 	select {
 	case <-done:
@@ -177,7 +183,7 @@ func Await(ctx context.Context, done <-chan struct{}) {
 	}
 }
 
-// WatchesOf are watches of namespaces.
+// WatchesOf returns the watches of namespaces.
 func (s *Store) WatchesOf(namespaces []string) []trc.Watched {
 	watched := make([]trc.Watched, len(namespaces))
 	for i, namespace := range namespaces {
@@ -186,19 +192,20 @@ func (s *Store) WatchesOf(namespaces []string) []trc.Watched {
 			From:      client.ListWatch{Client: s.Resource, Namespace: namespace, Labels: s.Key.labels, Fields: s.Key.fields, Shard: s.Key.Shard},
 			PageSize:  s.Key.Page,
 		}
-		if s.Resource.HasProtobuf() { // those always decode
+		if s.Resource.HasProtobuf() { // protobuf objects always decode
 			watched[i].Expected = s.Resource.NewItem()
 		}
 	}
 	return watched
 }
 
-// Unwatch ends the watches of namespaces. It watches what is given as now then.
+// Unwatch ends the watches of the removed namespaces. now are the namespaces that are watched after
+// that.
 func (s *Store) Unwatch(removed, now []string) {
 	for _, namespace := range removed {
 		keys := s.Keys(namespace)
 		s.RemoveWatch(namespace)
-		for _, key := range keys { // nothing else will tell
+		for _, key := range keys { // no event will report these
 			s.Cluster.Hooks.Dropped(s.Resource.GVK, key)
 		}
 	}
@@ -207,9 +214,11 @@ func (s *Store) Unwatch(removed, now []string) {
 	s.mu.Unlock()
 }
 
-// isPartial tells stores that do not keep the whole of every object: writes are not computed from these.
+// isPartial reports whether the store keeps only a part of objects. Writes are not computed from
+// those.
 func (s *Store) isPartial() bool { return s.Key.Prune != nil || s.Key.Form == object.Metadata }
 
+// IsSynced reports whether all watches have delivered their first list.
 func (s *Store) IsSynced() bool {
 	select {
 	case <-s.Synced():
@@ -219,7 +228,8 @@ func (s *Store) IsSynced() bool {
 	}
 }
 
-// Release takes one user off a store, and reports whether that was the last: then nobody finds it any more.
+// Release ends the use of a store by one caller of Open. It reports whether that was the last one:
+// then Open no longer returns the store.
 func (c *Cluster) Release(s *Store) (last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -230,13 +240,13 @@ func (c *Cluster) Release(s *Store) (last bool) {
 	return true
 }
 
-// ForgetEchoes forgets the answers of a resource that no watch will bring again.
+// ForgetEchoes clears the decode cache of a resource that no store watches.
 func (c *Cluster) ForgetEchoes(r *client.Client) {
 	if c.isWatched(r) {
 		return
 	}
 	r.Echoes.Rest()
-	if c.isWatched(r) { // again, by now; it may have said so before
+	if c.isWatched(r) { // it is watched again; Open may have set it before
 		r.Echoes.Watched.Store(true)
 	}
 }
@@ -252,16 +262,17 @@ func (c *Cluster) isWatched(r *client.Client) bool {
 	return false
 }
 
-// StoresOf are the caches of one version of a kind.
+// StoresOf returns the stores of one version of a kind.
 func (c *Cluster) StoresOf(gvk schema.GroupVersionKind) []*Store {
 	return c.storesWhere(func(key schema.GroupVersionKind) bool { return key == gvk })
 }
 
-// StoresOfKind are the caches of all versions of a kind.
+// StoresOfKind returns the stores of all versions of a kind.
 func (c *Cluster) StoresOfKind(kind schema.GroupKind) []*Store {
 	return c.storesWhere(func(key schema.GroupVersionKind) bool { return key.GroupKind() == kind })
 }
 
+// storesWhere returns the stores of the kinds that is accepts.
 func (c *Cluster) storesWhere(is func(schema.GroupVersionKind) bool) []*Store {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -274,7 +285,7 @@ func (c *Cluster) storesWhere(is func(schema.GroupVersionKind) bool) []*Store {
 	return found
 }
 
-// ShowsAll reports whether the cache shows every object of that name there is, as of its progress.
+// ShowsAll reports whether the cache has every existing object of that name, as of its progress.
 func (s *Store) ShowsAll(key trc.Key) bool {
 	if s.Key.labels != "" || s.Key.fields != "" || s.Key.Shard != "" {
 		return false
@@ -282,5 +293,5 @@ func (s *Store) ShowsAll(key trc.Key) bool {
 	return s.Covers(key.Namespace)
 }
 
-// Problem is what is wrong with a cache now, nil if nothing is.
+// Problem returns what is wrong with a cache now, nil if nothing is.
 func (s *Store) Problem() error { return errors.Join(s.Err(), s.Stale()) }

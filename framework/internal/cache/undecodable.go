@@ -7,17 +7,19 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// undecodable says that an object is set aside: in the log, and where its owner looks, which is for the instance that leads.
+// undecodable reports an undecodable object: in the log and, on the instance that leads, to the
+// functions of CallBack.
 func (c *Cluster) undecodable(s *Store, u *trc.Undecodable) {
 	if errors.Is(u.Err, ErrUnread) {
-		return // it is said already, and the watch ends it
+		return // it is logged already, and the watch ends it
 	}
-	c.Logger.Error(u.Err, "an object does not fit its Go type and is set aside", "kind", s.Resource.GVK.String(),
+	c.Logger.Error(u.Err, "an object does not fit its Go type: it is undecodable", "kind", s.Resource.GVK.String(),
 		"objectNamespace", u.GetNamespace(), "objectName", u.GetName())
 	c.publish(s, u)
 }
 
-// PublishUndecodable says so of what was set aside while standing by.
+// PublishUndecodable reports the objects that became undecodable while this instance was standing
+// by.
 func (c *Cluster) PublishUndecodable() {
 	for _, s := range c.AllStores() {
 		for _, u := range s.AllUndecodable() {
@@ -28,15 +30,16 @@ func (c *Cluster) PublishUndecodable() {
 	}
 }
 
+// publish calls the hook, and the functions of CallBack if this instance may write.
 func (c *Cluster) publish(s *Store, u *trc.Undecodable) {
 	c.Hooks.Undecodable(s.Resource.GVK, u)
 	if !c.Fence.Allowed() {
 		return
 	}
 	s.mu.Lock()
-	told := slices.Clone(s.onSetAside)
+	callbacks := slices.Clone(s.onUndecodable)
 	s.mu.Unlock()
-	for _, tell := range told {
-		tell(u)
+	for _, call := range callbacks {
+		call(u)
 	}
 }

@@ -12,11 +12,12 @@ const (
 	clockBoottime  = 7
 )
 
-// asleep is for how long the machine has been suspended since it was started: the clock that Go measures time with stands
-// still then, and the one of other machines does not. It is 0 where that cannot be told.
+// asleep returns for how long the machine has been suspended since it was started. The clock that
+// Go uses stands still then, the clocks of other machines do not. It returns 0 if the time is not
+// known.
 func asleep() time.Duration {
 	var longest time.Duration
-	for range 3 { // the clocks are not read at one time: a pause in between hides some of the sleep
+	for range 3 { // a pause between the readings of the clocks hides some of the sleep
 		boot, ok := clock(clockBoottime)
 		awake, also := clock(clockMonotonic)
 		if !ok || !also {
@@ -27,6 +28,7 @@ func asleep() time.Duration {
 	return longest
 }
 
+// clock reads a clock of Linux, and reports whether that succeeded.
 func clock(id uintptr) (time.Duration, bool) {
 	var now syscall.Timespec
 	_, _, failed := syscall.Syscall(syscall.SYS_CLOCK_GETTIME, id, uintptr(unsafe.Pointer(&now)), 0)

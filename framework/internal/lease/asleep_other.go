@@ -4,5 +4,5 @@ package lease
 
 import "time"
 
-// asleep cannot be told here.
+// asleep returns 0: the time is not known on this platform.
 func asleep() time.Duration { return 0 }

@@ -19,36 +19,39 @@ import (
 	"github.com/evenkeel/evenkeel/internal/author"
 )
 
-// releaseTries bounds how often a lease is released again after a conflict with a renewal that was broken off.
+// releaseTries is how often a lease is released again after a conflict with a cancelled renewal.
 const releaseTries = 3
 
-// Options say which lease, by whom, and how it is renewed. All are set.
+// Options name the lease and its holder, and say how the lease is renewed. All fields must be set.
 type Options struct {
-	Name, Namespace, Identity                 string
+	// Name and Namespace are those of the lease. Identity is the name of this instance.
+	Name, Namespace, Identity string
+	// LeaseDuration, RenewDeadline and RetryPeriod are those of client-go's leader election.
 	LeaseDuration, RenewDeadline, RetryPeriod time.Duration
 }
 
-// Election is the part that this instance takes in the election of a leader.
+// Election takes part in the election of a leader, for this instance.
 type Election struct {
 	options Options
 	fence   *Fence
 	logger  logr.Logger
 	calls   *author.Callbacks
-	Asleep  func() time.Duration // for how long the machine was suspended so far
+	Asleep  func() time.Duration // how long the machine was suspended so far
 	client  coordination.LeasesGetter
 	// config and http are for requests about the lease.
 	config *rest.Config
 	http   *http.Client
-	// begin lets runs start; finish ends those in flight and lets none start.
+	// Begin lets runs start. Finish ends the runs in flight and lets none start.
 	Begin  func(ctx context.Context)
 	Finish func()
 
-	mu  sync.Mutex // guards below; a leaf
+	mu  sync.Mutex // guards err; a leaf
 	err error      // of the last request about the lease
 }
 
-// clientConfig returns the client configuration for leases, and a client over the same connections: a renewal
-// does not wait behind the limits of other requests, and one without an answer leaves time for another.
+// clientConfig returns the configuration for requests about leases, and a client over the same
+// connections. A renewal does not wait for the rate limits of other requests, and one without an
+// answer leaves time for another.
 func clientConfig(config *rest.Config, client *http.Client, o Options) (*rest.Config, *http.Client) {
 	config = rest.CopyConfig(config)
 	config.QPS, config.RateLimiter = -1, nil
@@ -57,8 +60,8 @@ func clientConfig(config *rest.Config, client *http.Client, o Options) (*rest.Co
 	return config, &own
 }
 
-// New returns the part that this instance takes, over the connections of a client. From now on the office is contested: it must not
-// have been asked before.
+// New returns an election over the connections of a client. From now on the fence requires a term:
+// it must not have been used before.
 func New(config *rest.Config, client *http.Client, fence *Fence, o Options, logger logr.Logger, calls *author.Callbacks) (*Election, error) {
 	config, client = clientConfig(config, client, o)
 	leases, err := coordination.NewForConfigAndClient(config, client)
@@ -72,11 +75,13 @@ func New(config *rest.Config, client *http.Client, fence *Fence, o Options, logg
 	}, nil
 }
 
+// Describe returns the name of the lease, for people.
 func (e *Election) Describe() string {
 	return fmt.Sprintf("lease %q in namespace %q", e.options.Name, e.options.Namespace)
 }
 
-// Run takes part until ctx ends, which must be after the last write: then it releases the lease.
+// Run takes part in the election until ctx ends, and then releases the lease. ctx must end after
+// the last write.
 func (e *Election) Run(ctx context.Context) error {
 	for ctx.Err() == nil {
 		if err := e.stand(ctx); err != nil {
@@ -119,7 +124,8 @@ func (e *Election) stand(ctx context.Context) error {
 	return nil
 }
 
-// lead is one term: runs start and may write until the lease is lost, given up, or its deadline has passed.
+// lead is one term. Runs start and may write until the lease is lost or given up, or its deadline
+// has passed.
 func (e *Election) lead(leading context.Context, t *Term) {
 	e.fence.Set(t)
 	e.logger.Info("leading")
@@ -130,6 +136,7 @@ func (e *Election) lead(leading context.Context, t *Term) {
 	e.logger.Info("standing by")
 }
 
+// lock returns the lease as client-go's leader election uses it.
 func (e *Election) lock() resourcelock.Interface {
 	return &resourcelock.LeaseLock{
 		LeaseMeta:  metav1.ObjectMeta{Namespace: e.options.Namespace, Name: e.options.Name},
@@ -138,8 +145,8 @@ func (e *Election) lock() resourcelock.Interface {
 	}
 }
 
-// release gives the lease up at once, if this instance holds it. A renewal that was broken off may still be
-// carried out: the conflict is met again.
+// release gives up the lease at once if this instance holds it. A cancelled renewal may still be
+// carried out and cause a conflict: then it tries again.
 func (e *Election) release(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, e.options.RenewDeadline)
 	defer cancel()
@@ -162,15 +169,15 @@ func (e *Election) release(ctx context.Context) error {
 	}
 }
 
-// LastErr is what is wrong with the lease, nil if nothing is.
+// LastErr returns what is wrong with the lease, nil if nothing is.
 func (e *Election) LastErr() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.err
 }
 
-// answered notes the answer to a request about the lease. That others were faster is no failure; what this
-// instance broke off itself tells nothing.
+// answered records the result of a request about the lease. It is no failure if another instance
+// was faster. A request that this instance cancelled itself says nothing.
 func (e *Election) answered(err error) {
 	if errors.Is(err, context.Canceled) {
 		return
@@ -183,9 +190,10 @@ func (e *Election) answered(err error) {
 	e.err = err
 }
 
-// timedLock is a lock that carries a term on with every renewal, counted from the moment that is stored: the
-// others count from a later one. The begin of the request does not do. A renewal that was stored, and whose answer
-// was lost, is repeated as it was; nothing is stored then, and the others see nothing new.
+// timedLock is a lock that extends the term with every renewal. The term counts from the time that
+// is stored in the lease; other instances count from a later time. The beginning of the request
+// would be wrong: a stored renewal whose answer was lost is repeated unchanged, which stores
+// nothing, and the other instances see no change.
 type timedLock struct {
 	resourcelock.Interface
 	election *Election
@@ -199,16 +207,17 @@ func (l *timedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord
 	return record, raw, err
 }
 
-// Create makes the lease, held by this instance.
+// Create creates the lease, held by this instance.
 func (l *timedLock) Create(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.held(record, func() error { return l.Interface.Create(ctx, record) })
 }
 
-// Update gets or renews the lease.
+// Update acquires or renews the lease.
 func (l *timedLock) Update(ctx context.Context, record resourcelock.LeaderElectionRecord) error {
 	return l.held(record, func() error { return l.Interface.Update(ctx, record) })
 }
 
+// held sends a write of the lease and extends the term if it succeeds.
 func (l *timedLock) held(record resourcelock.LeaderElectionRecord, write func() error) error {
 	until, slept := record.RenewTime.Add(l.election.options.RenewDeadline), l.election.Asleep()
 	err := write()

@@ -2,13 +2,13 @@ package lease
 
 import "sync"
 
-// Fence says whether this instance may write: while it holds the lease, or always where there is no leader election. The
-// zero value is the latter. It is safe for concurrent use.
+// Fence reports whether this instance may write: while it holds the lease, or always if there is no
+// leader election. The zero value is for no election. It is safe for concurrent use.
 type Fence struct {
 	// Required says that there is a leader election. It must be set before the fence is used.
 	Required bool
 
-	mu   sync.Mutex // guards below; a leaf
+	mu   sync.Mutex // guards term; a leaf
 	term *Term      // nil while standing by
 }
 
@@ -19,8 +19,8 @@ func (f *Fence) Set(t *Term) {
 	f.term = t
 }
 
-// Clear ends a term: writes are refused, those in flight are cancelled. It returns when they have ended, see
-// [Inflight.Close].
+// Clear ends a term: new writes are refused, those in flight are cancelled. It returns when they
+// have ended, see [Inflight.Close].
 func (f *Fence) Clear(t *Term) {
 	f.mu.Lock()
 	if f.term == t {
@@ -30,14 +30,14 @@ func (f *Fence) Clear(t *Term) {
 	t.Inflight.Close()
 }
 
-// Current returns the present term, nil while standing by and if there is no election.
+// Current returns the present term. It is nil while standing by, and if there is no election.
 func (f *Fence) Current() *Term {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.term
 }
 
-// Allowed reports whether a request may be sent now. It must be called before each one.
+// Allowed reports whether a request may be sent now. It must be called before each request.
 func (f *Fence) Allowed() bool {
 	if !f.Required {
 		return true

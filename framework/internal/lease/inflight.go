@@ -11,32 +11,34 @@ import (
 	"github.com/evenkeel/evenkeel/internal/author"
 )
 
-// Grace is how long the end of requests is waited for whose contexts have ended. Those of ours end at once; what
-// the author sends by [framework.Do], or a transport of the author's, may ignore it.
+// Grace is how long Close waits for requests whose contexts have ended. The framework's requests
+// end at once. A request of the author's in framework.Do, or the author's transport, may ignore the
+// end of its context.
 const Grace = 10 * time.Second
 
-// Inflight is the requests that are under way for somebody, who can end them.
+// Inflight registers requests in flight, so that their owner can end them. The zero value is ready
+// for use. It is safe for concurrent use.
 type Inflight struct {
-	Calls *author.Callbacks // takes in what ignores its end; may be nil
+	Calls *author.Callbacks // reports requests that ignore their end; may be nil
 
 	mu       sync.Mutex // guards everything below; a leaf
-	closed   time.Time  // zero before
+	closed   time.Time  // when Close was called first; zero before
 	next     int
 	requests map[int]*entered
-	empty    chan struct{} // closed when nothing is under way any more; nil before the end
+	empty    chan struct{} // closed when no request is in flight; nil before Close
 }
 
-// entered is a request that is under way.
+// entered is a request in flight.
 type entered struct {
 	what     fmt.Stringer
 	cancel   context.CancelFunc
-	returned func() // to be called when it has returned after all; nil unless it was reported
-	// reported says that it was, or is being.
+	returned func() // called when it has returned after all; nil unless it was reported
+	// reported says that it was reported, or is being reported.
 	reported bool
 }
 
-// Enter lets a request take off, unless the flight has ended. The returned context ends with the flight;
-// done must be called when the answer is there.
+// Enter registers a request unless the group is closed. The returned context ends with the group.
+// done must be called when the request has returned.
 func (f *Inflight) Enter(ctx context.Context, what fmt.Stringer) (_ context.Context, done func(), ok bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -53,30 +55,32 @@ func (f *Inflight) Enter(ctx context.Context, what fmt.Stringer) (_ context.Cont
 	return ctx, func() { cancel(); f.leave(number) }, true
 }
 
+// leave removes a request that has returned.
 func (f *Inflight) leave(number int) {
 	f.mu.Lock()
-	landed := f.requests[number]
+	left := f.requests[number]
 	delete(f.requests, number)
 	if f.empty != nil && len(f.requests) == 0 {
 		close(f.empty)
 		f.empty = nil
 	}
-	back := landed.returned
+	back := left.returned
 	f.mu.Unlock()
 	if back != nil {
 		back()
 	}
 }
 
-// IsClosed reports whether nothing takes off any more.
+// IsClosed reports whether Close was called.
 func (f *Inflight) IsClosed() bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return !f.closed.IsZero()
 }
 
-// Close lets nothing take off any more, breaks off what is under way and waits until it is down; at most for Grace
-// since the first call. What has not returned by then is left behind, named, and reported until it has.
+// Close lets no request enter, cancels those in flight and waits until they have returned. It waits
+// at most for Grace since the first call. Requests that have not returned by then are left behind,
+// logged, and reported until they return.
 func (f *Inflight) Close() {
 	f.mu.Lock()
 	if f.closed.IsZero() {
@@ -102,7 +106,8 @@ func (f *Inflight) Close() {
 	}
 }
 
-// report names what ignores its end, without the lock: the log is the author's.
+// report reports the requests that ignore their end. It does so without the lock: the log is the
+// author's.
 func (f *Inflight) report() {
 	if f.Calls == nil {
 		return
@@ -118,13 +123,13 @@ func (f *Inflight) report() {
 			b.returned, back = back, nil
 		}
 		f.mu.Unlock()
-		if back != nil { // it has returned meanwhile
+		if back != nil { // it has returned in the meantime
 			back()
 		}
 	}
 }
 
-// Left are the requests that are still under way.
+// Left returns the requests that are still in flight.
 func (f *Inflight) Left() (left []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

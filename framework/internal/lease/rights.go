@@ -12,8 +12,9 @@ import (
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 )
 
-// CheckRights returns an error that names what the operator's user lacks to take part in the election. What
-// the API server does not tell is not taken for a refusal: the election itself shows it, in Ready.
+// CheckRights returns an error that names the rights that the operator's user lacks to take part in
+// the election. An unknown right does not count as a refusal: the election itself shows it, in
+// Operator.Ready.
 func (e *Election) CheckRights(ctx context.Context) error {
 	reviews, err := authorizationclient.NewForConfigAndClient(e.config, e.http)
 	if err != nil {
@@ -33,7 +34,7 @@ func (e *Election) CheckRights(ctx context.Context) error {
 		}
 	}
 	if slices.Equal(missing, []string{"create"}) && e.exists(ctx) {
-		return nil // somebody else makes it
+		return nil // somebody else created it
 	}
 	if len(missing) == 0 {
 		return nil
@@ -42,6 +43,7 @@ func (e *Election) CheckRights(ctx context.Context) error {
 		e.Describe(), strings.Join(missing, ", "), coordinationv1.GroupName, because(reasons))
 }
 
+// because returns the API server's reasons, in brackets.
 func because(reasons []string) string {
 	if len(reasons) == 0 {
 		return ""
@@ -49,7 +51,7 @@ func because(reasons []string) string {
 	return " (" + strings.Join(reasons, "; ") + ")"
 }
 
-// review asks about one verb. A name cannot restrict a create.
+// review returns a review of one verb. A name cannot restrict a create.
 func (e *Election) review(verb string) *authorization.SelfSubjectAccessReview {
 	attributes := &authorization.ResourceAttributes{
 		Namespace: e.options.Namespace, Name: e.options.Name, Verb: verb,
@@ -61,6 +63,7 @@ func (e *Election) review(verb string) *authorization.SelfSubjectAccessReview {
 	return &authorization.SelfSubjectAccessReview{Spec: authorization.SelfSubjectAccessReviewSpec{ResourceAttributes: attributes}}
 }
 
+// exists reports whether the lease exists.
 func (e *Election) exists(ctx context.Context) bool {
 	_, err := e.client.Leases(e.options.Namespace).Get(ctx, e.options.Name, metav1.GetOptions{})
 	return err == nil

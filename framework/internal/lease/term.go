@@ -7,42 +7,42 @@ import (
 	"github.com/evenkeel/evenkeel/internal/author"
 )
 
-// Term is one time in office, from getting the lease to losing it.
+// Term is one term of leadership, from getting the lease to losing it.
 //
-// It ends by the clock: a renewal carries it to a deadline that lies before the one at which others may
-// take over. The clock goes on while the process is stopped, and, where the platform tells for how long (on Linux),
-// while the machine is suspended.
+// It ends by the clock. A renewal moves its deadline, which is before the time at which others may
+// take over. The clock goes on while the process is stopped. If the platform knows how long the
+// machine was suspended (on Linux), it also goes on then.
 type Term struct {
 	Inflight Inflight             // the writes of the term
 	over     func()               // called at the deadline
-	asleep   func() time.Duration // for how long the machine was suspended so far
-	Values   Values
+	asleep   func() time.Duration // how long the machine was suspended so far
+	Values   Values               // the author's values of the term
 
-	mu      sync.Mutex    // guards below; a leaf
-	until   time.Time     // zero before the lease is held
-	slept   time.Duration // what asleep was before that was asked for
-	expired bool
+	mu      sync.Mutex    // guards the fields below; a leaf
+	until   time.Time     // the deadline; zero before the lease is held
+	slept   time.Duration // the result of asleep before the last renewal was sent
+	expired bool          // the term has ended
 	timer   *time.Timer
 }
 
-// NewTerm returns a term that has not begun: extend begins it. over is called at its deadline, asleep tells for how long the machine was
-// suspended so far.
+// NewTerm returns a term that has not begun; Extend begins it. over is called at its deadline.
+// asleep returns how long the machine was suspended so far.
 func NewTerm(over func(), asleep func() time.Duration, calls *author.Callbacks) *Term {
 	return &Term{over: over, asleep: asleep, Inflight: Inflight{Calls: calls}}
 }
 
-// PauseTimer has the timer come late, as a pause of the process has. It is for tests.
+// PauseTimer stops the timer, as a pause of the process would delay it. It is for tests.
 func (t *Term) PauseTimer() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.timer.Stop()
 }
 
-// leftLocked is the time to the deadline.
+// leftLocked returns the time to the deadline.
 func (t *Term) leftLocked() time.Duration { return time.Until(t.until) - (t.asleep() - t.slept) }
 
-// Extend moves the deadline, unless that has passed: then the term has ended, whatever came since. slept is what asleep
-// was before the renewal was asked for.
+// Extend moves the deadline, unless it has passed: then the term has ended, whatever happened
+// since. slept is the result of asleep before the renewal was sent.
 func (t *Term) Extend(until time.Time, slept time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -61,7 +61,7 @@ func (t *Term) Extend(until time.Time, slept time.Duration) {
 	t.timer.Reset(t.leftLocked())
 }
 
-// expire ends the term, unless it was extended when its timer had gone off already.
+// expire ends the term, unless it was extended after its timer had fired.
 func (t *Term) expire() {
 	t.mu.Lock()
 	if left := t.leftLocked(); t.expired || left > 0 {
@@ -77,7 +77,7 @@ func (t *Term) expire() {
 	t.Inflight.Close()
 }
 
-// Stop stops the clock, for a term that has ended otherwise.
+// Stop ends the timer of a term that has ended otherwise.
 func (t *Term) Stop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -87,14 +87,15 @@ func (t *Term) Stop() {
 	}
 }
 
-// began tells whether the lease was held.
+// began reports whether the lease was held.
 func (t *Term) began() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return !t.until.IsZero()
 }
 
-// Lasts asks the clock, not the timer: after a pause of the process that may be late.
+// Lasts reports whether the term has begun and its deadline has not passed. It asks the clock, as
+// the timer may be late after a pause of the process.
 func (t *Term) Lasts() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()

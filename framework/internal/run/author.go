@@ -6,14 +6,18 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// Author is what the author of a controller wrote, without the type of its primaries. [framework.reconcilerOf] is the only implementation.
+// Author is the code of a controller's author, without the Go type of its primaries. The only
+// implementation is framework.reconcilerOf.
 type Author interface {
-	// newRun returns an empty run with its writer, which is part of what the author gets.
+	// NewRun returns an empty run with its writer. It is part of the Context that the author gets.
 	NewRun() *Run
+	// Reconcile calls the author's Reconcile.
 	Reconcile(ctx context.Context, r *Run) (Update, error)
-	// cleanup is only called if the controller hasCleanup, errorStatus if it showsErrors.
+	// Cleanup calls the author's Cleanup. It must only be called if Controller.HasCleanup is true.
 	Cleanup(ctx context.Context, r *Run) (Deletion, error)
+	// ErrorStatus calls the author's ErrorStatusHandler. It must only be called if
+	// Controller.ShowsErrors is true.
 	ErrorStatus(ctx context.Context, r *Run, failure error) ErrorStatus
-	// pass makes a pass through the workflow.
+	// Pass makes a pass through the workflow.
 	Pass(ctx context.Context, r *Run, way workflow.Pass) *workflow.Result
 }

@@ -9,15 +9,18 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Mappers, filters, index functions and the like are called where the caches are fed, and within writes. Each of them
-// may panic, end its goroutine, or not return: it must not take more down than what it was asked about.
+// Mappers, filters, index functions and the like are called where the caches are fed, and within
+// writes. Each of them may panic, end its goroutine, or not return. The damage must stay with the
+// object that the function was called for.
 
-// callback is a function of the author's of one of the controller's sources.
+// callback returns a guarded call of an author's function that belongs to one of the controller's
+// sources.
 func (c *Controller) callback(function, source string) *author.Callback {
 	return c.Operator.Calls.New(fmt.Sprintf("%s of source %q of controller %q", function, source, c.Name))
 }
 
-// GuardedFilter takes a filter that does not return to let the change pass: a run too many beats one too few.
+// GuardedFilter returns a filter that lets a change pass if the author's filter does not return. A
+// run too many is better than a run too few. It returns nil for a nil filter.
 func (c *Controller) GuardedFilter(function, source string, filter func(old, new trc.Object) bool) func(old, new trc.Object) bool {
 	if filter == nil {
 		return nil
@@ -32,19 +35,20 @@ func (c *Controller) GuardedFilter(function, source string, filter func(old, new
 	}
 }
 
-// tellSources tells the author's sources of a change of a primary, whatever filters say of it.
-func (c *Controller) tellSources(t trc.Transition) {
+// notifySources passes a change of a primary to the author's sources, whatever filters say.
+func (c *Controller) notifySources(t trc.Transition) {
 	for _, g := range c.supervised {
 		g.PrimaryChanged(t.Old, t.New)
 	}
 }
 
-// guardedClassifier takes a classifier that does not return to know nothing of the failure.
+// guardedClassifier returns a classifier that gives the zero verdict if the author's does not
+// return.
 func (c *Controller) guardedClassifier(classify func(error) retry.Verdict) func(error) retry.Verdict {
 	callback := c.Operator.Calls.New(fmt.Sprintf("Retry.Classify of controller %q", c.Name))
 	return func(failure error) retry.Verdict {
 		if onlyConflicts(failure) || onlyNotSynced(failure) {
-			return retry.Verdict{Class: retry.Soon} // beside another refusal for now
+			return retry.Verdict{Class: retry.Soon} // the other errors are refused for now, too
 		}
 		var verdict retry.Verdict
 		if callback.Do(func() string { return author.Text(failure) }, func() { verdict = classify(failure) }) != nil {
@@ -54,13 +58,13 @@ func (c *Controller) guardedClassifier(classify func(error) retry.Verdict) func(
 	}
 }
 
-// everythingDue makes all primaries due, for what cannot be told of one by one.
+// everythingDue makes all primaries due. It is for changes that cannot be reported one by one.
 func (c *Controller) everythingDue(why string) {
 	c.offer(c.Store.Keys(""), why)
 }
 
-// missedPrimaries makes all primaries due after changes of them were missed, and forgets what is kept for those that
-// came and went meanwhile.
+// missedPrimaries makes all primaries due after changes of primaries were missed. It also drops the
+// state of primaries that were created and deleted in the meantime.
 func (c *Controller) missedPrimaries() {
 	gone := map[trc.Key]bool{}
 	note := func(key, _ any) bool {

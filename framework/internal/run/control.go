@@ -7,33 +7,34 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Update is an [framework.UpdateControl] without the type of the primary.
+// Update is a framework.UpdateControl without the Go type of the primary. The zero value asks for
+// nothing.
 type Update struct {
-	Object       trc.Object
-	Resource     bool
-	Status       bool
-	Reschedule   bool
-	RescheduleIn time.Duration
+	Object       trc.Object    // the primary that the author returned
+	Resource     bool          // write metadata and spec
+	Status       bool          // write the status
+	Reschedule   bool          // run again at once
+	RescheduleIn time.Duration // run again after this duration; 0 for not
 }
 
-// asks reports whether it asks for anything.
+// asks reports whether the author asked for a write or a further run.
 func (u Update) asks() bool {
 	return u.Resource || u.Status || u.Reschedule || u.RescheduleIn > 0
 }
 
-// Deletion is a [framework.DeleteControl].
+// Deletion is a framework.DeleteControl. The zero value is invalid.
 type Deletion struct {
-	Kind         deleteKind
-	Reschedule   bool
-	RescheduleIn time.Duration
+	Kind         deleteKind    // whether the finalizer is removed
+	Reschedule   bool          // run again at once
+	RescheduleIn time.Duration // run again after this duration; 0 for not
 }
 
 type deleteKind int
 
 const (
-	saysNothing deleteKind = iota
-	RemovesFinalizer
-	KeepsFinalizer
+	saysNothing      deleteKind = iota
+	RemovesFinalizer            // RemovesFinalizer removes the finalizer.
+	KeepsFinalizer              // KeepsFinalizer keeps the finalizer.
 )
 
 func (d Deletion) validate() error {
@@ -43,11 +44,11 @@ func (d Deletion) validate() error {
 	return nil
 }
 
-// ErrorStatus is an [framework.ErrorStatusControl] without the type of the primary.
+// ErrorStatus is a framework.ErrorStatusControl without the Go type of the primary.
 type ErrorStatus struct {
-	Object       trc.Object
-	Status       bool
-	NoRetry      bool
-	Reschedule   bool
-	RescheduleIn time.Duration
+	Object       trc.Object    // the primary that the author returned
+	Status       bool          // write the status
+	NoRetry      bool          // the failure is handled: no retry
+	Reschedule   bool          // run again at once; only with NoRetry
+	RescheduleIn time.Duration // run again after this duration; only with NoRetry
 }

@@ -29,58 +29,62 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Controller is one registered reconciler with its stores and its scheduler. Everything but the
-// scheduler's state is set before the first run and read-only from then on.
+// Controller is one registered reconciler with its stores and its scheduler. All fields are set
+// before the first run and are read-only from then on, except the scheduler and the maps and
+// registries that have locks of their own.
 type Controller struct {
-	Operator    *host.Host
-	Name        string
-	GVK         schema.GroupVersionKind
-	Options     Options
-	sample      trc.Object   // an empty primary
-	primaryType reflect.Type // its Go type
+	Operator    *host.Host              // the operator that the controller belongs to
+	Name        string                  // the controller's name, unique in the operator
+	GVK         schema.GroupVersionKind // the kind of the primaries
+	Options     Options                 // with their defaults
+	sample      trc.Object              // an empty primary
+	primaryType reflect.Type            // the Go type of primaries
 	secondaries []source.Description
-	Indexes     []source.Index // of primaries
+	Indexes     []source.Index // indexes of primaries
 	author      Author
-	HasCleanup  bool // the author has a Cleanup
-	ShowsErrors bool // the author has an ErrorStatus
-	Filters     PrimaryFilters
-	writeConfig write.Config // of what runs write
-	conditions  []int        // where a primary has them, see conditionsIn
-	Workflow    Workflow
-	former      string       // finalizer that counts as the controller's; see ControllerOptions.Finalizer
-	scope       *cache.Scope // the namespaces that are watched where nothing else is said
+	HasCleanup  bool           // the author has a Cleanup
+	ShowsErrors bool           // the author has an ErrorStatusHandler
+	Filters     PrimaryFilters // the author's filters of primaries
+	writeConfig write.Config   // the write config of runs
+	conditions  []int          // index path of the conditions in a primary; see conditionsIn
+	Workflow    Workflow       // the workflow, if there is one
+	former      string         // counts as the controller's finalizer; may be empty
+	scope       *cache.Scope   // the default namespaces to watch
 
-	Resource   *client.Client
-	Store      *cache.Store
-	reads      []*cache.Store       // that and those of the secondaries
-	sources    []eventsource.Source // over the stores of the secondaries
-	supervised []*source.Supervised // the author's sources
-	stops      []func()             // of what was subscribed to and started
-	primaries  atomic.Pointer[trc.Subscription]
-	informers  map[any]*eventsource.Informer
-	fetches    map[any]trc.Fetch
-	referring  map[any]eventsource.Mapper // those secondaries that primaries refer to
-	Scheduler  *scheduler.Scheduler[trc.Key]
-	recorder   *timeline.Recorder
-	admission  admission.Admission
-	histories  *timeline.Histories
-	// unresolved are the writes of unknown fate by primary: incarnation to leftover, never empty.
+	Resource   *client.Client                   // the resource of the primaries
+	Store      *cache.Store                     // the primaries
+	reads      []*cache.Store                   // Store, then the stores of the secondaries
+	sources    []eventsource.Source             // over the stores of the secondaries
+	supervised []*source.Supervised             // the author's sources
+	stops      []func()                         // undo what was subscribed and started
+	primaries  atomic.Pointer[trc.Subscription] // the subscription to Store
+	informers  map[any]*eventsource.Informer    // by Secondary.Key
+	fetches    map[any]trc.Fetch                // by Secondary.Key
+	referring  map[any]eventsource.Mapper       // by Secondary.Key, of Referred secondaries
+	Scheduler  *scheduler.Scheduler[trc.Key]    // runs the primaries
+	recorder   *timeline.Recorder               // nil if no records are kept
+	admission  admission.Admission              // admits runs by namespace
+	histories  *timeline.Histories              // records by primary; nil if not kept
+	// unresolved holds the writes of unknown outcome: incarnation to write.Leftovers, never empty.
 	unresolved sync.Map
-	// leftOver are the primaries of which the finalizers were told that nobody takes off: trc.Key to types.UID.
+	// leftOver holds the primaries whose left-over finalizers were reported: trc.Key to types.UID.
 	leftOver sync.Map
-	// released are the primaries that this controller takes its finalizer off: trc.Key to types.UID.
+	// released holds the primaries that this controller removes its finalizer from: trc.Key to
+	// types.UID.
 	released sync.Map
-	// unmapped are the kinds of which it was told that a created object does not map to its primary.
+	// unmapped holds the kinds of which an unmapped created object was reported: Identity to true.
 	unmapped  sync.Map
 	finalRuns finalrun.FinalRuns // none unless ControllerOptions.AllEvents
-	Added     Registry
-	Loops     loops
-	dropped   seldom   // tells of what Reconcile returned beside an error
-	unwatched sync.Map // the schema.GroupKinds that are written as owned, watched by none, and told of
-	late      []string // of these the secondaries that the options declare
+	Added     Registry           // the dynamic sources
+	Loops     loops              // primaries whose runs make them due again
+	dropped   seldom             // limits the log lines of logDropped
+	unwatched sync.Map           // the schema.GroupKinds of owned, unwatched objects that were logged
+	late      []string           // the names of the declared secondaries with SyncOptional
 }
 
-// DeclaredKind is the kind of a type parameter: from the scheme, or as declared if it is unstructured.
+// DeclaredKind returns the kind of a type parameter. The kind of a typed object comes from the
+// scheme, and declared must be empty then. An unstructured or metadata-only object has the declared
+// kind.
 func DeclaredKind(scheme *runtime.Scheme, sample trc.Object, declared schema.GroupVersionKind) (schema.GroupVersionKind, error) {
 	if object.FormOf(sample) != object.Typed {
 		sample.GetObjectKind().SetGroupVersionKind(declared)
@@ -90,7 +94,8 @@ func DeclaredKind(scheme *runtime.Scheme, sample trc.Object, declared schema.Gro
 	return client.GVKOf(scheme, sample)
 }
 
-// describeSecondaries validates the secondaries and gives them their names.
+// describeSecondaries validates the secondaries and sources of the options and gives them their
+// names.
 func (c *Controller) describeSecondaries() error {
 	var errs []error
 	names := map[string]bool{}
@@ -111,7 +116,7 @@ func (c *Controller) describeSecondaries() error {
 			}
 			taken(d.Name)
 			if d.Sync.OnTimeout == source.Optional {
-				errs = append(errs, c.addLate(d))
+				errs = append(errs, c.addOptional(d))
 			} else {
 				c.secondaries = append(c.secondaries, d)
 			}
@@ -138,7 +143,7 @@ func (c *Controller) describeSecondaries() error {
 	return errors.Join(errs...)
 }
 
-// describeSecondary validates a secondary, which errors call so until it has its name.
+// describeSecondary validates a secondary. Errors call it by the text of as until it has a name.
 func (c *Controller) describeSecondary(as string, secondary any) (source.Description, error) {
 	if secondary == nil {
 		return source.Description{}, fmt.Errorf("framework: controller %q: %s is nil", c.Name, as)
@@ -180,7 +185,7 @@ func (c *Controller) describeSecondary(as string, secondary any) (source.Descrip
 	return d, errors.Join(errs...)
 }
 
-// reach finds the cluster of secondaries.
+// reach sets the cluster of a secondary.
 func (c *Controller) reach(d *source.Description) (err error) {
 	if d.Cluster, err = c.Operator.ClusterAt(d.Config); err != nil {
 		return fmt.Errorf("framework: controller %q: secondary %q: Cluster: %w", c.Name, d.Name, err)
@@ -188,12 +193,17 @@ func (c *Controller) reach(d *source.Description) (err error) {
 	return nil
 }
 
+// ControllerName returns the controller's name.
 func (c *Controller) ControllerName() string { return c.Name }
 
+// Records returns the newest records of the controller.
 func (c *Controller) Records() []timeline.Record { return c.recorder.Records() }
 
+// Queued returns the number of primaries that the scheduler holds.
 func (c *Controller) Queued() int { return c.Scheduler.Len() }
 
+// FinalizerName returns the kind of the primaries and the controller's finalizer. Both are empty if
+// the controller needs no finalizer.
 func (c *Controller) FinalizerName() (string, string) {
 	if !c.Cleans() {
 		return "", ""
@@ -201,7 +211,7 @@ func (c *Controller) FinalizerName() (string, string) {
 	return c.GVK.GroupKind().String(), c.Options.Finalizer
 }
 
-// Yields has another controller's finalizer not count as this one's.
+// Yields drops the former finalizer if it belongs to another controller of the same kind.
 func (c *Controller) Yields(gk, finalizer string) {
 	if gk == c.GVK.GroupKind().String() && finalizer == c.former {
 		c.former = ""
@@ -209,7 +219,8 @@ func (c *Controller) Yields(gk, finalizer string) {
 	}
 }
 
-// FindKinds asks the API server's discovery for the resources of the controller. It may be repeated.
+// FindKinds asks the API server's discovery for the resources of the controller. It may be called
+// again after an error.
 func (c *Controller) FindKinds(ctx context.Context) error {
 	cluster := c.Operator.Cluster
 	var err error
@@ -225,7 +236,7 @@ func (c *Controller) FindKinds(ctx context.Context) error {
 	return c.probeShards(ctx)
 }
 
-// Prepare sets up the stores of the resources that were found.
+// Prepare opens the stores of the resources that FindKinds found. It must not be called before.
 func (c *Controller) Prepare() error {
 	fail := func(err error) error { return fmt.Errorf("framework: controller %q: %w", c.Name, err) }
 	var err error
@@ -255,7 +266,8 @@ func (c *Controller) Prepare() error {
 	return nil
 }
 
-// open makes the source of secondaries, which are watched where the controller is unless they say otherwise.
+// open opens the source of a secondary. Its namespaces are the controller's unless the secondary
+// sets its own.
 func (c *Controller) open(d source.Description, index string) (*source.Opened, error) {
 	w := cache.Watch{Namespaces: c.scope.Namespaces, Follows: c.scope, Labels: d.Labels, Fields: d.Fields, Retention: d.Retention}
 	if len(d.Namespaces) > 0 {
@@ -294,13 +306,14 @@ func (c *Controller) open(d source.Description, index string) (*source.Opened, e
 	return found, nil
 }
 
-// Why all primaries are due after something was missed.
+// The reasons why all primaries are due after something was missed.
 const (
 	missedSome = "changes were missed, as the author's code took too long"
 	askedAnew  = "the author's code has returned, and was asked anew"
 )
 
-// restoreBy says what to do when functions have returned that could not be asked.
+// restoreBy sets what happens when an author's function that blocked has returned: the index is
+// filed again, and for a mapper all primaries become due.
 func (c *Controller) restoreBy(d source.Description, found *source.Opened, index string) {
 	store, referred := found.Store.Store, found.Referred
 	refile := func(in *trc.Store, index string) {
@@ -323,18 +336,19 @@ func (c *Controller) restoreBy(d source.Description, found *source.Opened, index
 	}
 }
 
+// Stores returns the stores of the primaries and of the declared secondaries.
 func (c *Controller) Stores() []*cache.Store { return c.reads }
 
-// Caches are what must be filled before the author's sources start.
+// Caches returns the caches that must be filled before the author's sources start.
 func (c *Controller) Caches() []Need {
 	var all []Need
 	for i, s := range c.reads {
-		all = append(all, Need{Name: "the cache of " + s.Describe(), Synced: s.Synced(), Err: s.Err, SyncPolicy: c.patienceFor(i)})
+		all = append(all, Need{Name: "the cache of " + s.Describe(), Synced: s.Synced(), Err: s.Err, SyncPolicy: c.syncPolicyFor(i)})
 	}
 	return all
 }
 
-// Brought are the author's sources, which must be synced before the first run.
+// Brought returns the author's sources, which must be synced before the first run.
 func (c *Controller) Brought() []Need {
 	var all []Need
 	for _, g := range c.supervised {
@@ -343,7 +357,7 @@ func (c *Controller) Brought() []Need {
 	return all
 }
 
-// Subscribe connects the stores with the scheduler, which keeps their events until it runs.
+// Subscribe connects the stores with the scheduler. The scheduler keeps their events until it runs.
 func (c *Controller) Subscribe() error {
 	watched := func(g *source.Supervised) bool { return g.Watcher != nil }
 	subscription := c.Store.SubscribeAs(trc.Subscriber{
@@ -352,7 +366,7 @@ func (c *Controller) Subscribe() error {
 	c.primaries.Store(subscription)
 	c.stops = append(c.stops, subscription.End)
 	c.Store.CallBack(c.rewound, c.undecodableSeen)
-	if c.Operator.Cluster.Fence.Allowed() { // others may have had the store filled before
+	if c.Operator.Cluster.Fence.Allowed() { // another controller may have filled the store before
 		for _, u := range c.Store.AllUndecodable() {
 			c.undecodableSeen(u)
 		}
@@ -367,10 +381,12 @@ func (c *Controller) Subscribe() error {
 	return nil
 }
 
-// StartBrought starts the author's sources, once those that ask for it have been told of all primaries.
+// StartBrought starts the author's sources. Sources that watch primaries have had all primaries
+// delivered by then.
 func (c *Controller) StartBrought(ctx context.Context) {
 	for _, s := range c.reads {
-		s.AwaitDelivery(ctx, c.Name) // what is told after the first run has begun brings a second one
+		// A change that is delivered after the first run has begun causes a second run.
+		s.AwaitDelivery(ctx, c.Name)
 	}
 	for _, g := range c.supervised {
 		if ctx.Err() == nil {
@@ -379,9 +395,11 @@ func (c *Controller) StartBrought(ctx context.Context) {
 	}
 }
 
+// Custom returns the author's sources of the options.
 func (c *Controller) Custom() []*source.Supervised { return c.supervised }
 
-// End stops what was added and what subscribe started, the last first.
+// End stops the dynamic sources, then everything that Subscribe and StartBrought started, the last
+// first.
 func (c *Controller) End() {
 	c.Added.end()
 	for _, stop := range slices.Backward(c.stops) {
@@ -393,13 +411,17 @@ func (c *Controller) End() {
 	c.admission.Stop()
 }
 
+// Run runs the scheduler until ctx ends.
 func (c *Controller) Run(ctx context.Context) error { return c.Scheduler.Run(ctx) }
 
+// Resume lets runs begin again after Pause.
 func (c *Controller) Resume() { c.Scheduler.Resume() }
 
+// Overdue returns the runs that have not ended after their deadline.
 func (c *Controller) Overdue() []string { return c.admission.Overdue() }
 
-// Pause ends the runs; those that ignore it are noted.
+// Pause ends the runs and lets no further one begin. It records the runs that ignore their end and
+// returns an error then.
 func (c *Controller) Pause() error {
 	err := c.Scheduler.Pause()
 	if err != nil {
@@ -412,12 +434,12 @@ func (c *Controller) ledgerWriter(key trc.Key) trc.Writer {
 	return trc.Writer{Controller: c.Name, Primary: key}
 }
 
-// needsFinalizer tells whether the controller's finalizer is still to be put on the primary.
+// needsFinalizer reports whether the controller's finalizer must still be added to the primary.
 func (c *Controller) needsFinalizer(primary trc.Object) bool {
 	return c.Cleans() && primary.GetDeletionTimestamp() == nil && !slices.Contains(primary.GetFinalizers(), c.Options.Finalizer)
 }
 
-// hasFinalizer tells whether the primary carries the controller's finalizer, be it a former one.
+// hasFinalizer reports whether the primary has the controller's finalizer, or its former one.
 func (c *Controller) hasFinalizer(primary trc.Object) bool {
 	return slices.ContainsFunc(primary.GetFinalizers(), c.isFinalizer)
 }
@@ -426,7 +448,8 @@ func (c *Controller) isFinalizer(f string) bool {
 	return f == c.Options.Finalizer || f == c.former && f != ""
 }
 
-// New returns a controller whose filters, indexes and workflow are to be set before it is complete.
+// New returns a controller. Its filters, indexes and workflow must be set before Complete is
+// called.
 func New(h *host.Host, gvk schema.GroupVersionKind, o Options, a Author, sample trc.Object) *Controller {
 	c := &Controller{
 		Operator: h, Name: o.Name, GVK: gvk, Options: o, author: a, sample: sample, primaryType: reflect.TypeOf(sample),
@@ -443,12 +466,13 @@ func New(h *host.Host, gvk schema.GroupVersionKind, o Options, a Author, sample 
 	c.Options.Retry.Classify = c.guardedClassifier(o.Retry.Classify)
 	c.writeConfig = write.Config{
 		Port: h.Cluster, FieldManager: o.FieldManager, Mode: o.SecondaryWrites, OwnerGVK: gvk,
-		Owns: c.owns, Loops: &c.Loops, Created: c.tellOfUnmapped,
+		Owns: c.owns, Loops: &c.Loops, Created: c.emitUnmapped,
 	}
 	return c
 }
 
-// Complete sets up what follows from the filters, the indexes and the workflow.
+// Complete sets up everything that follows from the filters, the indexes and the workflow, and
+// validates the options.
 func (c *Controller) Complete() error {
 	c.mapIndexes(c.Name, c.Indexes)
 	if c.Cleans() {

@@ -1,20 +1,24 @@
-// Package run is one controller, without the type of its primaries.
+// Package run is one controller, without the Go type of its primaries.
 //
-// A [Controller] turns changes into events, decides which of them make a primary due, and runs it. What the author wrote
-// it knows as an [Author]. A [Run] is one run of one primary. A maintainer finds
+// A [Controller] turns changes into events, decides which of them make a primary due, and runs the
+// primary. The author's code is behind the interface [Author]. A [Run] is one run of one primary.
+// Where to find things:
 //
 //   - the life of a run from top to bottom: run.go; its state: state.go
-//   - which changes trigger: trigger.go, filter.go, generation.go; which are our own: trigger.go, needsRun
+//   - which changes trigger a run: trigger.go, filter.go, generation.go; which changes are our own
+//     writes: trigger.go, needsRun
 //   - the finalizer and the writes of the primary: primary.go, status.go, reserved.go
-//   - the last run of a primary that is gone: final.go
-//   - sources that come and go while the controller runs: registry.go, registry_attend.go, registry_workflow.go
+//   - the final run of a deleted primary: final.go
+//   - sources that are added and removed while the controller runs: registry.go,
+//     registry_attend.go, registry_workflow.go
 //   - the workflow of a run: workflow.go, workflow_sources.go
-//   - primaries that do not fit their Go type: undecodable.go
-//   - loops that a primary keeps up itself: loops.go
+//   - undecodable primaries: undecodable.go
+//   - primaries whose own runs make them due again: loops.go
 //   - records, events and health: record.go, events.go, health.go
 //
 // # Concurrency
 //
-// Runs of different primaries happen at the same time, those of one primary one after the other. Everything of a
-// Controller but its maps with locks of their own is set before the first run.
+// Runs of different primaries may happen at the same time. Runs of one primary happen one after the
+// other. All fields of a Controller are set before the first run, except the maps and registries
+// that have locks of their own.
 package run

@@ -27,10 +27,10 @@ const (
 	ReasonUndecodable       = "Undecodable"
 )
 
-// maxNote is what the API server takes of an event's note, in bytes.
+// maxNote is the longest note of an event that the API server accepts, in bytes.
 const maxNote = 1024
 
-// Shortened cuts a note where the API server would refuse it.
+// Shortened cuts a note to the length that the API server accepts.
 func Shortened(note string) string {
 	if len(note) <= maxNote {
 		return note
@@ -47,8 +47,9 @@ func (c *Controller) warn(about trc.Object, reason, note string, args ...any) {
 	c.Operator.Event(c.GVK, about, true, "Reconcile", reason, note, args...)
 }
 
-// wasLast tells whether no retry follows a failure, once that is decided: how much of a time is left, and whether a
-// retry that was granted before is still to come, only the scheduler knows.
+// wasLast reports whether no retry follows a failure. It must be called after the scheduler has
+// decided: only the scheduler knows how much of Retry.MaxElapsed is left, and whether a retry that
+// it granted before is still to come.
 func (c *Controller) wasLast(rc *Run, failure error) bool {
 	switch c.Options.Retry.Judge(failure).Class {
 	case retry.NotAgain:
@@ -59,8 +60,8 @@ func (c *Controller) wasLast(rc *Run, failure error) bool {
 	return false
 }
 
-// followUp follows a failed run once it is decided what comes next: it publishes what a user of the primary must
-// know.
+// followUp emits the events of a failed run. It is called after the scheduler has decided what
+// comes next.
 func (c *Controller) followUp(rc *Run, failure error, excused bool) {
 	about, last := rc.Write.Owner, c.wasLast(rc, failure)
 	switch {
@@ -74,13 +75,13 @@ func (c *Controller) followUp(rc *Run, failure error, excused bool) {
 		c.warn(about, ReasonReconcileFailed, "%v", failure)
 	}
 	if last && rc.Gone {
-		c.departInVain(rc, failure)
+		c.finalRunFailed(rc, failure)
 	}
 }
 
-// tellOfFinalizer tells that the finalizer, which a run before put on, is missing. That there was one is
-// certain if nothing but changes has led to this run.
-func (c *Controller) tellOfFinalizer(primary trc.Object, causes []timeline.Cause) {
+// emitFinalizerRemoved emits an event if the finalizer, which an earlier run had added, is missing.
+// It is certain that there was one if nothing but changes has led to this run.
+func (c *Controller) emitFinalizerRemoved(primary trc.Object, causes []timeline.Cause) {
 	var by []string
 	for _, cause := range causes {
 		change, ok := cause.(timeline.Resource)
@@ -100,9 +101,9 @@ func (c *Controller) tellOfFinalizer(primary trc.Object, causes []timeline.Cause
 	}
 }
 
-// tellOfLeftOver tells, once for each primary, that one in deletion carries finalizers that may have been put on by a
-// controller that is not there any more.
-func (c *Controller) tellOfLeftOver(rc *Run, primary trc.Object) {
+// emitFinalizerLeftOver emits an event, once for each primary, if a primary in deletion has
+// finalizers that may come from a controller that no longer exists.
+func (c *Controller) emitFinalizerLeftOver(rc *Run, primary trc.Object) {
 	var left []string
 	for _, f := range primary.GetFinalizers() {
 		if c.looksLeftOver(f) {
@@ -123,8 +124,8 @@ func (c *Controller) tellOfLeftOver(rc *Run, primary trc.Object) {
 
 var errLeftOver = errors.New("no controller of this operator takes the finalizer off; unless another operator does, a controller or its finalizer was renamed, or its Cleaner taken out")
 
-// looksLeftOver tells whether a finalizer is, or looks like, a default for the kind and belongs to no controller of
-// the operator.
+// looksLeftOver reports whether a finalizer is, or looks like, a default for the kind, and no
+// controller of the operator has it.
 func (c *Controller) looksLeftOver(finalizer string) bool {
 	domain, name, _ := strings.Cut(finalizer, "/")
 	known := finalizer == c.Options.Finalizer || finalizer == c.former ||
@@ -135,8 +136,9 @@ func (c *Controller) looksLeftOver(finalizer string) bool {
 	return !c.Operator.IsTaken(c.GVK.GroupKind().String(), finalizer)
 }
 
-// tellOfUnmapped tells, once for each kind, that an object which a run has created does not map to its primary.
-func (c *Controller) tellOfUnmapped(w *write.Writer, r *client.Client, key trc.Key) {
+// emitUnmapped emits an event, once for each kind, if an object that a run has created does not map
+// to its primary.
+func (c *Controller) emitUnmapped(w *write.Writer, r *client.Client, key trc.Key) {
 	home, registered := w.Home(), false
 	for _, d := range c.secondaries {
 		if d.Cluster != w.Port || d.GVK.GroupKind() != r.GVK.GroupKind() {
@@ -147,12 +149,12 @@ func (c *Controller) tellOfUnmapped(w *write.Writer, r *client.Client, key trc.K
 		if d.References != nil || informer == nil {
 			return // the primary may refer to it later
 		}
-		// As this cache has it: each maps objects of its own Go type.
+		// Ask with the object of this cache: each mapper takes objects of its own Go type.
 		if o := informer.Store().Get(key); o != nil && slices.Contains(informer.Primaries(o), home.Run.Primary) {
 			return
 		}
 		if informer.Store().Undecodable(key) != nil {
-			return // it is there; reads are errors as long as it is
+			return // it exists; reads return an error while it is undecodable
 		}
 	}
 	if !registered || home.OwnerGone || home.LostLease() {
@@ -169,9 +171,9 @@ func (c *Controller) tellOfUnmapped(w *write.Writer, r *client.Client, key trc.K
 var errUnmapped = errors.New("reads of the secondaries do not find it, so each run may create another; " +
 	"create it with OwnedByPrimary or WithPrimaryRef, or set Secondary.By or Secondary.Map, and watch where it is")
 
-// tellOfNotSelected tells that a primary with the controller's finalizer has left what its selectors select: what is
-// gone for the cache may still exist.
-func (c *Controller) tellOfNotSelected(last trc.Object) {
+// emitNotSelected emits an event if a primary with the controller's finalizer no longer matches the
+// selectors. The cache drops such a primary although it may still exist.
+func (c *Controller) emitNotSelected(last trc.Object) {
 	released, _ := c.released.LoadAndDelete(trc.KeyOf(last))
 	if c.Options.LabelSelector == "" && c.Options.FieldSelector == "" || !c.Cleans() || !c.hasFinalizer(last) {
 		return

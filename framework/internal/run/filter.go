@@ -2,20 +2,22 @@ package run
 
 import "github.com/evenkeel/evenkeel/trc"
 
-// PrimaryFilters are the author's of the primaries, guarded; nil where there is none.
+// PrimaryFilters are the author's filters of the primaries, guarded. A nil filter lets every change
+// pass.
 type PrimaryFilters struct {
+	// Add, Update and Remove filter by the kind of change; Every filters all changes.
 	Add, Update, Remove, Every func(old, new trc.Object) bool
-	// generation replaces the comparison of generations.
+	// Generation replaces the comparison of generations.
 	Generation func(old, new trc.Object) bool
 }
 
-// any tells whether there is one.
+// any reports whether there is a filter.
 func (f *PrimaryFilters) any() bool {
 	return f.Add != nil || f.Update != nil || f.Remove != nil || f.Every != nil || f.Generation != nil
 }
 
-// triggers applies the generation filter and the author's. renewed says that the transition is an update
-// that renews.
+// triggers applies the generation filter and the author's filters. renewed is the result of renews
+// for the transition.
 func (c *Controller) triggers(t trc.Transition, renewed bool) bool {
 	if t.New != nil && c.waitsForCleanup(t.New) {
 		return true
@@ -32,14 +34,14 @@ func (c *Controller) triggers(t trc.Transition, renewed bool) bool {
 	return (ask == nil || ask(t.Old, t.New)) && (c.Filters.Every == nil || c.Filters.Every(t.Old, t.New))
 }
 
-// waitsForCleanup tells of a primary that only Cleanup, or the workflow, lets go: no filter may hide that, at whatever
-// change of it.
+// waitsForCleanup reports whether only Cleanup, or the workflow, can release the primary. No filter
+// may hide a change of such a primary.
 func (c *Controller) waitsForCleanup(primary trc.Object) bool {
 	return primary.GetDeletionTimestamp() != nil && c.Cleans() && c.hasFinalizer(primary)
 }
 
-// renews tells a change of what is wanted from all others. A replaced primary is no update here: stores tell
-// of a deletion and an addition.
+// renews reports whether a transition changes the desired state: the generation changed, or the
+// deletion began. A replaced primary is no update here: stores report a deletion and an addition.
 func (c *Controller) renews(t trc.Transition) bool {
 	switch {
 	case t.Old == nil || t.New == nil:

@@ -10,15 +10,15 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// primaryGone ends the key of a primary that is gone, or makes its last run due.
+// primaryGone ends the key of a deleted primary, or makes its final run due.
 func (c *Controller) primaryGone(t trc.Transition) {
 	key := trc.KeyOf(t.Old)
-	c.tellOfNotSelected(t.Old)
+	c.emitNotSelected(t.Old)
 	if c.Options.AllEvents {
 		c.finalRuns.Learn(t.Old.GetUID(), true)
 	}
 	if !c.Options.AllEvents || !c.triggers(t, false) {
-		c.unresolved.Delete(incarnationOf(t.Old)) // it has no last run, whatever else that name is due for
+		c.unresolved.Delete(incarnationOf(t.Old)) // no final run, whatever its name is due for
 		if c.finalRuns.Due(key) == nil {
 			c.forget(key)
 		}
@@ -28,7 +28,7 @@ func (c *Controller) primaryGone(t trc.Transition) {
 	c.makeDue(t.Old, event, false)
 }
 
-// makeDue makes the last run of a primary due.
+// makeDue makes the final run of a primary due.
 func (c *Controller) makeDue(last trc.Object, event scheduler.Event, late bool) {
 	if dropped := c.finalRuns.Add(last, event, late); dropped != nil {
 		c.unresolved.Delete(incarnationOf(dropped))
@@ -38,7 +38,7 @@ func (c *Controller) makeDue(last trc.Object, event scheduler.Event, late bool) 
 	c.leaveToLeader()
 }
 
-// forget drops what is kept for a name that no primary has, but for its unresolved writes.
+// forget drops the state of a name that no primary has, except for its unresolved writes.
 func (c *Controller) forget(key trc.Key) {
 	c.leftOver.Delete(key)
 	c.Scheduler.Forget(key)
@@ -47,20 +47,21 @@ func (c *Controller) forget(key trc.Key) {
 	c.histories.Forget(recordKey(key))
 }
 
-// isRepeated reports whether a step says again what was told of the coming or going of a primary. It follows from an
-// answer that came late.
+// isRepeated reports whether a transition repeats a creation or deletion that was delivered before.
+// Such a transition follows from an answer that came late.
 func isRepeated(t trc.Transition) bool { return t.Late && (t.Old == nil || t.New == nil) }
 
-// repeated takes in such a step. All that reads show was told before. What is gone may have come and gone unseen, in
-// a gap of the watch: that is a reason for its last run, once. One that has the name now goes on as it was, and is due
-// after that run, which takes over the reasons that the name was due for.
+// repeated handles a repeated transition. Everything that reads show was delivered before. A
+// deleted primary may have been created and deleted in a gap of the watch, so this is a reason for
+// its final run, once. Another primary that has the name now goes on as it was. It is due after the
+// final run, which takes over the causes that the name was due for.
 func (c *Controller) repeated(t trc.Transition) {
 	switch {
 	case !c.Options.AllEvents:
 	case t.Old == nil:
 		key := trc.KeyOf(t.New)
 		if c.finalRuns.Due(key) != nil {
-			c.waits(key, scheduler.Event{Cause: eventsource.CauseOf(c.Store.Store, c.Name, c.GVK.Kind, t)})
+			c.waitsForFinalRun(key, scheduler.Event{Cause: eventsource.CauseOf(c.Store.Store, c.Name, c.GVK.Kind, t)})
 		}
 	case !c.finalRuns.WasRemembered(t.Old.GetUID()) && c.triggers(t, false):
 		c.finalRuns.Learn(t.Old.GetUID(), true)
@@ -68,11 +69,11 @@ func (c *Controller) repeated(t trc.Transition) {
 	}
 }
 
-// leaveToLeader forgets, while standing by, the departures that the leader has run for: those from so long ago that
-// another instance would lead by now, had it ended before.
+// leaveToLeader drops, on a standby instance, the final runs that the leader has done. These are
+// the ones from so long ago that another instance would lead by now if the leader had ended before.
 func (c *Controller) leaveToLeader() {
-	office := c.Operator.Cluster.Fence
-	if !office.Required || office.Current() != nil {
+	fence := c.Operator.Cluster.Fence
+	if !fence.Required || fence.Current() != nil {
 		return
 	}
 	for key, next := range c.finalRuns.Expire(time.Now().Add(-3 * c.Operator.LeaseDuration)) {
@@ -85,9 +86,10 @@ func (c *Controller) leaveToLeader() {
 	}
 }
 
-// waits reports whether the event of a primary that exists has to wait for the last run of one that had its name.
-// Should that have failed for good, the event finds nothing of it any more.
-func (c *Controller) waits(key trc.Key, event scheduler.Event) bool {
+// waitsForFinalRun reports whether the event of an existing primary has to wait for the final run
+// of a deleted primary of the same name. If that final run has failed for good, its state is
+// dropped and the event does not wait.
+func (c *Controller) waitsForFinalRun(key trc.Key, event scheduler.Event) bool {
 	waits, givenUp := c.finalRuns.Follow(key, event)
 	for _, departure := range givenUp {
 		c.giveUp(departure.Last, "it has failed, no retry follows, and another one has its name")
@@ -102,9 +104,9 @@ func (c *Controller) waits(key trc.Key, event scheduler.Event) bool {
 	return waits
 }
 
-// depart follows the run of a primary that is gone: it was the last one if it succeeded and asked for no
-// other.
-func (c *Controller) depart(rc *Run, result *scheduler.Result) {
+// finalRunSucceeded ends the final run of a deleted primary if the run succeeded and asked for no
+// further run.
+func (c *Controller) finalRunSucceeded(rc *Run, result *scheduler.Result) {
 	if result.Err != nil || result.Superseded || result.RescheduleNow || result.RescheduleAfter > 0 {
 		return
 	}
@@ -112,9 +114,9 @@ func (c *Controller) depart(rc *Run, result *scheduler.Result) {
 	c.settle(rc)
 }
 
-// departInVain follows the run of a primary that is gone if no retry follows its failure: another incarnation that
-// waits for the name is not held up any longer.
-func (c *Controller) departInVain(rc *Run, failure error) {
+// finalRunFailed ends the final run of a deleted primary if no retry follows its failure. Another
+// incarnation that waits for the name is released.
+func (c *Controller) finalRunFailed(rc *Run, failure error) {
 	if c.Scheduler.Imminent(rc.Key) || !c.finalRuns.Fail(rc.Key) {
 		return
 	}
@@ -125,13 +127,13 @@ func (c *Controller) departInVain(rc *Run, failure error) {
 	c.settle(rc)
 }
 
-// settle ends a departure; what is next of that name is offered, for after this run.
+// settle ends a final run. The next event of the name is offered for after this run.
 func (c *Controller) settle(rc *Run) {
 	c.unresolved.Delete(incarnationOf(rc.Write.Owner))
 	late := c.finalRuns.IsLate(rc.Key, rc.Write.Owner.GetUID())
 	next, more := c.finalRuns.Settle(rc.Key, rc.Write.Owner.GetUID())
 	if !late {
-		c.letGo(rc.Key) // what has the name now has had no run yet
+		c.letGo(rc.Key) // the primary that has the name now has had no run yet
 	}
 	if more {
 		c.Scheduler.Offer(rc.Key, next)

@@ -10,8 +10,9 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// GenerationChanged tells whether what is wanted of an object has changed: its generation grew or, of a kind without
-// generations, anything beside metadata and status differs. Metadata-only objects of such a kind do not tell.
+// GenerationChanged reports whether the desired state of an object has changed. That is the case if
+// its generation grew. For a kind without generations it compares everything but metadata and
+// status. It returns false for metadata-only objects of such a kind, as they show no difference.
 func GenerationChanged(old, new trc.Object) bool {
 	if new.GetGeneration() > 0 {
 		return new.GetGeneration() > old.GetGeneration()

@@ -12,7 +12,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/author"
 )
 
-// Occupies adds what the controller holds.
+// Occupies adds what the controller holds in memory to o.
 func (c *Controller) Occupies(o *health.Occupancy) {
 	o.Keys += c.Queued()
 	o.Histories += c.histories.Len()
@@ -25,7 +25,7 @@ func (c *Controller) Occupies(o *health.Occupancy) {
 	})
 }
 
-// CachesHealth is that of the controller's primaries and secondaries.
+// CachesHealth returns the health of the caches of the primaries and secondaries.
 func (c *Controller) CachesHealth() []health.Source {
 	all := []health.Source{c.cacheHealth(c.Name, c.GVK.String(), c.Operator.Cluster, c.Store)}
 	for _, d := range c.secondaries {
@@ -39,7 +39,7 @@ func (c *Controller) CachesHealth() []health.Source {
 	return all
 }
 
-// BroughtHealth is that of the author's sources.
+// BroughtHealth returns the health of the author's sources.
 func (c *Controller) BroughtHealth() []health.Source {
 	var all []health.Source
 	for _, g := range c.supervised {
@@ -53,7 +53,7 @@ func (c *Controller) BroughtHealth() []health.Source {
 	return all
 }
 
-// externalHealth is that of a source that the author brought.
+// externalHealth returns the health of one of the author's sources.
 func (c *Controller) externalHealth(g *source.Supervised) health.Source {
 	h := health.Source{Controller: c.Name, Source: g.Name, Synced: isClosed(g.Synced)}
 	if err := g.Err(); err != nil {
@@ -70,7 +70,7 @@ func (c *Controller) externalHealth(g *source.Supervised) health.Source {
 	return h
 }
 
-// withProblem adds to the health of a source that was added what keeps it from being read.
+// withProblem sets the problem of a dynamic source that keeps it from being read.
 func (c *Controller) withProblem(a *entry, h health.Source) health.Source {
 	if err := c.Added.Problem(a); err != nil && h.Problem == "" {
 		h.Problem = err.Error()
@@ -78,7 +78,7 @@ func (c *Controller) withProblem(a *entry, h health.Source) health.Source {
 	return h
 }
 
-// cacheHealth is that of a source over a cache, nil before it is set up.
+// cacheHealth returns the health of a source over a cache. s is nil before the cache is set up.
 func (c *Controller) cacheHealth(source, kind string, in *write.Port, s *cache.Store) health.Source {
 	h := health.Source{Controller: c.Name, Source: source, Kind: kind, Cluster: in.At}
 	if s == nil {
@@ -92,7 +92,7 @@ func (c *Controller) cacheHealth(source, kind string, in *write.Port, s *cache.S
 	return h
 }
 
-// storeFor is the cache of a secondary, nil before it is set up.
+// storeFor returns the cache of a secondary, nil before it is set up.
 func (c *Controller) storeFor(source any) *cache.Store {
 	informer := c.informers[source]
 	if informer == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// validateIndexes reports what is wrong with all indexes of the controller.
+// validateIndexes returns the errors of all indexes of the controller.
 func (c *Controller) validateIndexes() error {
 	known := map[any]bool{}
 	fail := func(of string, err error) error {
@@ -21,7 +21,7 @@ func (c *Controller) validateIndexes() error {
 		return fmt.Errorf("framework: controller %q: %s%w", c.Name, of, err)
 	}
 	errs := []error{fail("", source.CheckIndexes(c.Indexes, known))}
-	all := slices.Concat(c.secondaries, c.Added.secondaries()) // those that may be late, too
+	all := slices.Concat(c.secondaries, c.Added.secondaries()) // with those of SyncOptional
 	for _, d := range c.Workflow.dormant {
 		all = append(all, d.description)
 	}
@@ -31,7 +31,7 @@ func (c *Controller) validateIndexes() error {
 	return errors.Join(errs...)
 }
 
-// mapIndexes prepares the calls of the functions of indexes.
+// mapIndexes guards the functions of indexes.
 func (c *Controller) mapIndexes(from string, indexes []source.Index) {
 	for i := range indexes {
 		d := &indexes[i]
@@ -39,7 +39,7 @@ func (c *Controller) mapIndexes(from string, indexes []source.Index) {
 	}
 }
 
-// addIndexes adds those of primaries to the store.
+// addIndexes adds the indexes of primaries to their store.
 func (c *Controller) addIndexes() error {
 	for _, d := range c.Indexes {
 		d.Mapping.Restore = func() {
@@ -56,7 +56,7 @@ func (c *Controller) addIndexes() error {
 
 func (c *Controller) indexed(d source.Index) string { return c.Name + "#" + d.Name }
 
-// Index finds an index by its address; it is the zero value if the controller has no such.
+// Index returns the index with that key. It is the zero value if the controller has no such index.
 func (c *Run) Index(of any) (source.OpenIndex, error) {
 	if c.Ended.Load() {
 		return source.OpenIndex{}, write.ErrRunEnded

@@ -13,32 +13,34 @@ import (
 )
 
 const (
-	// namedLoops is how many such runs in a row are a loop, which the log names, once in namedEvery.
+	// namedLoops is how many such runs in a row the log reports as a loop, once per namedEvery.
 	namedLoops = 10
 	namedEvery = time.Minute
 )
 
-// loops finds the primaries whose runs make them due again themselves, by asking for a run at once or by writes that
-// prove nothing. They are named in the log and slowed, never stopped: what else makes them due waits for a second
-// at most. The zero value knows none.
+// loops finds the primaries whose runs make them due again, by asking for a run at once or by
+// writes without a proof. They are logged and slowed, never stopped: other causes wait for a second
+// at most. The zero value is ready for use.
 type loops struct {
 	some  atomic.Bool // byKey is not empty
-	mu    sync.Mutex  // guards below; a leaf
+	mu    sync.Mutex  // guards the fields below; a leaf
 	byKey map[trc.Key]*loop
 }
 
 // loop is a primary whose last run has made it due again, or may have.
 type loop struct {
-	runs  int              // in a row that nothing else has caused
-	asked bool             // the last one asked for a further run at once
-	left  []write.Unproven // what it wrote without a proof
-	now   []write.Unproven // of these, what the run in flight wrote of the primary itself, and the one before
-	since int              // where those of the run in flight begin
-	doing int              // requests of the author's about the primary that are under way
-	named time.Time
+	runs  int              // runs in a row that nothing else has caused
+	asked bool             // the last run asked for a further run at once
+	left  []write.Unproven // the writes of the last run without a proof
+	// The unproven writes of the primary itself, by the current run and the one before.
+	now   []write.Unproven
+	since int       // where those of the current run begin in now
+	doing int       // the author's requests for the primary in flight
+	named time.Time // when it was last logged
 }
 
-// begin returns how many runs in a row, right before one with these causes, the primary has caused itself.
+// begin returns how many runs in a row the primary has caused itself, before a run with these
+// causes.
 func (l *loops) begin(key trc.Key, causes []timeline.Cause) int {
 	if !l.some.Load() {
 		return 0
@@ -67,12 +69,13 @@ func (l *loop) explains(cause timeline.Cause) bool {
 			return string(w.UID) == c.UID && (w.Version == "" || w.Version == c.NewVersion)
 		})
 	case timeline.Overflow:
-		return true // those that can be asked about decide
+		return true // the causes that are known in detail decide
 	}
 	return false
 }
 
-// Wrote notes what the run in flight wrote of its primary without a proof, before anybody is told of it.
+// Wrote records an unproven write of the primary by the current run. It must be called before the
+// change is delivered.
 func (l *loops) Wrote(key trc.Key, w write.Unproven) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -80,7 +83,8 @@ func (l *loops) Wrote(key trc.Key, w write.Unproven) {
 	at.now = append(at.now, w)
 }
 
-// Does notes that a request of the author's about the primary is under way: what it brings may be told of before it returns.
+// Does records that a request of the author's for the primary is in flight. The change that it
+// makes may be delivered before it returns.
 func (l *loops) Does(key trc.Key) (done func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -94,8 +98,8 @@ func (l *loops) Does(key trc.Key) (done func()) {
 	}
 }
 
-// isOwn reports whether the run in flight, or the last one, wrote the primary as it is now. No such change is a new
-// generation of others.
+// isOwn reports whether the current run, or the last one, wrote this version of the primary. Such a
+// change is no new generation of others.
 func (l *loops) isOwn(key trc.Key, now trc.Object) bool {
 	if !l.some.Load() {
 		return false
@@ -121,7 +125,8 @@ func (l *loops) atLocked(key trc.Key) *loop {
 	return at
 }
 
-// end notes what a run has left, after so many in a row. named says that it is time to name the loop.
+// end records what a run has left, after that many runs in a row. named reports whether the loop is
+// to be logged now.
 func (l *loops) end(key trc.Key, runs int, asked bool, wrote []write.Unproven) (named bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -138,7 +143,7 @@ func (l *loops) end(key trc.Key, runs int, asked bool, wrote []write.Unproven) (
 	return true
 }
 
-// forget is for a primary that is gone.
+// forget drops the state of a deleted primary.
 func (l *loops) forget(key trc.Key) {
 	if l.some.Load() {
 		l.mu.Lock()
@@ -152,8 +157,8 @@ func (l *loops) forgetLocked(key trc.Key) {
 	l.some.Store(len(l.byKey) > 0)
 }
 
-// followLoop slows a primary that causes its runs itself, and names it. runs is how many in a row it has caused before
-// this one.
+// followLoop slows a primary that causes its runs itself, and logs it. runs is how many in a row it
+// has caused before this one.
 func (c *Controller) followLoop(rc *Run, runs int, result *scheduler.Result) {
 	if result.Err != nil || result.Superseded || result.Gone {
 		c.Loops.forget(rc.Key) // these have pauses of their own
@@ -175,13 +180,13 @@ func (c *Controller) followLoop(rc *Run, runs int, result *scheduler.Result) {
 		}
 		rc.Logger().Info("the primary makes itself due again and again, and is slowed", because...)
 	}
-	// If it goes after that, forgetting it comes after that, too.
+	// If the primary is deleted after this check, its deletion is handled later and drops the state.
 	if c.isGone(rc.Key, rc.Write.Owner.GetUID()) {
 		c.Loops.forget(rc.Key)
 	}
 }
 
-// Len is the number of primaries that are remembered.
+// Len returns the number of primaries that are remembered.
 func (l *loops) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -10,6 +10,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
+// OwnScope returns the scope of ControllerOptions.Namespaces, nil if the controller follows the
+// operator's.
 func (c *Controller) OwnScope() *cache.Scope {
 	if c.scope.Of == "" {
 		return nil
@@ -17,17 +19,20 @@ func (c *Controller) OwnScope() *cache.Scope {
 	return c.scope
 }
 
-// Follows tells whether the controller is set up, and reads the namespaces of a scope, which then is its own.
+// Follows reports whether the controller is set up and reads the namespaces of the scope. Only then
+// may a change of the scope be applied to it.
 func (c *Controller) Follows(of *cache.Scope) bool {
 	return slices.ContainsFunc(c.readsNow(), func(s read) bool { return s.Key.Follows == of })
 }
 
-// CloseNamespaces lets no run begin in namespaces that are added or removed, and returns the primaries in these.
+// CloseNamespaces lets no run begin in namespaces that are added or removed, and returns the
+// primaries in the removed ones.
 func (c *Controller) CloseNamespaces(added, removed []string) (leaving []trc.Object) {
 	c.admission.Close(added)
 	c.admission.Close(removed)
 	c.admission.Cancel(func(key trc.Key) bool {
-		// What is removed disappears from what these read.
+		// Cluster-scoped primaries may read in every namespace: the objects of removed ones disappear
+		// from their reads.
 		return key.Namespace == "" || slices.Contains(removed, "") || slices.Contains(removed, key.Namespace)
 	})
 	if c.Store.Key.Follows != nil {
@@ -38,8 +43,9 @@ func (c *Controller) CloseNamespaces(added, removed []string) (leaving []trc.Obj
 	return leaving
 }
 
-// LeaveNamespaces forgets the primaries of namespaces that are no longer watched: once what was told of them before
-// has been told, and before anything is that comes from watches which begin now; at the latest by deliver.
+// LeaveNamespaces drops the primaries of namespaces that are no longer watched. This happens after
+// all earlier changes of them are delivered, and before any change from watches that begin now. The
+// caller must call deliver, by which time it happens at the latest.
 func (c *Controller) LeaveNamespaces(removed []string, leaving []trc.Object) (deliver func()) {
 	watched := c.Store.Watching()
 	gone := func(tell func(old, new trc.Object)) func() {
@@ -65,13 +71,13 @@ func (c *Controller) LeaveNamespaces(removed []string, leaving []trc.Object) (de
 			return slices.Contains(watched, "") || slices.Contains(watched, namespace)
 		})
 		for _, primary := range leaving {
-			c.tellSources(trc.Transition{Old: primary})
+			c.notifySources(trc.Transition{Old: primary})
 			left = append(left, trc.KeyOf(primary))
 		}
 		for _, key := range left {
 			c.Scheduler.Forget(key)
 			c.admission.Forget(key)
-			if event := c.finalRuns.Due(key); event != nil { // its namespace is watched still, as one of all
+			if event := c.finalRuns.Due(key); event != nil { // its namespace is still watched, as one of all
 				c.Scheduler.Offer(key, *event)
 				continue
 			}
@@ -92,7 +98,8 @@ func (c *Controller) LeaveNamespaces(removed []string, leaving []trc.Object) (de
 	}
 }
 
-// EnterNamespace lets runs into a namespace once all that they read there is filled.
+// EnterNamespace lets runs into a namespace once all caches that the controller reads there are
+// filled.
 func (c *Controller) EnterNamespace(ctx context.Context, added string) {
 	for _, s := range c.readsNow() {
 		if s.Key.Follows != c.scope {
@@ -105,18 +112,19 @@ func (c *Controller) EnterNamespace(ctx context.Context, added string) {
 		case <-ctx.Done():
 			return
 		}
-		s.AwaitDelivery(ctx, c.Name) // or it would bring a second run
+		s.AwaitDelivery(ctx, c.Name) // or a late change would cause a second run
 	}
 	refused := c.admission.Open([]string{added})
 	if c.Store.Key.Follows == nil {
 		c.offer(c.Store.Keys(""), "namespaces were added")
 	}
-	// The others have run since, or are about to: they were told of as additions, or just now. One that is set aside was not.
+	// The others have run since, or are about to: they were delivered as additions, or just offered.
+	// An undecodable one was not.
 	c.offer(refused, readmitted)
 }
 
-// readmitted is why primaries are due that were refused before their namespace was filled. One that has come in since, for
-// whatever else, is not due for that any more: see needsRun.
+// readmitted is the cause of primaries that were refused before their namespace was filled. A
+// primary that has run since, for another cause, is not due for this one: see needsRun.
 const readmitted = "the namespace was added"
 
 func (c *Controller) offer(primaries []trc.Key, why string) {
@@ -125,4 +133,5 @@ func (c *Controller) offer(primaries []trc.Key, why string) {
 	}
 }
 
+// ClosedNamespaces returns the namespaces that no run may enter at the moment.
 func (c *Controller) ClosedNamespaces() []string { return c.admission.ClosedNow() }

@@ -16,12 +16,12 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// conflictTries bounds how often a write is made anew after a conflict, within one run; then the run is
+// conflictTries is how often a write is sent within one run if it meets conflicts. Then the run is
 // repeated.
 const conflictTries = 5
 
-// addFinalizer puts the finalizer on and returns the primary as the server stored it. The patch
-// holds only for the version it was computed from, so that foreign finalizers are never lost.
+// addFinalizer adds the finalizer and returns the primary as the server stored it. The patch holds
+// only for the version that it was computed from, so that foreign finalizers are never lost.
 func (c *Controller) addFinalizer(ctx context.Context, w *write.Writer, from trc.Object) (trc.Object, error) {
 	current, options := trc.Object(from), w.Defaults()
 	options.Internal = true
@@ -41,15 +41,16 @@ func (c *Controller) addFinalizer(ctx context.Context, w *write.Writer, from trc
 		}
 		live := met.Live
 		if live == nil || live.GetUID() != from.GetUID() || !c.needsFinalizer(live) {
-			// Gone, another incarnation, in deletion, or done by an earlier attempt: a run on the fresh view decides.
+			// The primary is deleted, replaced, in deletion, or an earlier attempt succeeded. A run on the
+			// fresh view decides.
 			return nil, err
 		}
 		current = live
 	}
 }
 
-// removeFinalizer takes the finalizer off the very object that was cleaned up, read. One that is gone,
-// or has been replaced, is a success.
+// removeFinalizer removes the finalizer from the object that was cleaned up, which is read. It
+// succeeds if the object is deleted or replaced.
 func (c *Controller) removeFinalizer(ctx context.Context, w *write.Writer, read trc.Object) error {
 	key := trc.KeyOf(read)
 	current := read
@@ -57,11 +58,11 @@ func (c *Controller) removeFinalizer(ctx context.Context, w *write.Writer, read 
 		current = newer
 	}
 	for try := 1; c.hasFinalizer(current); try++ {
-		c.released.Store(key, read.GetUID()) // before the answer may be told of
+		c.released.Store(key, read.GetUID()) // before the change may be delivered
 		rest := slices.DeleteFunc(slices.Clone(current.GetFinalizers()), c.isFinalizer)
 		_, err := w.SendMergePatch(ctx, c.Resource.Writes, key, current, finalizers(rest), w.Defaults())
 		if err == nil || errors.Is(err, client.ErrUndecodable) {
-			return nil // nobody needs the answer
+			return nil // the answer is not needed
 		}
 		c.released.CompareAndDelete(key, read.GetUID())
 		if apierrors.IsNotFound(err) {
@@ -87,7 +88,7 @@ func finalizers(list []string) map[string]any {
 	return map[string]any{"metadata": map[string]any{"finalizers": items}}
 }
 
-// carryOut writes to the primary what the author asked for; nothing if nothing differs.
+// carryOut writes to the primary as the author asked. It sends nothing if nothing differs.
 func (c *Controller) carryOut(ctx context.Context, rc *Run, read trc.Object, control Update) error {
 	if !control.Resource && !control.Status {
 		return nil
@@ -131,7 +132,7 @@ func (c *Controller) carryOutByPatch(ctx context.Context, rc *Run, read trc.Obje
 	status, hasStatus := patch["status"]
 	delete(patch, "status")
 	send := func(patch map[string]any, subresource ...string) error {
-		held := rc.Write.Primary(c.Resource, rc.Key) // moves on with every write
+		held := rc.Write.Primary(c.Resource, rc.Key) // every write changes it
 		options := rc.Write.Defaults()
 		options.Internal, options.Subresource = true, subresource
 		_, err := rc.Write.SendMergePatch(ctx, c.Resource.Writes, rc.Key, held, patch, options)
@@ -151,7 +152,8 @@ func (c *Controller) carryOutByPatch(ctx context.Context, rc *Run, read trc.Obje
 	return nil
 }
 
-// patchOf is the merge patch from the primary as it was read to what the author returned.
+// patchOf returns the merge patch from the primary as it was read to the object that the author
+// returned.
 func (c *Controller) patchOf(read trc.Object, returned trc.Object, control Update, kept *reserved) (map[string]any, error) {
 	isCopy, finalizer := returned.GetUID() != "", ""
 	if control.Resource && c.Cleans() {
@@ -188,8 +190,8 @@ func (c *Controller) patchOf(read trc.Object, returned trc.Object, control Updat
 	return object.MergePatch(before, after), nil
 }
 
-// statusDifference is the merge patch of the status alone: what is not written need not be compared. It is not
-// ok if the objects are not typed, or their status is no plain struct.
+// statusDifference returns the merge patch of the status alone, so that fields that are not written
+// are not compared. ok is false if the objects are not typed, or their status is no plain struct.
 func statusDifference(read, returned trc.Object) (patch map[string]any, ok bool, err error) {
 	before, hadStatus := statusField(read)
 	after, hasStatus := statusField(returned)

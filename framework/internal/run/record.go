@@ -13,34 +13,36 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// What a run did is noted only if somebody will read it.
+// Records of runs are made only if somebody will read them.
 
-// keepsRecords tells whether the records of runs are read: kept, or logged.
+// keepsRecords reports whether the records of runs are kept or logged.
 func (c *Controller) keepsRecords() bool {
 	return c.recorder != nil || c.histories != nil || c.Operator.Logger.V(1).Enabled()
 }
 
+// History returns the records of a primary, if ControllerOptions keep them.
 func (c *Controller) History(key trc.Key) []timeline.Record {
 	return c.histories.Of(recordKey(key))
 }
 
-// recordKey is how records name a primary.
+// recordKey returns the name of a primary in records.
 func recordKey(key trc.Key) string { return strings.TrimPrefix(key.String(), "/") }
 
-// keep keeps a record. That of a primary that is gone is among the newest of the controller only.
+// keepRecord keeps a record. The record of a deleted primary is kept only among the newest of the
+// controller.
 func (c *Controller) keepRecord(key trc.Key, r timeline.Record) {
 	c.recorder.Add(r)
 	if c.histories == nil {
 		return
 	}
 	c.histories.Add(r)
-	// If it goes after that, forgetting it comes after that, too.
+	// If the primary is deleted after this check, its deletion is handled later and drops the history.
 	if c.Store.Get(key) == nil && c.finalRuns.Due(key) == nil {
 		c.histories.Forget(r.Key)
 	}
 }
 
-// Record keeps and logs what a run was.
+// Record keeps and logs the record of a run.
 func (c *Controller) Record(key trc.Key, r timeline.Record) {
 	failed := r.Outcome == timeline.Failed || r.Outcome == timeline.Panicked
 	if !c.keepsRecords() && !(failed && c.Operator.Logger.Enabled()) {
@@ -49,7 +51,8 @@ func (c *Controller) Record(key trc.Key, r timeline.Record) {
 	r.Key = recordKey(key)
 	c.keepRecord(key, r)
 	if r.ID == "" {
-		r.ID = string(uuid.NewUUID()) // it ended its goroutine, or the level was raised in between
+		// The run ended its goroutine, or the log level was raised in between.
+		r.ID = string(uuid.NewUUID())
 	}
 	logger := c.Operator.Logger.WithValues(append(c.logValues(key), "reconcileID", r.ID)...)
 	c.logRun(logger, r, failed)
@@ -85,7 +88,8 @@ func (c *Controller) logRun(logger logr.Logger, r timeline.Record, failed bool) 
 	}
 }
 
-// maxCauses is how many causes stand in the line of a run; at verbosity 2, each has a line of its own.
+// maxCauses is how many causes the line of a run has. At verbosity 2, each cause has a line of its
+// own.
 const maxCauses = 5
 
 func causesOf(r timeline.Record) string {

@@ -15,32 +15,34 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Registry are the sources of one controller that were added to those of its options, and may be removed again: who
-// holds and who reads them. What that takes is done by a goroutine for each; see attend.
+// Registry holds the dynamic sources of one controller: those that were added to the declared ones,
+// and may be removed again. It counts who holds and who reads each of them. A goroutine for each
+// source opens and closes it; see serve.
 type Registry struct {
-	of       *Controller // set once, as is the next
-	changing *sync.Mutex // the operator's, taken before the other
+	of       *Controller // set once, as is changing
+	changing *sync.Mutex // the operator's; taken before mu
 
-	mu      sync.Mutex // guards below, and what additions say they guard; a leaf
-	byName  map[string]*entry
-	life    *host.Life    // nil before the controller has its stores
-	over    chan struct{} // closed at the end
-	ended   bool
-	leaving map[*entry]bool // that are removed, and still there
-	// lingering are sources that were left behind, as they did not end in time, and may not have yet.
+	mu      sync.Mutex        // guards the fields below, and those of entries that say so; a leaf
+	byName  map[string]*entry // the sources that are not removed
+	life    *host.Life        // nil before the controller has its stores
+	over    chan struct{}     // closed by end
+	ended   bool              // no source may be added
+	leaving map[*entry]bool   // removed sources whose goroutines have not ended
+	// lingering are removed sources that did not stop in time, and may not have stopped yet.
 	lingering []*entry
-	serial    int
-	running   sync.WaitGroup // what attends to them
+	serial    int            // the serial number of the newest entry
+	running   sync.WaitGroup // the goroutines of serve
 }
 
-// visit is what a run has to do with additions.
+// visit is what a run reads and holds of the registry.
 type visit struct {
-	any   atomic.Bool // anything at all
-	reads []*entry    // guarded by the mutex of the additions, as is holds
-	holds bool
+	any   atomic.Bool // the run has used the registry at all
+	reads []*entry    // guarded by Registry.mu, as is holds
+	holds bool        // the run's primary was added as a holder
 }
 
-// add adds what is not there yet, for a run or, if that is nil, for the operator. It reports whether it was not.
+// add adds a source unless it is there, and makes the run's primary a holder of it, or the operator
+// if by is nil. It reports whether the source was not there.
 func (s *Registry) add(given *entry, by *Run) (added bool, err error) {
 	fail := func(why error) (bool, error) {
 		return false, fmt.Errorf("framework: controller %q: add source %q: %w", s.of.ControllerName(), given.Name, why)
@@ -86,7 +88,8 @@ func (s *Registry) add(given *entry, by *Run) (added bool, err error) {
 	return there == given, nil
 }
 
-// holdsAlready tells whether a run's primary holds that very secondary, which most calls are about.
+// holdsAlready reports whether the run's primary already holds that very secondary. Most calls of
+// AddSecondary find that.
 func (s *Registry) holdsAlready(secondary any, by *Run) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,16 +97,17 @@ func (s *Registry) holdsAlready(secondary any, by *Run) bool {
 	return a != nil && a.holders[by.PrimaryKey()] && s.enterLocked(by) == nil
 }
 
-// enterLocked notes that a run has to do with additions, before it can end without their knowing.
+// enterLocked records that a run uses the registry, or returns an error if the run has ended.
 func (s *Registry) enterLocked(by *Run) error {
 	by.visits().any.Store(true)
-	if by.isOver() { // or its end sees the mark
+	if by.isOver() { // otherwise the end of the run sees the mark
 		return write.ErrRunEnded
 	}
 	return nil
 }
 
-// Begin has the additions attended to, as the controller has its stores now.
+// Begin starts the goroutines of all sources, now that the controller has its stores. l is the life
+// of the operator from here on.
 func (s *Registry) Begin(l *host.Life) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -113,6 +117,8 @@ func (s *Registry) Begin(l *host.Life) {
 	}
 }
 
+// launchLocked starts the goroutine of a source, if the controller has its stores. A source of the
+// author's must wait for the end of the same source that was added and removed before.
 func (s *Registry) launchLocked(a *entry) {
 	if l := s.life; l != nil && !s.ended {
 		ctx, cancel := context.WithCancel(l.Background)
@@ -128,11 +134,12 @@ func (s *Registry) launchLocked(a *entry) {
 				a.after = append(a.after, before)
 			}
 		}
-		s.running.Go(func() { s.attend(ctx, l, a) })
+		s.running.Go(func() { s.serve(ctx, l, a) })
 	}
 }
 
-// Drop ends the hold of a run's primary on an addition, or that of the operator.
+// Drop ends the hold of the run's primary on a source, or the hold of the operator if by is nil. It
+// returns an error for a declared source.
 func (s *Registry) Drop(name string, by *Run) error {
 	if s.of.lasts(name) {
 		return fmt.Errorf("framework: controller %q: remove source %q: it is one of ControllerOptions, which last as long as the operator", s.of.ControllerName(), name)
@@ -149,13 +156,13 @@ func (s *Registry) Drop(name string, by *Run) error {
 	neverBegun := a != nil && a.cancel == nil && a.isRemoved()
 	s.mu.Unlock()
 	if neverBegun {
-		s.of.forsake(a)
+		s.of.leaveCluster(a)
 	}
-	s.offer(name, waiting, "it was removed")
+	s.trigger(name, waiting, "it was removed")
 	return nil
 }
 
-// letGo ends the holds of a primary that is gone.
+// letGo ends the holds of a deleted primary.
 func (s *Registry) letGo(primary trc.Key) {
 	var waiting map[string]map[trc.Key]bool
 	s.mu.Lock()
@@ -170,10 +177,12 @@ func (s *Registry) letGo(primary trc.Key) {
 	}
 	s.mu.Unlock()
 	for name, left := range waiting {
-		s.offer(name, left, "it was removed")
+		s.trigger(name, left, "it was removed")
 	}
 }
 
+// dropLocked ends the hold of a primary. It returns the primaries that waited for the source if
+// that removes it.
 func (s *Registry) dropLocked(a *entry, primary trc.Key) (waiting map[trc.Key]bool) {
 	if !a.holders[primary] {
 		return nil
@@ -182,7 +191,7 @@ func (s *Registry) dropLocked(a *entry, primary trc.Key) (waiting map[trc.Key]bo
 	return s.unheldLocked(a)
 }
 
-// unheldLocked removes an addition if nobody holds it.
+// unheldLocked removes a source if nobody holds it, and returns the primaries that waited for it.
 func (s *Registry) unheldLocked(a *entry) (waiting map[trc.Key]bool) {
 	if len(a.holders) > 0 || a.byOperator {
 		return nil
@@ -190,7 +199,8 @@ func (s *Registry) unheldLocked(a *entry) (waiting map[trc.Key]bool) {
 	return s.removeLocked(a)
 }
 
-// removeLocked takes an addition away from runs that begin to read it, and returns the primaries that waited for it.
+// removeLocked removes a source: no run may begin to read it. It returns the primaries that waited
+// for it.
 func (s *Registry) removeLocked(a *entry) (waiting map[trc.Key]bool) {
 	delete(s.byName, a.Name)
 	close(a.removed)
@@ -208,7 +218,8 @@ func (s *Registry) removeLocked(a *entry) (waiting map[trc.Key]bool) {
 	return waiting
 }
 
-// end removes all, and returns when nothing is left of them. None can be added any more.
+// end removes all sources and returns when all goroutines have ended. No source can be added after
+// that.
 func (s *Registry) end() {
 	s.mu.Lock()
 	s.ended = true
@@ -222,14 +233,14 @@ func (s *Registry) end() {
 	s.running.Wait()
 }
 
-// offer makes primaries due for what has become of an addition.
-func (s *Registry) offer(name string, primaries map[trc.Key]bool, why string) {
+// trigger enqueues the primaries that waited for the source.
+func (s *Registry) trigger(name string, primaries map[trc.Key]bool, why string) {
 	for key := range primaries {
 		s.of.sink().Offer(key, eventsource.Offer{Cause: externalCause(name, why), Initial: true})
 	}
 }
 
-// read returns the source of secondaries for a run. It is the run's until that ends: nothing is taken down before.
+// read returns the source of a secondary for a run. It stays open until the run ends.
 func (s *Registry) read(secondary any, by *Run) (*source.Opened, error) {
 	a, o, err := s.enter(secondary, by)
 	switch {
@@ -239,7 +250,7 @@ func (s *Registry) read(secondary any, by *Run) (*source.Opened, error) {
 		return nil, s.of.unknownSecondary(secondary)
 	case o == nil:
 		why := s.Problem(a)
-		if why == nil { // since then it may be read
+		if why == nil { // it has been opened since then
 			why = host.ErrUnfilled
 		}
 		return nil, &notSynced{fmt.Errorf("framework: controller %q: secondary %q: %w: %w", s.of.ControllerName(), a.Name, host.ErrNotSynced, why)}
@@ -247,12 +258,13 @@ func (s *Registry) read(secondary any, by *Run) (*source.Opened, error) {
 	return o, nil
 }
 
-// enter notes that a run reads an addition, or waits until it may.
+// enter records that a run reads a source, or that its primary waits until it may. It returns nil,
+// nil, nil if there is no such source.
 func (s *Registry) enter(secondary any, by *Run) (*entry, *source.Opened, error) {
 	s.mu.Lock()
 	a := s.knownLocked(secondary)
 	s.mu.Unlock()
-	if a == nil { // maybe one that is declared alike
+	if a == nil { // there may be an equal one
 		d, err := s.of.describeSecondary("the secondary", secondary)
 		if err != nil {
 			return nil, nil, err
@@ -279,9 +291,9 @@ func (s *Registry) enter(secondary any, by *Run) (*entry, *source.Opened, error)
 	return there, there.opened, nil
 }
 
-// knownLocked returns what was added as that very secondary, or nil.
+// knownLocked returns the source that was added with that very secondary, or nil.
 func (s *Registry) knownLocked(secondary any) *entry {
-	for _, a := range s.byName { // they are few
+	for _, a := range s.byName { // there are few
 		if a.supervised == nil && a.secondary.Key == secondary {
 			return a
 		}
@@ -289,7 +301,7 @@ func (s *Registry) knownLocked(secondary any) *entry {
 	return nil
 }
 
-// leave ends what a run has to do with additions.
+// leave ends what a run reads of the registry.
 func (s *Registry) leave(by *Run) {
 	visit := by.visits()
 	if !visit.any.Load() {
@@ -304,13 +316,14 @@ func (s *Registry) leave(by *Run) {
 	visit.reads = nil
 	holds := visit.holds
 	s.mu.Unlock()
-	// If it goes after that, forgetting it comes after that, too. Another one of its name has had no run yet, and holds nothing.
+	// If the primary is deleted after this check, its deletion is handled later and ends the holds. A
+	// new primary of the same name has had no run yet, and holds nothing.
 	if holds && s.of.isGone(by.PrimaryKey(), by.primaryUID()) {
 		s.letGo(by.PrimaryKey())
 	}
 }
 
-// Now are the additions in the order of their names.
+// Now returns the sources, sorted by name.
 func (s *Registry) Now() []*entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -321,7 +334,7 @@ func (s *Registry) Now() []*entry {
 	return all
 }
 
-// secondaries are those that were added.
+// secondaries returns the dynamic secondaries.
 func (s *Registry) secondaries() []source.Description {
 	var all []source.Description
 	for _, a := range s.Now() {
@@ -332,7 +345,7 @@ func (s *Registry) secondaries() []source.Description {
 	return all
 }
 
-// heldBy are the primaries that hold some.
+// heldBy returns the primaries that hold sources. A primary may occur more than once.
 func (s *Registry) heldBy() (keys []trc.Key) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -342,7 +355,7 @@ func (s *Registry) heldBy() (keys []trc.Key) {
 	return keys
 }
 
-// len counts them, with those that are removed and still there.
+// len returns the number of sources, with removed ones whose goroutines have not ended.
 func (s *Registry) len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -10,13 +10,17 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/source"
 )
 
-// notSynced is ErrNotSynced with the reason.
+// notSynced is host.ErrNotSynced with the reason.
 type notSynced struct{ error }
 
+// Unwrap returns the error with the reason.
 func (n *notSynced) Unwrap() error { return n.error }
 
+// onlyNotSynced reports whether err consists only of notSynced errors.
 func onlyNotSynced(err error) bool { return object.IsOnly(err, object.Is[*notSynced]) }
 
+// AddSecondary adds a secondary for the run's primary, or for the operator if by is nil. forNode
+// says that a node of the workflow adds it. It does nothing if the primary holds it already.
 func (c *Controller) AddSecondary(secondary any, by *Run, forNode bool) error {
 	if by != nil && !c.Workflow.has(secondary) && c.Added.holdsAlready(secondary, by) {
 		return nil
@@ -41,6 +45,8 @@ func (c *Controller) AddSecondary(secondary any, by *Run, forNode bool) error {
 	return err
 }
 
+// AddSource adds a source of the author's for the run's primary, or for the operator if by is nil.
+// forNode says that a node of the workflow adds it.
 func (c *Controller) AddSource(from eventsource.Source, by *Run, forNode bool) error {
 	if object.IsNil(from) {
 		return fmt.Errorf("framework: controller %q: AddSource: the source is nil", c.Name)

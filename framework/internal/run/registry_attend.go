@@ -19,25 +19,27 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// attend sees to an addition from its beginning until nothing of it is left. ctx ends when it is removed.
-func (s *Registry) attend(ctx context.Context, l *host.Life, a *entry) {
+// serve opens a source, and closes it when it is removed. It returns when nothing is left of it.
+// ctx ends when it is removed.
+func (s *Registry) serve(ctx context.Context, l *host.Life, a *entry) {
 	if a.supervised != nil {
-		s.attendSource(ctx, a)
+		s.serveSource(ctx, a)
 	} else {
-		s.attendSecondary(ctx, l, a)
+		s.serveSecondary(ctx, l, a)
 	}
-	<-a.removed // also where nothing could be made of it
-	s.of.forsake(a)
+	<-a.removed // also after an error that no retry helps
+	s.of.leaveCluster(a)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.leaving, a)
 	close(a.gone)
 }
 
-// attendSecondary has secondaries read from when their kind is served until they are removed and no run reads them.
-func (s *Registry) attendSecondary(ctx context.Context, l *host.Life, a *entry) {
+// serveSecondary opens a secondary when its kind is served. It closes it when it is removed and no
+// run reads it.
+func (s *Registry) serveSecondary(ctx context.Context, l *host.Life, a *entry) {
 	d := a.secondary
-	found := s.again(ctx, a, func(ctx context.Context) (err error) {
+	found := s.retry(ctx, a, func(ctx context.Context) (err error) {
 		ctx, cancel := client.WithRequestTimeout(ctx)
 		defer cancel()
 		d.Resource, err = d.Cluster.Watchable(ctx, d.Object, d.GVK)
@@ -46,23 +48,24 @@ func (s *Registry) attendSecondary(ctx context.Context, l *host.Life, a *entry) 
 	if !found {
 		return
 	}
-	o, err := s.set(l, a, d)
+	o, err := s.open(l, a, d)
 	if err != nil {
 		s.note(a, nil, err)
 		return
 	}
-	defer s.clear(o)
+	defer s.close(o)
 	if !isFilled(ctx, o.Store) {
 		return
 	}
-	// Before it may be read, so that no change after a read is missed.
+	// Start before runs may read it, so that no change after a read is missed.
 	stop, err := o.Informer.Start(held{s, a})
 	if err != nil {
 		s.note(a, nil, err)
 		return
 	}
 	defer stop()
-	o.Store.AwaitDelivery(ctx, s.of.ControllerName()) // what is told after a run has begun that waited for it brings another
+	// A change that is delivered later would cause a second run of a primary that waited.
+	o.Store.AwaitDelivery(ctx, s.of.ControllerName())
 	for !s.admit(a, o) {
 		if !isFilled(ctx, o.Store) {
 			return
@@ -72,12 +75,12 @@ func (s *Registry) attendSecondary(ctx context.Context, l *host.Life, a *entry) 
 	<-ctx.Done()
 	select {
 	case <-a.unread:
-	case <-s.over: // whoever reads on ignores that its time has passed
+	case <-s.over: // runs that read on ignore that their time has passed
 	}
 }
 
-// set begins to watch, in the namespaces of this moment.
-func (s *Registry) set(l *host.Life, a *entry, d source.Description) (*source.Opened, error) {
+// open opens the stores of a secondary, in the namespaces of this moment.
+func (s *Registry) open(l *host.Life, a *entry, d source.Description) (*source.Opened, error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	o, err := s.of.open(d, fmt.Sprintf("%s/%s#%d", s.of.ControllerName(), a.Name, a.serial))
@@ -89,14 +92,15 @@ func (s *Registry) set(l *host.Life, a *entry, d source.Description) (*source.Op
 	return o, nil
 }
 
-// clear takes that back.
-func (s *Registry) clear(o *source.Opened) {
+// close closes what open has opened.
+func (s *Registry) close(o *source.Opened) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
 	s.of.close(o)
 }
 
-// isFilled waits until a store is filled, and reports false if ctx ends before.
+// isFilled waits until a store is filled in all its namespaces. It returns false if ctx ends
+// before.
 func isFilled(ctx context.Context, store *cache.Store) bool {
 	for _, namespace := range store.Watching() {
 		cache.Await(ctx, store.Filled(namespace))
@@ -104,11 +108,12 @@ func isFilled(ctx context.Context, store *cache.Store) bool {
 	return ctx.Err() == nil
 }
 
-// admit lets runs read an addition, and makes those due that waited for it. It reports false if there are namespaces by
-// now that are not filled: of those that come later, runs are kept until they are.
+// admit lets runs read a source and enqueues the primaries that waited for it. It returns false if
+// a namespace was added since that is not filled. Runs are kept out of a namespace that is added
+// later until it is filled.
 func (s *Registry) admit(a *entry, o *source.Opened) bool {
 	waiting, ok := s.admitted(a, o)
-	s.offer(a.Name, waiting, "it is filled")
+	s.trigger(a.Name, waiting, "it is filled")
 	return ok
 }
 
@@ -132,13 +137,15 @@ func (s *Registry) admitted(a *entry, o *source.Opened) (waiting map[trc.Key]boo
 	return waiting, true
 }
 
-// held passes on what an addition offers, once runs may read it: those that come before would do so in vain.
+// held is the sink of a dynamic source. It passes offers on once runs may read the source: earlier
+// runs would read nothing.
 type held struct {
 	additions *Registry
 	of        *entry
 }
 
-// Offer notes, passes on, or drops what is of no use any more.
+// Offer passes an offer on. Before runs may read the source it records that the primary waits.
+// After the source is removed it drops the offer.
 func (h held) Offer(primary trc.Key, offer eventsource.Offer) {
 	s, a := h.additions, h.of
 	s.mu.Lock()
@@ -152,9 +159,9 @@ func (h held) Offer(primary trc.Key, offer eventsource.Offer) {
 	}
 }
 
-// attendSource runs a source of the author's until it is removed.
-func (s *Registry) attendSource(ctx context.Context, a *entry) {
-	for _, before := range a.after { // it may be any that can be started again, but not twice at a time
+// serveSource runs a source of the author's until it is removed.
+func (s *Registry) serveSource(ctx context.Context, a *entry) {
+	for _, before := range a.after { // a source may be started again, but not twice at a time
 		cache.Await(ctx, before.gone)
 		if ctx.Err() == nil && before.starts && !isClosed(before.supervised.Ended) {
 			s.note(a, nil, errLingers)
@@ -186,9 +193,9 @@ func (s *Registry) attendSource(ctx context.Context, a *entry) {
 
 var errLingers = errors.New("it was added and removed before, and has not ended yet")
 
-// again does something until it succeeds, with the pauses of discovery. It reports false if ctx ends before, or if
-// trying is of no use.
-func (s *Registry) again(ctx context.Context, a *entry, do func(context.Context) error) bool {
+// retry calls do until it succeeds, with the pauses of discovery. It returns false if ctx ends
+// before, or if a retry is of no use.
+func (s *Registry) retry(ctx context.Context, a *entry, do func(context.Context) error) bool {
 	poll := host.KindPoll
 	for ctx.Err() == nil {
 		err := do(ctx)
@@ -209,7 +216,8 @@ func (s *Registry) again(ctx context.Context, a *entry, do func(context.Context)
 	return false
 }
 
-// note keeps what is wrong with an addition, or what is being filled for it, and reports whether that is news.
+// note records the error of a source, or the store that is being filled for it, and reports whether
+// the error is new.
 func (s *Registry) note(a *entry, filling *cache.Store, err error) (news bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -218,13 +226,13 @@ func (s *Registry) note(a *entry, filling *cache.Store, err error) (news bool) {
 	return err != nil && (before == nil || before.Error() != err.Error())
 }
 
-// Problem is what is wrong with an addition, nil if nothing is.
+// Problem returns why a source cannot be read, nil if nothing is wrong.
 func (s *Registry) Problem(a *entry) error {
 	s.mu.Lock()
 	err, filling, isRead := a.err, a.filling, a.opened != nil
 	s.mu.Unlock()
 	switch {
-	case isRead: // its cache tells of itself
+	case isRead: // the health of its cache says more
 		return nil
 	case err != nil:
 		return err
@@ -236,7 +244,7 @@ func (s *Registry) Problem(a *entry) error {
 	return cmp.Or(filling.Err(), host.ErrUnfilled)
 }
 
-// storeFor is the cache of secondaries, nil before it is set up.
+// storeFor returns the cache of a secondary, nil before it is set up.
 func (s *Registry) storeFor(a *entry) *cache.Store {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -246,8 +254,9 @@ func (s *Registry) storeFor(a *entry) *cache.Store {
 	return a.filling
 }
 
-// What additions need of their controller.
+// The methods of Controller that the registry needs.
 
+// SourcesAdded returns the registry of dynamic sources.
 func (c *Controller) SourcesAdded() *Registry { return &c.Added }
 
 func (c *Controller) sink() eventsource.Sink { return sink{c} }
@@ -270,7 +279,7 @@ func (c *Controller) lasts(name string) bool {
 	return c.declared(name) != nil || slices.Contains(c.late, name)
 }
 
-// close takes back what open began.
+// close closes what open has opened.
 func (c *Controller) close(o *source.Opened) {
 	if o.Referred != "" {
 		c.Store.RemoveIndex(o.Referred)
@@ -278,14 +287,15 @@ func (c *Controller) close(o *source.Opened) {
 	c.Operator.Release(o.Store)
 }
 
-// forsake takes back what was found for an addition that is gone.
-func (c *Controller) forsake(a *entry) {
+// leaveCluster gives back the cluster of a removed secondary.
+func (c *Controller) leaveCluster(a *entry) {
 	if a.supervised == nil {
 		c.Operator.LeaveCluster(a.secondary.Config)
 	}
 }
 
-// watchPrimaries tells a source of all primaries there are, and from then on of their changes.
+// watchPrimaries delivers all existing primaries to a source, and their changes from then on. It
+// returns after the existing ones are delivered.
 func (c *Controller) watchPrimaries(ctx context.Context, g *source.Supervised) (unsubscribe func()) {
 	cache.Await(ctx, c.Store.Synced())
 	subscription := c.Store.SubscribeAs(trc.Subscriber{
@@ -301,7 +311,7 @@ func (c *Controller) watchPrimaries(ctx context.Context, g *source.Supervised) (
 	return subscription.End
 }
 
-// GuestsNow are the author's sources, with those that were added.
+// GuestsNow returns the author's sources, declared and dynamic.
 func (c *Controller) GuestsNow() []*source.Supervised {
 	all := slices.Clone(c.supervised)
 	for _, a := range c.Added.Now() {
@@ -321,13 +331,14 @@ func (c *Controller) isGone(primary trc.Key, uid types.UID) bool {
 	return (now == nil || now.GetUID() != uid) && !c.finalRuns.Has(primary, uid)
 }
 
-// read is a store that a controller reads, until unread is closed; for as long as it runs if that is nil.
+// read is a store that a controller reads. It reads the store until unread is closed, or until the
+// operator ends if unread is nil.
 type read struct {
 	*cache.Store
 	unread <-chan struct{}
 }
 
-// readsNow are the stores that runs read at the moment.
+// readsNow returns the stores that runs may read at the moment.
 func (c *Controller) readsNow() []read {
 	var all []read
 	for _, s := range c.reads {
@@ -343,7 +354,7 @@ func (c *Controller) readsNow() []read {
 	return all
 }
 
-// cachesNow are the caches of these.
+// cachesNow returns the stores of readsNow.
 func (c *Controller) cachesNow() []*cache.Store {
 	var all []*cache.Store
 	for _, s := range c.readsNow() {

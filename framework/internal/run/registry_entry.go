@@ -11,33 +11,33 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// entry is a source that was added: secondaries, or one of the author's.
+// entry is a dynamic source: a secondary, or a source of the author's.
 type entry struct {
-	Name       string
-	secondary  source.Description // if guest is nil
-	supervised *source.Supervised
-	serial     int
-	removed    chan struct{} // closed then
-	admitted   chan struct{} // closed when it may be read
+	Name       string             // the source's name, unique in the controller
+	secondary  source.Description // if supervised is nil
+	supervised *source.Supervised // a source of the author's, or nil
+	serial     int                // in the order of additions
+	removed    chan struct{}      // closed when it is removed
+	admitted   chan struct{}      // closed when runs may read it
 
-	// Set when it is attended to.
+	// Set before serve is called.
 	cancel context.CancelFunc
-	gone   chan struct{} // closed when nothing of it is left
-	after  []*entry      // the same source, added and removed before, which is still to be stopped
-	starts bool          // its source was to start; read once it is gone
+	gone   chan struct{} // closed when serve has returned
+	after  []*entry      // the same source, added and removed before and not stopped yet
+	starts bool          // its source was started; read once gone is closed
 
-	// Guarded by the mutex of the additions.
+	// Guarded by Registry.mu.
 	byOperator bool
 	holders    map[trc.Key]bool // the primaries whose runs have added it
-	readers    int              // runs in flight that read it
-	unread     chan struct{}    // closed when it is removed, and no run reads it
-	opened     *source.Opened   // nil until it may be read
-	filling    *cache.Store     // before that
-	err        error            // what is wrong with it
-	waiting    map[trc.Key]bool // the primaries that are due when it may
+	readers    int              // the runs that read it
+	unread     chan struct{}    // closed when it is removed and no run reads it
+	opened     *source.Opened   // nil until runs may read it
+	filling    *cache.Store     // the store before that
+	err        error            // why it cannot be read
+	waiting    map[trc.Key]bool // the primaries that are due when runs may read it
 }
 
-// isRemoved tells whether it has been removed.
+// isRemoved reports whether the source has been removed.
 func (a *entry) isRemoved() bool {
 	select {
 	case <-a.removed:
@@ -47,7 +47,7 @@ func (a *entry) isRemoved() bool {
 	}
 }
 
-// is tells whether another addition would be the same.
+// is reports whether the other one would be the same source.
 func (a *entry) is(other *entry) bool {
 	if a.supervised != nil || other.supervised != nil {
 		return a.supervised != nil && other.supervised != nil && source.Identical(a.supervised.Source, other.supervised.Source)
@@ -60,7 +60,7 @@ func (a *entry) is(other *entry) bool {
 		slices.Equal(one.Namespaces, two.Namespaces) && one.Labels == two.Labels && one.Fields == two.Fields && one.Retention == two.Retention
 }
 
-// Place is what descriptions add for secondaries of another cluster.
+// Place names the cluster of a secondary that is not in the local cluster, for descriptions.
 func (a *entry) Place() string {
 	if a.supervised != nil {
 		return ""

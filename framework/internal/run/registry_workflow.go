@@ -11,9 +11,10 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// What the workflow needs of additions: its sources are added by name, waited for, and released.
+// The methods of the registry that the workflow needs. It adds its sources by name, waits for them,
+// and releases them.
 
-// isHeld tells whether a run's primary holds what has a name.
+// isHeld reports whether the run's primary holds the source with that name.
 func (s *Registry) isHeld(name string, by *Run) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -21,7 +22,8 @@ func (s *Registry) isHeld(name string, by *Run) bool {
 	return a != nil && a.holders[by.PrimaryKey()] && s.enterLocked(by) == nil
 }
 
-// awaits returns nil if runs may read what has a name; otherwise why they may not, and the primary is due when they may.
+// awaits returns nil if runs may read the source with that name. Otherwise it returns the reason,
+// and the primary becomes due when runs may.
 func (s *Registry) awaits(name string, by *Run) error {
 	s.mu.Lock()
 	a := s.byName[name]
@@ -41,7 +43,8 @@ func (s *Registry) awaits(name string, by *Run) error {
 	return cmp.Or(s.Problem(a), host.ErrUnfilled)
 }
 
-// release ends the hold of a run's primary, if it has one. After the run it is that of the next one.
+// release ends the hold of the run's primary, if it has one. After the end of the run it does
+// nothing.
 func (s *Registry) release(name string, by *Run) {
 	s.mu.Lock()
 	var waiting map[trc.Key]bool
@@ -51,10 +54,10 @@ func (s *Registry) release(name string, by *Run) {
 		waiting = s.dropLocked(a, by.PrimaryKey())
 	}
 	s.mu.Unlock()
-	s.offer(name, waiting, "it was removed")
+	s.trigger(name, waiting, "it was removed")
 }
 
-// synced makes those due that waited for a source of the author's.
+// synced enqueues the primaries that waited for a source of the author's.
 func (s *Registry) synced(a *entry) {
 	s.mu.Lock()
 	waiting := a.waiting
@@ -62,11 +65,12 @@ func (s *Registry) synced(a *entry) {
 		a.waiting = map[trc.Key]bool{}
 	}
 	s.mu.Unlock()
-	s.offer(a.Name, waiting, "it is filled")
+	s.trigger(a.Name, waiting, "it is filled")
 }
 
-// reserves refuses another source under the name of one of the workflow, and that very one to runs but for a node: its end does not
-// depend on them.
+// reserves returns an error if another source has the name of one of the workflow's. It also
+// refuses a run that adds the workflow's own source, except for a node: the workflow decides alone
+// when that source ends.
 func (m *Workflow) reserves(controller string, given *entry, by *Run, forNode bool) error {
 	d := m.DormantNamed(given.Name)
 	if d == nil {
@@ -87,7 +91,8 @@ func (m *Workflow) reserves(controller string, given *entry, by *Run, forNode bo
 		controller, given.Name, own.describe(), given.describe())
 }
 
-// Inactive is the error of who reads a secondary of the workflow that is not there, nil of all others.
+// Inactive returns host.ErrInactive for a source of the workflow that is not open, nil for all
+// others.
 func (c *Controller) Inactive(is func(*Dormant) bool) error {
 	for _, d := range c.Workflow.dormant {
 		if is(d) {
@@ -97,7 +102,8 @@ func (c *Controller) Inactive(is func(*Dormant) bool) error {
 	return nil
 }
 
-// DormantSecondaries are those of the workflow that may not be there.
+// DormantSecondaries returns the secondaries of the workflow that are open only while a node needs
+// them.
 func (c *Run) DormantSecondaries() []source.Description {
 	var all []source.Description
 	for _, d := range c.Controller.Workflow.dormant {

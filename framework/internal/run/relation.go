@@ -10,7 +10,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// checkReferred reports what is wrong with a description, of whichever kind.
+// checkReferred returns the error of a description, or one for functions that take primaries of
+// another type.
 func (c *Controller) checkReferred(d source.Description) error {
 	if want := c.primaryType; d.Err == nil && d.Primary != nil && d.Primary != want {
 		return fmt.Errorf("%s: the function is for primaries of type %v, the controller's are %v", "Referred", d.Primary, want)
@@ -18,7 +19,7 @@ func (c *Controller) checkReferred(d source.Description) error {
 	return d.Err
 }
 
-// references are the secondaries of some source that a primary refers to, each once.
+// references returns a mapper from a primary to the secondaries that it refers to, each once.
 func (c *Controller) references(d source.Description) eventsource.Mapper {
 	guarded := d.Mapping.GuardedMapper(d.References)
 	return func(primary trc.Object) []trc.Key {
@@ -40,7 +41,8 @@ func (c *Controller) references(d source.Description) eventsource.Mapper {
 	}
 }
 
-// mapByReference makes an index of what primaries refer to, and returns what looks the primaries of a secondary up there.
+// mapByReference adds an index of the secondaries that primaries refer to. It returns a mapper that
+// looks the primaries of a secondary up in it.
 func (c *Controller) mapByReference(index string, references eventsource.Mapper) (eventsource.Mapper, error) {
 	err := c.Store.AddIndex(index, func(primary trc.Object) []string {
 		var values []string
@@ -59,7 +61,7 @@ func (c *Controller) mapByReference(index string, references eventsource.Mapper)
 	}, err
 }
 
-// checkRelation reports what is wrong with how a secondary and its primaries find each other.
+// checkRelation returns an error if a secondary and its primaries cannot find each other.
 func (c *Controller) checkRelation(d source.Description) error {
 	if err := c.checkReferred(d); err != nil || d.Relation == nil {
 		return err
@@ -73,7 +75,8 @@ func (c *Controller) checkRelation(d source.Description) error {
 	return nil
 }
 
-// mapperOf is how secondaries that primaries do not refer to tell theirs.
+// mapperOf returns the mapper from a secondary to its primaries. It is not for secondaries that
+// primaries refer to.
 func (c *Controller) mapperOf(d source.Description) (eventsource.Mapper, error) {
 	var by eventsource.AnyOf
 	switch {
@@ -86,7 +89,8 @@ func (c *Controller) mapperOf(d source.Description) (eventsource.Mapper, error) 
 		by = append(by, d.Mapper)
 	}
 	mapper, err := c.mapperFor(by, !c.Resource.Namespaced)
-	// A relation of the author's own may leave namespaces out. A Mapper's MapperFor has put them in already.
+	// A relation of the author's may leave namespaces out. A Mapper's MapperFor has added them
+	// already.
 	leavesOut := func(one eventsource.Relation) bool { return !source.IsOurs(one) && !isMapper(one) }
 	if err != nil || !slices.ContainsFunc(by, leavesOut) {
 		return mapper, err
@@ -94,7 +98,7 @@ func (c *Controller) mapperOf(d source.Description) (eventsource.Mapper, error) 
 	return c.mapperFor(mapper, !c.Resource.Namespaced)
 }
 
-// mapperFor asks a relation, which may be the author's, for its mapper.
+// mapperFor returns the mapper of a relation, which may be the author's.
 func (c *Controller) mapperFor(by eventsource.Relation, clusterScoped bool) (eventsource.Mapper, error) {
 	var found eventsource.Mapper
 	err := safely.AskOnce("MapperFor", func() (err error) {

@@ -5,7 +5,8 @@ import (
 	"sync"
 )
 
-// reserved are the prefixes that labels and annotations of a run's primary must have to be nobody's to change by an [framework.UpdateControl]. The zero value is none.
+// reserved holds the prefixes of labels and annotations of a run's primary that no UpdateControl
+// may change. The zero value holds none.
 type reserved struct {
 	mu       sync.Mutex // guards prefixes; a leaf
 	prefixes []string
@@ -18,7 +19,8 @@ func (r *reserved) Add(prefix string) {
 	r.prefixes = append(r.prefixes, prefix)
 }
 
-// restore puts what is reserved of one content's metadata into another's.
+// restore copies the reserved labels and annotations of before to after, and removes all others
+// with a reserved prefix from after.
 func (r *reserved) restore(before, after map[string]any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,20 +17,20 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// onlyConflicts tells whether err is a conflict, or several, and nothing else but sources that are not filled, which have no need to
-// be waited for then.
+// onlyConflicts reports whether err is a conflict, or several. It may also hold notSynced errors,
+// but not only these: the next run need not wait for the sources then.
 func onlyConflicts(err error) bool {
 	return !onlyNotSynced(err) && object.IsOnly(err, func(err error) bool { return object.Is[*write.Conflict](err) || object.Is[*notSynced](err) })
 }
 
-// errorStatusTime is what an ErrorStatusHandler gets if the run has used up its time.
+// errorStatusTime is how long an ErrorStatusHandler may take if the run has used up its time.
 const errorStatusTime = 10 * time.Second
 
-// Reconcile is the life of one run, from reading the primary to carrying out what the author asked
-// for. It is what the scheduler runs.
+// Reconcile is one run, from reading the primary to carrying out what the author asked for. The
+// scheduler calls it.
 func (c *Controller) Reconcile(life context.Context, key trc.Key, run scheduler.Run) (result scheduler.Result) {
 	rc := c.newContext(life, key, run)
-	if !c.admission.Enter(key, &rc.Life) { // it will be offered again when the namespace is filled
+	if !c.admission.Enter(key, &rc.Life) { // it is offered again when the namespace is filled
 		return scheduler.Result{Gone: true}
 	}
 	defer c.admission.Leave(&rc.Life)
@@ -39,7 +39,7 @@ func (c *Controller) Reconcile(life context.Context, key trc.Key, run scheduler.
 		shared, gone = c.Store.Get(key), false
 	}
 	if shared == nil {
-		if u := c.Store.Undecodable(key); u != nil { // it will come back as an addition
+		if u := c.Store.Undecodable(key); u != nil { // it comes back as an addition
 			return c.showUndecodable(rc, u)
 		}
 		return scheduler.Result{Gone: true}
@@ -47,26 +47,27 @@ func (c *Controller) Reconcile(life context.Context, key trc.Key, run scheduler.
 	ctx := context.Context(&rc.Life)
 	defer rc.Life.End()
 	rc.Gone, rc.Write.OwnerGone = gone, gone
-	// The primary as it was read stays as it is: the author's copy is made when it is known what the author gets to see.
+	// The primary as it was read is not changed. The author's copy is made when it is known which
+	// version the author sees.
 	rc.Write.Owner = shared
 	rc.Write.Hold(shared)
 	if !gone {
 		rc.Write.RecordReads(c.Store.Store, shared)
 	}
 	turns := c.Loops.begin(key, run.Causes)
-	// Deferred so that a run that ends its goroutine ends the writer too.
+	// Deferred, so that a run that ends its goroutine ends the writer too.
 	returns, awaits := false, false
 	defer func() {
 		rc.Ended.Store(true)
 		result.Requests, result.ReadsAhead = rc.Write.End(), int(rc.Write.ReadsAhead.Load())
-		result.Nodes, result.ID = rc.passes.notes(), rc.logID(result.Err != nil || !returns)
+		result.Nodes, result.ID = rc.workflowRuns.records(), rc.logID(result.Err != nil || !returns)
 		c.leave(key, rc.Write, returns && !awaits && result.Err == nil && !result.Superseded)
 		c.Added.leave(rc)
 		if gone && returns && !awaits {
-			c.depart(rc, &result)
+			c.finalRunSucceeded(rc, &result)
 		}
 		if !returns {
-			rc.Write.Close() // nobody will get the result
+			rc.Write.Close() // nobody gets the result
 			return
 		}
 		result.Decided = rc.Write.Closing()
@@ -78,17 +79,18 @@ func (c *Controller) Reconcile(life context.Context, key trc.Key, run scheduler.
 	result, result.Err = c.goThrough(ctx, rc, shared)
 	returns = true
 	if onlyConflicts(result.Err) && ctx.Err() == nil {
-		// Not a failure, but a reason to look again; what there is to see has been read already.
+		// This is no failure but a reason to look again. The conflict has brought the fresh object
+		// already.
 		rc.Logger().V(1).Info("conflict, running again", "conflict", result.Err.Error())
 		result.Err, result.Superseded = nil, true
 	}
 	if onlyNotSynced(result.Err) && ctx.Err() == nil {
-		// Not a failure either: what it waits for brings the next run.
+		// This is no failure either: the source brings the next run when it is filled.
 		rc.Logger().V(1).Info("waits for a source", "reason", result.Err.Error())
 		result.Err, awaits = nil, true
 	}
 	if rc.cutOff() && result.Err != nil {
-		// Nobody may act on this any more; should the lease or the namespace come back, the run does, too.
+		// Nobody may act on this. If the lease or the namespace comes back, so does the run.
 		result.Err, result.Superseded = nil, true
 	}
 	result.Err = admission.WithTimeout(ctx, result.Err)
@@ -98,23 +100,23 @@ func (c *Controller) Reconcile(life context.Context, key trc.Key, run scheduler.
 	return result
 }
 
-// goThrough is a run without what follows from its end.
+// goThrough is a run without its end.
 func (c *Controller) goThrough(ctx context.Context, rc *Run, shared trc.Object) (scheduler.Result, error) {
 	if resolved, err := c.resolve(ctx, rc); resolved || err != nil {
-		// What became of the former run's writes may change what a run sees: it begins anew.
+		// The outcome of earlier writes may change what a run sees, so the run is repeated.
 		return scheduler.Result{Superseded: err == nil}, err
 	}
 	return c.lifecycle(ctx, rc, shared)
 }
 
-// cutOff tells whether the run was ended for what is no failure of its own: its term in office is over, or what it
-// reads is no longer watched.
+// cutOff reports whether the run was ended for a reason that is no failure of its own: the term of
+// leadership is lost, or a namespace that it reads is no longer watched.
 func (c *Run) cutOff() bool {
 	return c.Write.LostLease() || errors.Is(c.Life.Cause(), admission.ErrNamespacesChanged)
 }
 
-// resolve finds out what became of writes whose fate the last run of the primary could not learn, so that
-// this one does not begin with a view older than they are.
+// resolve finds out the outcome of writes that the last run of the primary could not learn.
+// Otherwise this run could begin with a view that is older than these writes.
 func (c *Controller) resolve(ctx context.Context, rc *Run) (resolved bool, err error) {
 	found, any := c.unresolved.LoadAndDelete(incarnation{rc.Key, rc.Write.Owner.GetUID()})
 	if !any {
@@ -128,21 +130,22 @@ func (c *Controller) resolve(ctx context.Context, rc *Run) (resolved bool, err e
 	return resolved, err
 }
 
-// leave keeps what the run could not learn the fate of for the next one, and, unless the run succeeded, what
-// it has not asked for of what former ones made.
+// leave keeps the writes of unknown outcome for the next run. Unless the run succeeded, it also
+// keeps the objects of earlier runs that this run has not asked for.
 func (c *Controller) leave(key trc.Key, w *write.Writer, succeeded bool) {
 	if left := w.Leftover(succeeded); !left.IsEmpty() {
 		c.keep(key, left)
 	}
 }
 
-// keep keeps writes for the next run of that very primary: another one of its name has no part in them.
+// keep keeps writes for the next run of the same incarnation. Another primary of the same name does
+// not get them.
 func (c *Controller) keep(key trc.Key, left write.Leftovers) {
 	c.unresolved.Store(incarnation{key, left.UID}, left)
 	if c.Options.AllEvents && c.Filters.Remove == nil && c.Filters.Every == nil && c.Store.Covers(key.Namespace) {
-		return // the last run of the primary needs them, and forgets them
+		return // the final run of the primary needs them, and drops them
 	}
-	// Had the primary gone during the run, there was nothing to forget when that was told.
+	// If the primary was deleted during the run, the deletion found nothing to drop.
 	now := c.Store.Get(key)
 	if aside := c.Store.Undecodable(key); aside != nil {
 		now = aside
@@ -152,7 +155,7 @@ func (c *Controller) keep(key trc.Key, left write.Leftovers) {
 	}
 }
 
-// incarnation is one of the primaries that have a name one after the other.
+// incarnation is one of the primaries that have the same name one after the other.
 type incarnation struct {
 	key trc.Key
 	uid types.UID
@@ -160,7 +163,7 @@ type incarnation struct {
 
 func incarnationOf(o trc.Object) incarnation { return incarnation{trc.KeyOf(o), o.GetUID()} }
 
-// forgetUnresolved forgets what all primaries of a name have left.
+// forgetUnresolved drops the unresolved writes of all incarnations of a name.
 func (c *Controller) forgetUnresolved(key trc.Key) {
 	c.unresolved.Range(func(of, _ any) bool {
 		if of.(incarnation).key == key {
@@ -170,7 +173,7 @@ func (c *Controller) forgetUnresolved(key trc.Key) {
 	})
 }
 
-// newContext makes the context of a run, but for the primary.
+// newContext makes the context of a run, without the primary.
 func (c *Controller) newContext(life context.Context, key trc.Key, due scheduler.Run) *Run {
 	rc := c.author.NewRun()
 	rc.Controller, rc.Key, rc.Due = c, key, due
@@ -179,7 +182,7 @@ func (c *Controller) newContext(life context.Context, key trc.Key, due scheduler
 	return rc
 }
 
-// lifecycle decides between cleanup and reconcile, and sees to the finalizer before the author's first
+// lifecycle decides between cleanup and reconcile. It adds the finalizer before the author's first
 // side effect.
 func (c *Controller) lifecycle(ctx context.Context, rc *Run, shared trc.Object) (scheduler.Result, error) {
 	before := shared
@@ -188,12 +191,12 @@ func (c *Controller) lifecycle(ctx context.Context, rc *Run, shared trc.Object) 
 		return scheduler.Result{}, err
 	}
 	if c.onlyClears(rc, before, shared) {
-		return scheduler.Result{Gone: true}, nil // as if it had had no run, which is what its filter says
+		return scheduler.Result{Gone: true}, nil // like no run at all, as the filter wants
 	}
 	rc.Write.Owner = shared
 	if shared.GetDeletionTimestamp() != nil && !c.Options.AllEvents {
 		if !c.Cleans() || !c.hasFinalizer(shared) {
-			c.tellOfLeftOver(rc, shared)
+			c.emitFinalizerLeftOver(rc, shared)
 			return scheduler.Result{}, nil
 		}
 		rc.Primary = shared.DeepCopyObject().(trc.Object)
@@ -202,7 +205,7 @@ func (c *Controller) lifecycle(ctx context.Context, rc *Run, shared trc.Object) 
 	read := shared
 	if c.needsFinalizer(shared) {
 		if !rc.Write.LostLease() && !c.hasFinalizer(shared) {
-			c.tellOfFinalizer(shared, rc.Due.Causes)
+			c.emitFinalizerRemoved(shared, rc.Due.Causes)
 		}
 		withFinalizer, err := c.addFinalizer(ctx, rc.Write, shared)
 		if err != nil {
@@ -227,7 +230,7 @@ func (c *Controller) cleanup(ctx context.Context, rc *Run) (scheduler.Result, er
 		return scheduler.Result{}, err
 	}
 	if control.Kind == KeepsFinalizer {
-		return scheduler.Result{RescheduleAfter: control.RescheduleIn, RescheduleNow: control.Reschedule, Superseded: c.hasMet(rc)}, nil
+		return scheduler.Result{RescheduleAfter: control.RescheduleIn, RescheduleNow: control.Reschedule, Superseded: c.metConflict(rc)}, nil
 	}
 	if remains, err := c.notGone(rc); remains {
 		return scheduler.Result{}, err
@@ -235,19 +238,19 @@ func (c *Controller) cleanup(ctx context.Context, rc *Run) (scheduler.Result, er
 	if err := c.removeFinalizer(ctx, rc.Write, rc.Write.Owner); err != nil {
 		return scheduler.Result{}, err
 	}
-	c.tellOfLeftOver(rc, rc.Write.Owner)
+	c.emitFinalizerLeftOver(rc, rc.Write.Owner)
 	return scheduler.Result{}, nil
 }
 
-// reconcileAuthor calls the author and carries out the result. read is the primary as the author got
-// it, against which changes are computed.
+// reconcileAuthor calls the author and carries out the result. read is the primary as the author
+// got it. Changes are computed against it.
 func (c *Controller) reconcileAuthor(ctx context.Context, rc *Run, read trc.Object) (scheduler.Result, error) {
 	if err := c.reconcileWorkflow(ctx, rc); err != nil {
 		return c.failed(ctx, rc, read, err)
 	}
 	control, err := c.callReconcile(ctx, rc)
 	if err != nil && control.asks() {
-		c.tellOfDropped(rc, err)
+		c.logDropped(rc, err)
 	}
 	if err := cmp.Or(err, rc.cutShort(ctx)); err != nil {
 		return c.failed(ctx, rc, read, err)
@@ -255,11 +258,12 @@ func (c *Controller) reconcileAuthor(ctx context.Context, rc *Run, read trc.Obje
 	if err := c.carryOut(ctx, rc, read, control); err != nil {
 		return c.failed(ctx, rc, read, err)
 	}
-	return scheduler.Result{RescheduleAfter: control.RescheduleIn, RescheduleNow: control.Reschedule, Superseded: c.hasMet(rc)}, nil
+	return scheduler.Result{RescheduleAfter: control.RescheduleIn, RescheduleNow: control.Reschedule, Superseded: c.metConflict(rc)}, nil
 }
 
-// caught turns a panic of the author's into an error here already: an ErrorStatusHandler waits for it,
-// and the record is to name the writes before it.
+// caught turns a panic of the author's into an error. This happens before the scheduler would do
+// it, so that an ErrorStatusHandler is called, and that the record names the writes before the
+// panic.
 func caught(err *error) {
 	if value := recover(); value != nil {
 		*err = scheduler.NewPanicError(value)
@@ -283,14 +287,15 @@ func (c *Controller) callErrorStatus(ctx context.Context, rc *Run, failure error
 	return c.author.ErrorStatus(ctx, rc, failure), nil
 }
 
-// isNoFailure tells what is a reason to run again, soon or once something is there, from failures: it is no attempt, and
-// not shown as one.
+// isNoFailure reports whether err is a reason to run again, soon or when a source is filled. Such a
+// run counts as no attempt and is not shown as a failure.
 func (c *Controller) isNoFailure(err error) bool {
 	return onlyConflicts(err) || onlyNotSynced(err) || c.Options.Retry.Judge(err).Class == retry.Soon
 }
 
-// tellOfDropped says, seldom, that what Reconcile returned beside an error is not carried out.
-func (c *Controller) tellOfDropped(rc *Run, err error) {
+// logDropped logs, at most once a minute, that the control that Reconcile returned with an error is
+// not carried out.
+func (c *Controller) logDropped(rc *Run, err error) {
 	if !c.ShowsErrors && !c.isNoFailure(err) && c.dropped.may() {
 		rc.Logger().Info("what Reconcile returned beside its error is not carried out, a status neither: "+
 			"implement ErrorStatusHandler to write one when a run fails", "error", err.Error())
@@ -302,7 +307,7 @@ func (c *Controller) failed(ctx context.Context, rc *Run, read trc.Object, failu
 		return scheduler.Result{}, failure
 	}
 	if ctx.Err() != nil && rc.Life.Whole().Err() == nil {
-		// The run's own deadline has passed; that, too, is to be shown.
+		// The run's own deadline has passed. The status must show this, too.
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(rc.Life.Whole(), errorStatusTime)
 		defer cancel()

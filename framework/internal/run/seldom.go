@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// seldomEvery is how often something may be said that every run could say.
+// seldomEvery is the shortest time between two log lines that every run could write.
 const seldomEvery = time.Minute
 
-// seldom lets something be said once in a minute. The zero value has said nothing.
+// seldom limits a log line to one per minute. The zero value allows the first line at once.
 type seldom struct {
 	last atomic.Int64 // in Unix nanoseconds; 0 for never
 }
 
-// may reports whether it is time to say it, which counts as saying it.
+// may reports whether the line may be written now, and starts the next minute if so.
 func (s *seldom) may() bool {
 	now, last := time.Now().UnixNano(), s.last.Load()
 	return (last == 0 || now-last >= int64(seldomEvery)) && s.last.CompareAndSwap(last, now)

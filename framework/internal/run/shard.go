@@ -9,8 +9,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 )
 
-// probeShards tells before anything starts that the API server ignores shard selectors. Any other failure is for
-// the caches to tell.
+// probeShards returns an error before anything starts if the API server ignores shard selectors.
+// Any other failure is ignored here: the caches report it.
 func (c *Controller) probeShards(ctx context.Context) error {
 	probe := func(r *client.Client, shard string, namespaces []string) error {
 		l := client.ListWatch{Client: r, Shard: shard}

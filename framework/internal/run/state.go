@@ -18,18 +18,20 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Registered are the secondaries of the controller.
+// Registered returns the secondaries of the controller, declared and dynamic.
 func (c *Run) Registered() []source.Description {
 	return slices.Concat(c.Controller.secondaries, c.Controller.Added.secondaries())
 }
 
-// Identity tells objects apart.
+// Identity identifies an object, or a kind if Key is zero, in all clusters.
 type Identity struct {
-	Cluster *write.Port
-	Gvk     schema.GroupVersionKind
-	Key     trc.Key
+	Cluster *write.Port             // the cluster
+	Gvk     schema.GroupVersionKind // the kind
+	Key     trc.Key                 // the object; zero for the kind
 }
 
+// WriterOf returns the run's writer to the cluster of a secondary. The writer refuses all writes if
+// the controller does not read the secondary.
 func (c *Run) WriterOf(secondary any) *write.Writer {
 	for _, d := range c.Registered() {
 		if d.Key == secondary {
@@ -46,28 +48,29 @@ func (c *Controller) unknownSecondary(secondary any) error {
 	return fmt.Errorf("framework: controller %q does not read this %T: it is not among ControllerOptions.Secondaries, and was not added, or was removed", c.Name, secondary)
 }
 
-// Run is one run of one primary, without the type of that: what it may read, what it writes through, and why it runs.
+// Run is one run of one primary, without the Go type of the primary. It is not reused. All fields
+// but those with locks of their own are set before the author is called.
 type Run struct {
-	Controller *Controller
-	Context    any // the author's *Context[P] that this is in
-	Key        trc.Key
-	Primary    trc.Object // the copy that the author gets; nil before
-	Due        scheduler.Run
-	Write      *write.Writer
-	Gone       bool
-	Ended      atomic.Bool
-	Life       admission.Lifetime
-	visit      visit
-	PerRun     perRun
-	Reserved   reserved
-	passes     workflowRuns
+	Controller   *Controller        // the controller of the run
+	Context      any                // the author's *Context[P] that embeds this run
+	Key          trc.Key            // the primary's key
+	Primary      trc.Object         // the author's copy; nil until it is made
+	Due          scheduler.Run      // the causes, the attempt and the like
+	Write        *write.Writer      // writes of the run go through it
+	Gone         bool               // the primary is deleted, and this is its final run
+	Ended        atomic.Bool        // set when the run has ended; nothing may be read or written after
+	Life         admission.Lifetime // the run's context
+	visit        visit              // what the run uses of the registry
+	PerRun       perRun             // the author's values of this run
+	Reserved     reserved           // prefixes that UpdateControl must not change
+	workflowRuns workflowRuns       // the passes through the workflow
 
-	logging sync.Once // guards making logger
+	logging sync.Once // guards the making of logger
 	logger  logr.Logger
-	id      atomic.Pointer[string] // that the logger carries; nil until there is one
+	id      atomic.Pointer[string] // the logger's reconcileID; nil until it is made
 }
 
-// Logger returns the run's logger.
+// Logger returns the run's logger. It may be called at any time, by several goroutines.
 func (c *Run) Logger() logr.Logger {
 	c.logging.Do(func() {
 		id := string(uuid.NewUUID())
@@ -77,7 +80,7 @@ func (c *Run) Logger() logr.Logger {
 	return c.logger
 }
 
-// logID is the run's reconcileID if something was or will be logged with it, empty otherwise.
+// logID returns the run's reconcileID if something was or will be logged with it, empty otherwise.
 func (c *Run) logID(failed bool) string {
 	logger := c.Controller.Operator.Logger
 	if logger.Enabled() && (failed || logger.V(1).Enabled()) {
@@ -89,8 +92,11 @@ func (c *Run) logID(failed bool) string {
 	return ""
 }
 
+// PrimaryKey returns the key of the run's primary.
 func (c *Run) PrimaryKey() trc.Key { return c.Key }
 
+// References returns the keys of the secondaries that the primary refers to. known is false if the
+// secondary is not read, or is not one that primaries refer to.
 func (c *Run) References(secondary any) (keys []trc.Key, known bool) {
 	references := c.Controller.referring[secondary]
 	if references == nil && c.Controller.informers[secondary] == nil {
@@ -104,6 +110,8 @@ func (c *Run) References(secondary any) (keys []trc.Key, known bool) {
 	return references(c.Write.Owner), true
 }
 
+// Fetch returns the function that gets a secondary from the API server, nil if the secondary is not
+// read.
 func (c *Run) Fetch(secondary any) trc.Fetch {
 	if fetch := c.Controller.fetches[secondary]; fetch != nil {
 		return fetch
@@ -114,10 +122,13 @@ func (c *Run) Fetch(secondary any) trc.Fetch {
 	return nil // it is not read at all
 }
 
+// RecordReads records which objects the run has read, and of which store.
 func (c *Run) RecordReads(store *trc.Store, read ...trc.Object) {
 	c.Write.RecordReads(store, read...)
 }
 
+// Informer returns the informer of a secondary. It returns an error if the run has ended, or if the
+// secondary is not read or not filled.
 func (c *Run) Informer(secondary any) (*eventsource.Informer, error) {
 	if c.Ended.Load() {
 		return nil, write.ErrRunEnded

@@ -11,10 +11,12 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Whether the status of a kind is a sub-resource, discovery tells at the start. The definition of a custom kind may
-// change that later, which shows when a status is written: it is found out then, and the next attempt is right.
+// Discovery tells at the start whether the status of a kind is a sub-resource. The definition of a
+// custom kind may change that later. A write of the status fails then, finds out, and the next
+// attempt is right.
 
-// sendWithStatus writes the status of a kind without a status sub-resource, with the resource.
+// sendWithStatus writes the resource and the status in one request, for a kind without a status
+// sub-resource.
 func (c *Controller) sendWithStatus(ctx context.Context, rc *Run, patch map[string]any, status any, control Update) error {
 	if !control.Resource {
 		patch = map[string]any{}
@@ -33,9 +35,11 @@ func (c *Controller) sendWithStatus(ctx context.Context, rc *Run, patch map[stri
 	return c.statusError(ctx, rc.Key, errStatusDropped)
 }
 
+// errStatusDropped is the error of a write whose status the API server did not store.
 var errStatusDropped = errors.New("the API server has dropped fields of the status, which the kind's schema may lack")
 
-// statusError is the failure of a write of the status, in clear words if the cause is where that was sent to.
+// statusError returns the error of a write of the status. It says so if the kind has gained or lost
+// its status sub-resource.
 func (c *Controller) statusError(ctx context.Context, key trc.Key, err error) error {
 	r := c.Resource.Writes
 	wasApart := r.StatusApart.Load()

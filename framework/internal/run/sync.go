@@ -9,22 +9,25 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/source"
 )
 
-// patienceFor is how long the start waits for one of what is read: the primaries come first, then the secondaries in order.
-func (c *Controller) patienceFor(read int) source.SyncPolicy {
+// syncPolicyFor returns how long the start waits for one of Controller.reads: the primaries come
+// first, then the secondaries in order.
+func (c *Controller) syncPolicyFor(read int) source.SyncPolicy {
 	if read == 0 {
 		return source.SyncPolicy{}
 	}
 	return c.secondaries[read-1].Sync
 }
 
-// addLate has secondaries that the controller may run without read as if the operator had added them.
-func (c *Controller) addLate(d source.Description) error {
+// addOptional adds a declared secondary that the controller may run without. It is a dynamic source
+// that the operator holds.
+func (c *Controller) addOptional(d source.Description) error {
 	c.late = append(c.late, d.Name)
 	_, err := c.Added.add(&entry{Name: d.Name, secondary: d}, nil)
 	return err
 }
 
-// AwaitLate waits for them for as long as they may take.
+// AwaitLate waits for the optional secondaries until they are filled, or their sync timeouts have
+// passed.
 func (c *Controller) AwaitLate(ctx context.Context) {
 	began := time.Now()
 	for _, a := range c.Added.Now() {
@@ -44,8 +47,9 @@ func (c *Controller) AwaitLate(ctx context.Context) {
 
 // Need is something that must be filled before a controller starts.
 type Need struct {
-	Name   string
-	Synced <-chan struct{}
-	Err    func() error
+	Name   string          // its name in logs and errors
+	Synced <-chan struct{} // closed when it is filled
+	Err    func() error    // why it is not filled; may return nil
+	// SyncPolicy says how long to wait for it, and what happens then.
 	source.SyncPolicy
 }

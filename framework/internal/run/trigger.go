@@ -7,24 +7,25 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// sink is where the sources of a controller offer; eventsource and scheduler meet here and know
-// nothing of each other.
+// sink is where the sources of a controller offer primaries. Here the packages eventsource and
+// scheduler meet, which do not import each other.
 type sink struct{ controller *Controller }
 
-// Offer passes on what a source says. For a primary that does not exist this costs a look into the
-// cache, which finds nothing and leaves nothing: not while standing by either, when nothing is run.
+// Offer enqueues a primary. For a primary that does not exist it only costs a lookup in the cache,
+// and nothing is kept. This also holds on a standby instance, which runs nothing.
 func (s sink) Offer(primary trc.Key, offer eventsource.Offer) {
 	c, event := s.controller, scheduler.Event{Cause: offer.Cause, Lane: laneOf(offer.Initial)}
 	switch {
 	case c.Options.AllEvents && c.Store.Get(primary) != nil:
-		c.waits(primary, event) // it may be about either
+		c.waitsForFinalRun(primary, event) // it may be about the deleted or the existing one
 	case c.isMissing(primary):
 		return
 	}
 	c.Scheduler.Offer(primary, event)
 }
 
-// cache.IsMissing tells for certain that a run would find no primary: one that is added later is offered then.
+// isMissing reports whether it is certain that a run would find no primary. A primary that is added
+// later is offered then.
 func (c *Controller) isMissing(key trc.Key) bool {
 	return c.Store.IsSynced() && !c.admission.IsClosed(key) && c.Store.Get(key) == nil && c.finalRuns.Due(key) == nil
 }
@@ -36,7 +37,8 @@ func laneOf(initial bool) scheduler.Lane {
 	return scheduler.LiveLane
 }
 
-// rewound makes every primary due: generations tell nothing of what a restored backup has changed.
+// rewound makes all primaries due after the API server went back in time. Generations do not show
+// what a restored backup has changed.
 func (c *Controller) rewound() {
 	for _, key := range c.Store.Keys("") {
 		c.Scheduler.Offer(key, scheduler.Event{
@@ -51,14 +53,14 @@ func (c *Controller) primaryChanged(t trc.Transition) {
 		c.repeated(t)
 		return
 	}
-	c.tellSources(t)
+	c.notifySources(t)
 	if t.New == nil {
 		c.primaryGone(t)
 		return
 	}
 	key := trc.KeyOf(t.New)
 	if t.Old == nil && c.Options.AllEvents {
-		c.finalRuns.Settle(key, t.New.GetUID()) // one that matches the selector again is not gone
+		c.finalRuns.Settle(key, t.New.GetUID()) // one that matches the selector again is not deleted
 		c.finalRuns.Learn(t.New.GetUID(), false)
 	}
 	renewed := c.renews(t)
@@ -71,20 +73,20 @@ func (c *Controller) primaryChanged(t trc.Transition) {
 	default:
 		return
 	}
-	if c.Options.AllEvents && c.waits(key, event) {
+	if c.Options.AllEvents && c.waitsForFinalRun(key, event) {
 		return
 	}
 	c.Scheduler.Offer(key, event)
 }
 
-// renewsItself tells the generations that the primary's own run has made, by a write that proves nothing: they
-// neither end a back-off nor hurry.
+// renewsItself reports whether the primary's own run has made the new generation, by a write
+// without a proof. Such a generation neither ends a back-off nor hurries.
 func (c *Controller) renewsItself(t trc.Transition) bool {
 	return t.New.GetDeletionTimestamp() == nil && c.Loops.isOwn(trc.KeyOf(t.New), t.New)
 }
 
-// needsRun decides whether a cause makes the primary due: its own proven writes do not. A new incarnation of
-// it was never run, whoever created it.
+// needsRun reports whether a cause makes the primary due. The primary's own proven writes do not. A
+// new incarnation always does, whoever created it, as it was never run.
 func (c *Controller) needsRun(key trc.Key, cause timeline.Cause) bool {
 	if step, ok := cause.(timeline.Resource); ok && step.Action == timeline.Added && c.isOf(key, step) {
 		return true
@@ -95,8 +97,8 @@ func (c *Controller) needsRun(key trc.Key, cause timeline.Cause) bool {
 	return !eventsource.Own(c.Operator.LedgerOf(cause), c.ledgerWriter(key), cause)
 }
 
-// isOf tells the steps of a primary itself from those of its secondaries: a source of these may have the name of
-// the controller, as both are named after their kind.
+// isOf reports whether a step is one of the primary itself. A source of secondaries may have the
+// same name as the controller, as both are named after their kinds.
 func (c *Controller) isOf(key trc.Key, step timeline.Resource) bool {
 	return step.Cluster == "" && step.Source == c.Name && step.Kind == c.GVK.Kind && step.Namespace == key.Namespace && step.Name == key.Name
 }

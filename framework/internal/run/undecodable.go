@@ -24,15 +24,17 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// A primary that is set aside says so in its status, if its type has conditions in the usual place: a
-// []metav1.Condition that is written as status.conditions. It is Stalled, with a reason that tells the framework's
-// word from the author's. A key that is set aside has a run for that, which calls no author. Once the primary fits
-// again, its next run begins with taking the condition off, which works after a restart too.
+// The status of an undecodable primary says so, if its type has conditions in the usual place: a
+// []metav1.Condition that is written as status.conditions. The condition is Stalled, with a reason
+// that distinguishes the framework's condition from the author's. A run writes the condition and
+// calls no author. When the primary decodes again, its next run first removes the condition. This
+// works after a restart, too.
 
-// undecodableRetry is how long a run that found another version than it knew waits for the watch to bring it.
+// undecodableRetry is how long a run waits for the watch if it found another version than the cache
+// has.
 const undecodableRetry = time.Second
 
-// conditionsIn is where the conditions are in a typed primary; nil if it has none.
+// conditionsIn returns the index path of the conditions in a typed primary, nil if it has none.
 func conditionsIn(primary trc.Object) []int {
 	if object.FormOf(primary) != object.Typed {
 		return nil
@@ -48,7 +50,8 @@ func conditionsIn(primary trc.Object) []int {
 	return slices.Concat(status.Index, conditions.Index)
 }
 
-// jsonField is the field of a struct that is written under that name, if it is the struct's own.
+// jsonField returns the field of a struct with that JSON name. Fields of embedded structs do not
+// count.
 func jsonField(in reflect.Type, name string) (reflect.StructField, bool) {
 	for i := range in.NumField() {
 		if field := in.Field(i); field.IsExported() && strings.Split(field.Tag.Get("json"), ",")[0] == name {
@@ -58,7 +61,7 @@ func jsonField(in reflect.Type, name string) (reflect.StructField, bool) {
 	return reflect.StructField{}, false
 }
 
-// conditionsOf are the conditions of a primary, in place; nil if its type has none.
+// conditionsOf returns the conditions of a primary, in place. It returns nil if its type has none.
 func (c *Controller) conditionsOf(primary trc.Object) *[]metav1.Condition {
 	if c.conditions == nil {
 		return nil
@@ -66,7 +69,8 @@ func (c *Controller) conditionsOf(primary trc.Object) *[]metav1.Condition {
 	return reflect.ValueOf(primary).Elem().FieldByIndex(c.conditions).Addr().Interface().(*[]metav1.Condition)
 }
 
-// undecodableCondition is the condition that says that the primary is set aside; nil if there is none.
+// undecodableCondition returns the condition that says that the primary is undecodable, nil if
+// there is none.
 func (c *Controller) undecodableCondition(primary trc.Object) *metav1.Condition {
 	if conds := c.conditionsOf(primary); conds != nil {
 		stalled := meta.FindStatusCondition(*conds, conditions.Stalled)
@@ -77,12 +81,13 @@ func (c *Controller) undecodableCondition(primary trc.Object) *metav1.Condition 
 	return nil
 }
 
-// canShowUndecodable tells whether primaries have a place to say so. A run that finds one set aside may have been due before.
+// canShowUndecodable reports whether primaries have a place for the condition. It must be asked
+// again in the run, which may have been due for another reason.
 func (c *Controller) canShowUndecodable() bool {
 	return c.conditions != nil && c.Resource.StatusApart.Load()
 }
 
-// undecodableSeen makes the run due that shows it.
+// undecodableSeen enqueues the run that writes the condition.
 func (c *Controller) undecodableSeen(u *trc.Undecodable) {
 	if c.canShowUndecodable() {
 		c.Scheduler.Offer(trc.KeyOf(u), scheduler.Event{
@@ -91,15 +96,16 @@ func (c *Controller) undecodableSeen(u *trc.Undecodable) {
 	}
 }
 
-// showUndecodable is the run of a primary that is set aside. What it writes holds only for the version that does not fit,
-// and takes nothing from others: a condition of theirs, or a list that cannot be shared, stays as it is.
+// showUndecodable is the run of an undecodable primary. Its write holds only for the version that
+// does not decode. It takes nothing from others: their condition, or a list that cannot be shared,
+// is not changed.
 func (c *Controller) showUndecodable(rc *Run, u *trc.Undecodable) (result scheduler.Result) {
 	defer rc.Life.End()
 	defer func() {
 		rc.Ended.Store(true)
 		result.Requests = rc.Write.End()
 	}()
-	result.Gone = true // nothing is kept of it
+	result.Gone = true // no state is kept for the key
 	if errors.Is(u.Err, cache.ErrUnread) {
 		return result // its watch brings it
 	}
@@ -111,22 +117,23 @@ func (c *Controller) showUndecodable(rc *Run, u *trc.Undecodable) (result schedu
 	switch {
 	case err == nil:
 	case rc.cutOff(), errors.Is(err, write.ErrStandby), errors.Is(err, write.ErrRunEnded):
-		// Who leads next tells, and so does a namespace that is watched again.
+		// The next leader writes it, and so does this instance if the namespace is watched again.
 	case write.IsStale(err):
 		return scheduler.Result{RescheduleAfter: undecodableRetry}
 	case write.IsAnswer(err):
-		rc.Logger().Info("that it is set aside cannot be shown in its status", "error", err.Error())
+		rc.Logger().Info("that it is undecodable cannot be shown in its status", "error", err.Error())
 	default:
-		return scheduler.Result{Err: fmt.Errorf("framework: status of %s, which is set aside: %w", c.Resource.Describe(rc.Key), err)}
+		return scheduler.Result{Err: fmt.Errorf("framework: status of %s, which is undecodable: %w", c.Resource.Describe(rc.Key), err)}
 	}
 	return result
 }
 
+// UndecodableNote returns the text of the condition and the event for an undecodable object.
 func UndecodableNote(u *trc.Undecodable) string {
 	return Shortened(fmt.Sprintf("it is left alone, and its finalizers stay, until it fits: %v", u.Err))
 }
 
-// sendUndecodable goes past the caches, which do not show the object.
+// sendUndecodable applies the condition without the caches, as they do not hold the object.
 func (c *Controller) sendUndecodable(ctx context.Context, w *write.Writer, u *trc.Undecodable, note string) error {
 	var conds []metav1.Condition
 	meta.SetStatusCondition(&conds, metav1.Condition{
@@ -147,7 +154,8 @@ func (c *Controller) sendUndecodable(ctx context.Context, w *write.Writer, u *tr
 	return w.ApplyPastCaches(ctx, c.GVK, trc.KeyOf(u), intent, options)
 }
 
-// clearUndecodable takes off what a primary says of having been set aside, and returns it as it is then.
+// clearUndecodable removes the condition from a primary that decodes again. It returns the primary
+// after that.
 func (c *Controller) clearUndecodable(ctx context.Context, rc *Run, primary trc.Object) (trc.Object, error) {
 	if rc.Gone || c.undecodableCondition(primary) == nil {
 		return primary, nil
@@ -157,8 +165,8 @@ func (c *Controller) clearUndecodable(ctx context.Context, rc *Run, primary trc.
 	meta.RemoveStatusCondition(conds, conditions.Stalled)
 	err := c.carryOutByPatch(ctx, rc, primary, Update{Object: without, Status: true})
 	if !onlyConflicts(err) && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) {
-		rc.Logger().Info("that it was set aside cannot be taken off its status", "error", err.Error())
-		return primary, nil // its runs are worth more
+		rc.Logger().Info("that it was undecodable cannot be taken off its status", "error", err.Error())
+		return primary, nil // a run is worth more than the condition
 	}
 	if err != nil {
 		return nil, err
@@ -166,11 +174,11 @@ func (c *Controller) clearUndecodable(ctx context.Context, rc *Run, primary trc.
 	return rc.Write.Primary(c.Resource, rc.Key), nil
 }
 
-// decodesAgain is why a primary is due that was set aside, and fits, but that a filter lets have no run for that.
+// decodesAgain is the cause of a primary that decodes again if filters give it no run for that.
 const decodesAgain = "it fits its Go type again"
 
-// onlyClears tells that a run took off what a primary says of having been set aside, and was for nothing else: such a
-// run calls no author. before and now are the primary before and after that.
+// onlyClears reports whether a run removed the condition, and had no other cause. Such a run calls
+// no author. before and now are the primary before and after that.
 func (c *Controller) onlyClears(rc *Run, before, now trc.Object) bool {
 	if rc.Gone || c.undecodableCondition(before) == nil || c.undecodableCondition(now) != nil {
 		return false

@@ -6,8 +6,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/source"
 )
 
-// owns says, once for each kind, that owned objects are written that no secondary of the controller watches: nobody would notice
-// when others change or delete them.
+// owns logs, once for each kind, that owned objects are written and no secondary of the controller
+// watches them. Nobody would notice when others change or delete them.
 func (c *Controller) owns(gvk schema.GroupVersionKind) {
 	if c.watches(gvk.GroupKind()) {
 		return
@@ -19,7 +19,8 @@ func (c *Controller) owns(gvk schema.GroupVersionKind) {
 	}
 }
 
-// watches reports whether a secondary of the controller is of the kind, in any version. Those that come and go count.
+// watches reports whether a secondary of the controller is of the kind, in any version. Dynamic
+// secondaries count, too.
 func (c *Controller) watches(kind schema.GroupKind) bool {
 	of := func(all []source.Description) bool {
 		for i := range all {

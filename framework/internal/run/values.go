@@ -2,13 +2,15 @@ package run
 
 import "sync"
 
-// perRun is what is kept for a run. The zero value is ready for use.
+// perRun holds the author's values of one run. The zero value is ready for use. It is safe for
+// concurrent use.
 type perRun struct {
 	mu   sync.Mutex // guards kept; a leaf
 	kept map[any]any
 }
 
-// Get returns the value of a key, made by create the first time.
+// Get returns the value of a key. It calls create the first time, with the lock held: create must
+// not call Get.
 func (v *perRun) Get(key any, create func() any) any {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -14,26 +14,28 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// workflowRuns are those of a run through the workflow of its controller.
+// workflowRuns holds the passes of one run through the workflow of its controller.
 type workflowRuns struct {
 	turn sync.Mutex // held during a pass
 
-	mu      sync.Mutex // guards below; a leaf
-	last    *workflow.Result
-	cleanup *workflow.Result // the last that cleaned up
-	noted   []timeline.Node  // for the record
+	mu       sync.Mutex       // guards the fields below; a leaf
+	last     *workflow.Result // of the last pass
+	cleanup  *workflow.Result // of the last pass that cleaned up
+	recorded []timeline.Node  // for the record
 }
 
-// maxPasses bounds the passes of a run that its record tells of: the newest.
+// maxPasses is how many passes of a run its record keeps: the newest ones.
 const maxPasses = 8
 
-// errPassUnderWay is why a pass is cut that is asked for while there is one, be it by a node of that.
+// errPassUnderWay is the error of a pass that is asked for while another one is under way. A node
+// of that other pass may have asked.
 var errPassUnderWay = errors.New("framework: another pass of this run is under way")
 
+// LastResult returns the result of the last pass of this run, nil if there was none.
 func (c *Run) LastResult() *workflow.Result {
-	c.passes.mu.Lock()
-	defer c.passes.mu.Unlock()
-	return c.passes.last
+	c.workflowRuns.mu.Lock()
+	defer c.workflowRuns.mu.Unlock()
+	return c.workflowRuns.last
 }
 
 // PassOnDemand makes a pass that the author asks for.
@@ -43,8 +45,8 @@ func (c *Run) PassOnDemand(ctx context.Context, way workflow.Pass) *workflow.Res
 	switch {
 	case c.Ended.Load():
 		cut(write.ErrRunEnded)
-	case c.passes.turn.TryLock():
-		defer c.passes.turn.Unlock()
+	case c.workflowRuns.turn.TryLock():
+		defer c.workflowRuns.turn.Unlock()
 		defer context.AfterFunc(&c.Life, func() { cut(context.Cause(&c.Life)) })()
 		return c.pass(ctx, way)
 	default:
@@ -55,7 +57,7 @@ func (c *Run) PassOnDemand(ctx context.Context, way workflow.Pass) *workflow.Res
 	return refused
 }
 
-// pass makes a pass, lets go of what only inactive nodes read, and keeps what it came to.
+// pass makes a pass, releases the sources that only inactive nodes read, and keeps the result.
 func (c *Run) pass(ctx context.Context, way workflow.Pass) *workflow.Result {
 	m := &c.Controller.Workflow
 	result := c.Controller.author.Pass(ctx, c, way)
@@ -64,32 +66,32 @@ func (c *Run) pass(ctx context.Context, way workflow.Pass) *workflow.Result {
 			c.Controller.Added.release(d.Name, c)
 		}
 	}
-	c.passes.keep(result, c.Write.Recording)
+	c.workflowRuns.keep(result, c.Write.Recording)
 	if m.Exists && !c.Ended.Load() {
 		c.Controller.keepResult(c, result)
 	}
 	return result
 }
 
-func (p *workflowRuns) keep(result *workflow.Result, noting bool) {
+func (p *workflowRuns) keep(result *workflow.Result, recording bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.last = result
 	if result.Pass == workflow.CleaningUp {
 		p.cleanup = result
 	}
-	if !noting {
+	if !recording {
 		return
 	}
 	for i := range result.Nodes {
-		p.noted = append(p.noted, noteOf(result.Pass, &result.Nodes[i]))
+		p.recorded = append(p.recorded, recordOf(result.Pass, &result.Nodes[i]))
 	}
-	if over := len(p.noted) - maxPasses*len(result.Nodes); over > 0 {
-		p.noted = slices.Delete(p.noted, 0, over)
+	if over := len(p.recorded) - maxPasses*len(result.Nodes); over > 0 {
+		p.recorded = slices.Delete(p.recorded, 0, over)
 	}
 }
 
-func noteOf(pass workflow.Pass, n *workflow.NodeResult) timeline.Node {
+func recordOf(pass workflow.Pass, n *workflow.NodeResult) timeline.Node {
 	note := timeline.Node{
 		Pass: pass.String(), Name: n.Name, State: n.State.String(), Because: n.Because, Reason: n.Reason, Started: n.Started, Duration: n.Duration,
 	}
@@ -99,30 +101,31 @@ func noteOf(pass workflow.Pass, n *workflow.NodeResult) timeline.Node {
 	return note
 }
 
-// notes are for the record, which does not change if a pass ends after its run.
-func (p *workflowRuns) notes() []timeline.Node {
+// records returns the nodes for the record. It is a copy: a pass may end after its run.
+func (p *workflowRuns) records() []timeline.Node {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return slices.Clone(p.noted)
+	return slices.Clone(p.recorded)
 }
 
-// cleaned is the last pass that cleaned up, nil if there was none.
+// cleaned returns the result of the last pass that cleaned up, nil if there was none.
 func (p *workflowRuns) cleaned() *workflow.Result {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.cleanup
 }
 
-// keepResult keeps the newest result of a primary, while that exists.
+// keepResult keeps the newest result of a primary while the primary exists.
 func (c *Controller) keepResult(rc *Run, result *workflow.Result) {
 	c.Workflow.newest.Store(rc.Key, withoutDetails(result))
-	// If it goes after that, forgetting it comes after that, too. Another one of its name has had no run yet.
+	// If the primary is deleted after this check, its deletion is handled later and drops the result.
+	// A new primary of the same name has had no run yet.
 	if c.isGone(rc.Key, rc.primaryUID()) {
 		c.Workflow.newest.Delete(rc.Key)
 	}
 }
 
-// withoutDetails leaves out what may be any size.
+// withoutDetails returns the result without the details of answers, which may be of any size.
 func withoutDetails(result *workflow.Result) *workflow.Result {
 	kept := *result
 	copied := false
@@ -143,14 +146,15 @@ func withoutDetails(result *workflow.Result) *workflow.Result {
 	return &kept
 }
 
-// letGo ends what is kept for a primary that is gone: its holds on sources, and the newest result.
+// letGo drops what is kept for a deleted primary: its holds on sources, its loop, and the newest
+// result.
 func (c *Controller) letGo(primary trc.Key) {
 	c.Added.letGo(primary)
 	c.Loops.forget(primary)
 	c.Workflow.newest.Delete(primary)
 }
 
-// reconcileWorkflow makes the pass before Reconcile, and returns what ends the run before that.
+// reconcileWorkflow makes the pass before Reconcile. It returns an error if that ends the run.
 func (c *Controller) reconcileWorkflow(ctx context.Context, rc *Run) error {
 	if m := &c.Workflow; !m.Exists || m.Explicit || rc.Gone || rc.Primary.GetDeletionTimestamp() != nil {
 		return nil
@@ -158,7 +162,8 @@ func (c *Controller) reconcileWorkflow(ctx context.Context, rc *Run) error {
 	return c.passEnds(rc.passOf(ctx, workflow.Reconciling))
 }
 
-// cleanupWorkflow makes the pass before Cleanup, unless that is left to it.
+// cleanupWorkflow makes the pass before Cleanup, unless Cleanup asks for it. It returns an error if
+// that ends the run.
 func (c *Controller) cleanupWorkflow(ctx context.Context, rc *Run) error {
 	if !c.cleansUpBefore() {
 		return nil
@@ -170,14 +175,14 @@ func (c *Controller) cleansUpBefore() bool {
 	return c.Workflow.Exists && (!c.Workflow.Explicit || !c.HasCleanup)
 }
 
-// passOf makes a pass of the framework's own.
+// passOf makes a pass that the framework asks for. It waits for one that is under way.
 func (c *Run) passOf(ctx context.Context, way workflow.Pass) *workflow.Result {
-	c.passes.turn.Lock()
-	defer c.passes.turn.Unlock()
+	c.workflowRuns.turn.Lock()
+	defer c.workflowRuns.turn.Unlock()
 	return c.pass(ctx, way)
 }
 
-// passEnds is what a pass ends the run with: not what is left to the author.
+// passEnds returns the error of a pass that ends the run, nil if the error is left to the author.
 func (c *Controller) passEnds(result *workflow.Result) error {
 	err := result.Err()
 	if err == nil || c.Workflow.Leaves && result.Cut == nil && !onlyConflicts(err) && !onlyNotSynced(err) {
@@ -186,7 +191,7 @@ func (c *Controller) passEnds(result *workflow.Result) error {
 	return PassError(err)
 }
 
-// PassError shows a panic of a node as one of the run.
+// PassError turns the panic of a node into a panic of the run. It returns other errors unchanged.
 func PassError(err error) error {
 	var panicked *workflow.PanicError
 	if errors.As(err, &panicked) {
@@ -195,15 +200,16 @@ func PassError(err error) error {
 	return err
 }
 
-// nodePanicked is the failure of a pass in which a node panicked.
+// nodePanicked is the error of a pass in which a node panicked.
 type nodePanicked struct {
 	error
 	panicked *scheduler.PanicError
 }
 
+// Unwrap returns the error of the pass.
 func (n *nodePanicked) Unwrap() error { return n.error }
 
-// As finds the panic as the scheduler knows it.
+// As finds the panic as a *scheduler.PanicError.
 func (n *nodePanicked) As(target any) bool {
 	if p, is := target.(**scheduler.PanicError); is {
 		*p = n.panicked
@@ -212,17 +218,18 @@ func (n *nodePanicked) As(target any) bool {
 	return false
 }
 
-// notGone tells whether the workflow keeps the finalizer on, be it with an error: of a cleanup that failed, if
-// nobody else brings a further run.
+// notGone reports whether the workflow keeps the finalizer. It may return an error as well: the one
+// of a cleanup that failed, if nothing else brings a further run.
 func (c *Controller) notGone(rc *Run) (bool, error) {
 	if !c.cleansUpBefore() {
 		return false, nil
 	}
-	last := rc.passes.cleaned()
+	last := rc.workflowRuns.cleaned()
 	return !last.Gone(), PassError(last.Err())
 }
 
-// cutShort is the failure of a run whose context ended in a pass, whatever the author makes of that.
+// cutShort returns an error if the run's context ended during a pass, whatever the author makes of
+// that.
 func (c *Run) cutShort(ctx context.Context) error {
 	if last := c.LastResult(); last != nil && last.Cut != nil && ctx.Err() != nil {
 		return fmt.Errorf("framework: the workflow was cut short: %w", context.Cause(ctx))
@@ -230,15 +237,16 @@ func (c *Run) cutShort(ctx context.Context) error {
 	return nil
 }
 
-// hasMet tells whether nodes of the last pass met conflicts that are left to the author, who cannot know them: a further run
-// looks again.
-func (c *Controller) hasMet(rc *Run) bool {
+// metConflict reports whether nodes of the last pass met conflicts although errors are left to the
+// author. The author cannot know of these, so a further run looks again.
+func (c *Controller) metConflict(rc *Run) bool {
 	last := rc.LastResult()
 	return c.Workflow.Leaves && !c.Workflow.Explicit && last != nil &&
 		slices.ContainsFunc(last.Nodes, func(n workflow.NodeResult) bool { return n.Err != nil && onlyConflicts(n.Err) })
 }
 
-// Hold holds a source for the primary. It returns why it may not be read yet; the primary is due when it may.
+// Hold holds a source for the primary. why is the reason why runs may not read it yet. The primary
+// is due when they may.
 func (c *Run) Hold(d *Dormant) (why, err error) {
 	added := &c.Controller.Added
 	if !added.isHeld(d.Name, c) {

@@ -12,39 +12,42 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Workflow is the workflow of a controller. Everything but the newest results is set before the first run.
+// Workflow is the workflow of a controller. All fields but newest are set before the first run.
 type Workflow struct {
-	Exists   bool
-	Graph    Graph // of no nodes if there is none
-	Explicit bool
-	Leaves   bool // errors
-	Deletes  bool // something that nobody else does
+	Exists   bool  // the controller has a workflow
+	Graph    Graph // without nodes if there is no workflow
+	Explicit bool  // only the author asks for passes
+	Leaves   bool  // errors of nodes are left to the author
+	Deletes  bool  // it deletes something that nobody else deletes
 	dormant  []*Dormant
 
-	newest sync.Map // trc.Key to *workflow.Result: of primaries that exist
+	newest sync.Map // trc.Key to *workflow.Result, of existing primaries
 }
 
-// Graph is the graph of a workflow, for those who show it.
+// Graph is the graph of a workflow, for display.
 type Graph interface {
-	Plan() [][]string
-	Mermaid() string
-	DOT() string
+	Plan() [][]string // names of nodes, in the order of their dependencies
+	Mermaid() string  // the graph for Mermaid
+	DOT() string      // the graph for Graphviz
 }
 
-// Dormant is a source that is there only while some node that reads from it is active.
+// Dormant is a source that is open only while a node that reads it is active.
 type Dormant struct {
-	Name        string
-	nodes       []int // those nodes, by their place in the graph; all have an ActivationCondition
-	given       any
+	Name string // the source's name, unique in the controller
+	// The nodes that read it, by index in the graph. All have an ActivationCondition.
+	nodes       []int
+	given       any                // a secondary, or nil
 	description source.Description // if given is not nil
-	Source      eventsource.Source // otherwise
+	Source      eventsource.Source // if given is nil
 }
 
+// ReadSecondary records that a node reads a secondary. The secondary becomes one of the options, or
+// a dormant source if the node is conditional.
 func (c *Controller) ReadSecondary(node int, secondary any, conditional bool) error {
 	if object.IsNil(secondary) {
 		return errors.New("is nil")
 	}
-	// The options may have it as one of those that primaries refer to.
+	// The options may have it as a Referred secondary.
 	same := func(other any) bool {
 		return other == secondary || !object.IsNil(other) && c.Operator.Describe(other).Key == secondary
 	}
@@ -58,6 +61,8 @@ func (c *Controller) ReadSecondary(node int, secondary any, conditional bool) er
 	return nil
 }
 
+// ReadSource records that a node reads a source of the author's. The source becomes one of the
+// options, or a dormant source if the node is conditional.
 func (c *Controller) ReadSource(node int, from eventsource.Source, conditional bool) error {
 	if object.IsNil(from) {
 		return errors.New("is nil")
@@ -73,7 +78,7 @@ func (c *Controller) ReadSource(node int, from eventsource.Source, conditional b
 	return nil
 }
 
-// sleep notes that a node reads from a source that is there only while it is needed.
+// sleep records that a node reads a dormant source.
 func (c *Controller) sleep(node int, d *Dormant) (err error) {
 	m := &c.Workflow
 	for _, known := range m.dormant {
@@ -95,7 +100,7 @@ func (c *Controller) sleep(node int, d *Dormant) (err error) {
 	return err
 }
 
-// is tells whether two are the same source.
+// is reports whether two are the same source.
 func (d *Dormant) is(other *Dormant) bool {
 	if d.given != nil || other.given != nil {
 		return d.given == other.given
@@ -103,6 +108,7 @@ func (d *Dormant) is(other *Dormant) bool {
 	return source.Identical(d.Source, other.Source)
 }
 
+// DormantOf returns the dormant sources that a node reads.
 func (m *Workflow) DormantOf(node int) (own []*Dormant) {
 	for _, d := range m.dormant {
 		if slices.Contains(d.nodes, node) {
@@ -112,12 +118,12 @@ func (m *Workflow) DormantOf(node int) (own []*Dormant) {
 	return own
 }
 
-// has tells whether a secondary is one of those that come and go.
+// has reports whether a secondary is one of the dormant sources.
 func (m *Workflow) has(secondary any) bool {
 	return slices.ContainsFunc(m.dormant, func(d *Dormant) bool { return d.given != nil && d.given == secondary })
 }
 
-// DormantNamed is the dormant source of a name, nil if that is of none.
+// DormantNamed returns the dormant source with that name, nil if there is none.
 func (m *Workflow) DormantNamed(name string) *Dormant {
 	for _, d := range m.dormant {
 		if d.Name == name {
@@ -127,15 +133,17 @@ func (m *Workflow) DormantNamed(name string) *Dormant {
 	return nil
 }
 
-// Cleans tells whether primaries have the controller's finalizer.
+// Cleans reports whether primaries have the controller's finalizer.
 func (c *Controller) Cleans() bool {
 	return !c.Options.AllEvents && (c.HasCleanup || c.Workflow.Deletes)
 }
 
+// WorkflowGraph returns the graph and reports whether the controller has a workflow.
 func (c *Controller) WorkflowGraph() (Graph, bool) {
 	return c.Workflow.Graph, c.Workflow.Exists
 }
 
+// WorkflowResult returns the newest result of a primary, if there is one.
 func (c *Controller) WorkflowResult(key trc.Key) (*workflow.Result, bool) {
 	if found, any := c.Workflow.newest.Load(key); any {
 		return found.(*workflow.Result), true

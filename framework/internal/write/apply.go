@@ -17,6 +17,9 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
+// Apply sends what the author wants of an object: by server-side apply or, with ByPatch, as a
+// create or merge patch. It returns the object as stored, which the caller owns. Nothing is sent if
+// the apply is known to change nothing.
 func (w *Writer) Apply(ctx context.Context, desired trc.Object, options Options) (trc.Object, error) {
 	r, key, err := w.Target(ctx, desired)
 	if err != nil {
@@ -67,8 +70,9 @@ func (w *Writer) Apply(ctx context.Context, desired trc.Object, options Options)
 	return w.SendApply(ctx, r, key, intent, options)
 }
 
-// compared returns what a matcher is asked about, which may be shared: what caches show, or, where they keep a poorer form of all
-// of it, what the server has. It is nil if there is none, or if caches keep a part of it only.
+// compared returns the object that a matcher is asked about, which may be shared. It is the newest
+// cached version. If the caches keep a poorer form of the whole object, it is the server's version.
+// It is nil if there is no object, or if caches keep only a part of it.
 func (w *Writer) compared(ctx context.Context, r *client.Client, key trc.Key) (trc.Object, error) {
 	if o := w.Port.Newest(r, key); o != nil || w.Port.NewestIn(object.Typed, r, key) == nil {
 		return o, nil
@@ -83,12 +87,13 @@ func (w *Writer) compared(ctx context.Context, r *client.Client, key trc.Key) (t
 	return live.Object, nil
 }
 
-// matched asks the author's matcher about a copy, in the form of what is desired.
+// matched asks the author's matcher about a copy, in the form of the desired object.
 func (w *Writer) matched(r *client.Client, live, desired trc.Object, options Options) (bool, error) {
 	asked, err := w.Port.Convert(live, object.FormOf(desired), r.GVK)
 	return err == nil && options.Matches(asked, desired), err
 }
 
+// ApplyStatus applies the status of desired to the status sub-resource, and nothing else.
 func (w *Writer) ApplyStatus(ctx context.Context, desired trc.Object, options Options) (trc.Object, error) {
 	r, key, err := w.Target(ctx, desired)
 	if err == nil {
@@ -106,7 +111,8 @@ func (w *Writer) ApplyStatus(ctx context.Context, desired trc.Object, options Op
 	return w.SendApply(ctx, r, key, object.Status(key, intent), options)
 }
 
-// ApplyConfiguration sends what a generated apply configuration sets, and nothing else.
+// ApplyConfiguration sends the fields that a generated apply configuration sets, and nothing else.
+// sample is an empty object of the type of the answer.
 func (w *Writer) ApplyConfiguration(ctx context.Context, sample trc.Object, configuration runtime.ApplyConfiguration, options Options) (trc.Object, error) {
 	if object.IsNil(configuration) {
 		return nil, fmt.Errorf("framework: apply: the apply configuration is nil")
@@ -151,8 +157,8 @@ func (w *Writer) ApplyConfiguration(ctx context.Context, sample trc.Object, conf
 	return w.SendApply(ctx, r, key, intent, options)
 }
 
-// SendApply sends an intent. All applies to one object take their turn: so each can be for the version that
-// the one before it made.
+// SendApply sends an intent. Applies to one object take turns, so that each can be for the version
+// that the one before made.
 func (w *Writer) SendApply(ctx context.Context, r *client.Client, key trc.Key, intent map[string]any, options Options) (trc.Object, error) {
 	if err := w.check(); err != nil {
 		return nil, err
@@ -163,7 +169,7 @@ func (w *Writer) SendApply(ctx context.Context, r *client.Client, key trc.Key, i
 	}
 	defer leave()
 	if len(options.Subresource) == 0 && options.FieldManager == w.FieldManager {
-		// What a field manager applied before and leaves out now is taken off.
+		// The server removes the fields that a field manager applied before and leaves out now.
 		object.KeepFinalizer(intent, w.finalizerToKeep(r, key))
 	}
 	body, err := json.Marshal(intent)
@@ -175,10 +181,10 @@ func (w *Writer) SendApply(ctx context.Context, r *client.Client, key trc.Key, i
 		return nil, err
 	}
 	said := memoKey{r.GVK, key, applier{
-		manager: options.FieldManager, subresource: strings.Join(options.Subresource, "/"), asking: options.WithoutForce,
+		manager: options.FieldManager, subresource: strings.Join(options.Subresource, "/"), withoutForce: options.WithoutForce,
 	}}
 	if options.IfAbsent {
-		return w.applyAnew(ctx, r, said, body, intent, options)
+		return w.createByApply(ctx, r, said, body, intent, options)
 	}
 	if held != nil && options.authorVersion == "" && !options.DryRun {
 		if confirmed := w.confirmed(r, said, body, intent, held, options); confirmed != nil {
@@ -198,9 +204,9 @@ func (w *Writer) SendApply(ctx context.Context, r *client.Client, key trc.Key, i
 	return stored, err
 }
 
-// applyAnew sends an intent that must not meet an object. The version is none that an object has: the server creates
-// what does not exist without looking at it, and refuses it for everything else.
-func (w *Writer) applyAnew(ctx context.Context, r *client.Client, said memoKey, body []byte, intent map[string]any, options Options) (trc.Object, error) {
+// createByApply sends an intent that must create the object. No object has this resourceVersion:
+// the server creates a missing object without looking at it, and refuses it for an existing one.
+func (w *Writer) createByApply(ctx context.Context, r *client.Client, said memoKey, body []byte, intent map[string]any, options Options) (trc.Object, error) {
 	intent["metadata"].(map[string]any)["resourceVersion"] = "1"
 	stored, err := w.sendIntent(ctx, Request{verb: "apply", resource: r, key: said.key, options: options, applies: true}, intent)
 	if err == nil && !options.DryRun {
@@ -209,8 +215,8 @@ func (w *Writer) applyAnew(ctx context.Context, r *client.Client, said memoKey, 
 	return stored, err
 }
 
-// confirmed returns a copy of the object that an apply is for if it is known to change nothing about it, or nil. held is
-// the version of it that the apply would be for, in any form, or no more than its metadata.
+// confirmed returns a copy of the object if the apply is known to change nothing, or nil. held is
+// the version that the apply would be for, in any form; it may be metadata only.
 func (w *Writer) confirmed(r *client.Client, said memoKey, body []byte, intent map[string]any, held trc.Object, options Options) trc.Object {
 	live, is := w.isConfirmed(r, said, body, intent, held, options)
 	if !is {
@@ -228,11 +234,11 @@ func (w *Writer) confirmed(r *client.Client, said memoKey, body []byte, intent m
 	return confirmed
 }
 
-// isConfirmed reports whether an apply is known to change nothing, and returns what a cache shows of the object then, which is
-// shared, in a form that the resource's can be made from.
+// isConfirmed reports whether an apply is known to change nothing. Then it also returns the cached
+// object, which is shared. Its form is one that the resource's form can be made from.
 //
-// What a form lacks does not show whether it was changed: another version than the confirmed one counts only in a form
-// that shows all of what the apply could change. See memo.
+// A form may lack the field that was changed. Therefore another version than the confirmed one
+// counts only in a form that shows all fields that the apply could change. See memo.
 func (w *Writer) isConfirmed(r *client.Client, said memoKey, body []byte, intent map[string]any, held trc.Object, options Options) (live trc.Object, is bool) {
 	known, ok := w.Port.Memo.recall(said)
 	if !ok || !known.isOf(held, body) || !serves(object.FormOf(known.live), r.Form) {
@@ -251,14 +257,14 @@ func (w *Writer) isConfirmed(r *client.Client, said memoKey, body []byte, intent
 	return now, w.Port.Memo.stillConfirms(said, known, intent, now, options.IsTyped, r.StatusApart.Load())
 }
 
-// serves reports whether all of an object in one form can be made from another.
+// serves reports whether an object in one form can be converted completely to another.
 func serves(from, to object.Form) bool { return from == to || from == object.Unstructured }
 
-// remember keeps what the server stored in answer to an intent, for as long as a cache shows the object: as one of the
-// caches keeps it, if that is no poorer than the answer.
+// remember keeps the object that the server stored for an intent, for as long as a cache has the
+// object. It keeps the cache's own object if that is no poorer than the answer.
 func (w *Writer) remember(r *client.Client, said memoKey, intent []byte, stored trc.Object) {
 	if w.Port.NewestWhole(r, said.key) == nil {
-		w.Port.Memo.drop(r.GVK, said.key) // nobody will tell when it goes
+		w.Port.Memo.drop(r.GVK, said.key) // its deletion would not be noticed
 		return
 	}
 	live := w.Port.NewestIn(object.Unstructured, r, said.key)
@@ -266,7 +272,7 @@ func (w *Writer) remember(r *client.Client, said memoKey, intent []byte, stored 
 		live = w.Port.NewestIn(object.Typed, r, said.key)
 	}
 	if live == nil || live.GetResourceVersion() != stored.GetResourceVersion() {
-		live = stored.DeepCopyObject().(trc.Object) // that one is the author's
+		live = stored.DeepCopyObject().(trc.Object) // stored belongs to the author
 	}
 	w.Port.Memo.remember(said, intent, live)
 	if w.Port.NewestWhole(r, said.key) == nil {
@@ -274,10 +280,10 @@ func (w *Writer) remember(r *client.Client, said memoKey, intent []byte, stored 
 	}
 }
 
-// optimistically sends an intent for the version held, so that the server proves that nothing came in
-// between. If that is not the present one, the apply, which is about its own fields only, is sent for
-// whatever version there is. Either way only for the very object: an apply without a UID would create one
-// that has vanished anew.
+// optimistically sends an intent for the version held. The answer then proves that no other write
+// came in between. If the object has another version now, it sends the apply, which is about its
+// own fields only, for any version. Both carry the UID: an apply without a UID would create a
+// deleted object again.
 func (w *Writer) optimistically(ctx context.Context, q Request, intent map[string]any, held trc.Object) (trc.Object, error) {
 	metadata := intent["metadata"].(map[string]any)
 	metadata["uid"], metadata["resourceVersion"] = string(held.GetUID()), held.GetResourceVersion()
@@ -292,17 +298,18 @@ func (w *Writer) optimistically(ctx context.Context, q Request, intent map[strin
 	delete(metadata, "resourceVersion")
 	q.base, q.optimistic = nil, false
 	if stored, err = w.sendIntent(ctx, q, intent); err != nil && !object.Is[*Conflict](err) {
-		w.leave(q) // the caches are behind what the first was refused for, and no answer has told by how much
+		w.leave(q) // the caches are behind the refused version, and no answer has shown the newer one
 	}
 	return stored, err
 }
 
-// liveTries bounds onLiveVersion: each that fails means that somebody else wrote, so a hundred in a row mean
-// that something is wrong.
+// liveTries bounds onLiveVersion. Each failure means that somebody else wrote, so a hundred in a
+// row mean that something is wrong.
 const liveTries = 100
 
-// onLiveVersion repeats an apply to a sub-resource for the version there is, which it reads: patches of the
-// status of a custom resource are not refused for their UID, so only a version ties them to the object.
+// onLiveVersion repeats an apply to a sub-resource for the version that it reads. The server does
+// not check the UID in patches of a custom resource's status, so only a version ties them to the
+// object.
 func (w *Writer) onLiveVersion(ctx context.Context, q Request, intent map[string]any, refusal error) (trc.Object, error) {
 	uid := q.base.GetUID()
 	for try := 1; ; try++ {
@@ -323,7 +330,8 @@ func (w *Writer) onLiveVersion(ctx context.Context, q Request, intent map[string
 	}
 }
 
-// base is the object whose version and UID an apply carries, or no more than its metadata; nil for none.
+// base returns the object whose version and UID an apply carries, nil for none. It may be metadata
+// only.
 func (w *Writer) base(ctx context.Context, r *client.Client, key trc.Key, options Options) (trc.Object, error) {
 	if options.Unconditional {
 		if options.authorVersion != "" {
@@ -341,7 +349,8 @@ func (w *Writer) base(ctx context.Context, r *client.Client, key trc.Key, option
 	return w.atVersion(ctx, r, key, options)
 }
 
-// atVersion reads the object for the version that the author named: who has it, only the server knows.
+// atVersion reads the object for the version that the author named. Only the server knows whether
+// the object still has this version.
 func (w *Writer) atVersion(ctx context.Context, r *client.Client, key trc.Key, options Options) (trc.Object, error) {
 	live, _, err := w.read(ctx, r, key)
 	if live.Object == nil && !apierrors.IsNotFound(err) {
@@ -369,7 +378,8 @@ func (w *Writer) sendEncoded(ctx context.Context, q Request, body []byte) (trc.O
 	return w.execute(ctx, q)
 }
 
-// ApplyPastCaches applies a status to an object that the caches do not show, once, and does not lay the answer over them.
+// ApplyPastCaches applies a status to an object that the caches do not hold. It sends the request
+// once, and does not add the answer to the caches.
 func (w *Writer) ApplyPastCaches(ctx context.Context, gvk schema.GroupVersionKind, key trc.Key, intent []byte, options client.Options) error {
 	r, err := w.Port.ClientIn(ctx, object.Unstructured, gvk)
 	if err != nil {
@@ -388,14 +398,15 @@ func (w *Writer) ApplyPastCaches(ctx context.Context, gvk schema.GroupVersionKin
 	return err
 }
 
-// Knows reports whether the server is known to have stored an intent of a field manager for that very object.
+// Knows reports whether the server is known to have stored an intent of a field manager for that
+// very object.
 func (w *Writer) Knows(o trc.Object, fieldManager string) bool {
 	gvk, err := client.GVKOf(w.Port.Scheme, o)
 	return err == nil && o.GetUID() != "" && w.Port.Memo.knows(memoKey{gvk: gvk, key: trc.KeyOf(o), by: applier{manager: fieldManager}}, o.GetUID())
 }
 
-// freshIntentOf refuses what was read from the API server: applying it would take over every field, and
-// create it anew if it has vanished.
+// freshIntentOf returns the intent of o. It refuses an object that was read from the API server:
+// applying it would take over every field, and would create a deleted object again.
 func freshIntentOf(r *client.Client, key trc.Key, o trc.Object) (map[string]any, error) {
 	if created := o.GetCreationTimestamp(); o.GetUID() != "" || !created.IsZero() {
 		return nil, fmt.Errorf("framework: apply %s: it takes a fresh object that holds only what the controller wants to own, not a changed copy of one that was read (it has a UID or creationTimestamp); use Update for that", r.Describe(key))

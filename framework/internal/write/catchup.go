@@ -17,27 +17,29 @@ import (
 )
 
 const (
-	// catchUpReads bounds the reads at a time of what one cache does not show yet.
+	// catchUpReads is how many objects of one cache are read at the same time.
 	catchUpReads = 8
-	// catchUpList is how many objects behind are listed rather than read one by one.
+	// catchUpList is how many outdated objects of a watch are read one by one. More of them are
+	// listed.
 	catchUpList = 4 * catchUpReads
 )
 
-// CatchUp brings all caches up to what the API server has now, so that the first runs of a term read what the
-// leader before has written, however late the watches are (G01 across instances). A cache for which that does
-// not succeed in time stays as its watch left it, which is logged.
-func (c *Port) CatchUp(ctx context.Context, patience, pause time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+// CatchUp brings all caches to the state of the API server. The first runs of a term of leadership
+// then read what the former leader has written, however slow the watches are (G01 across
+// instances). It tries for as long as timeout, with pauses. A cache that does not succeed stays as
+// its watch left it, which is logged.
+func (c *Port) CatchUp(ctx context.Context, timeout, pause time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	var caches errgroup.Group
 	for _, s := range c.AllStores() {
 		if !s.IsSynced() {
-			continue // its first list is to come, and will be as new
+			continue // its first list is still to come, and is as new
 		}
 		caches.Go(func() error {
 			var last error
 			err := wait.PollUntilContextCancel(ctx, pause, true, func(ctx context.Context) (bool, error) {
-				last = safely.Try(func() error { return c.catchUpWith(ctx, s) }) // the objects' types are the author's
+				last = safely.Try(func() error { return c.catchUpWith(ctx, s) }) // calls author's types
 				return last == nil, nil
 			})
 			if err != nil {
@@ -49,8 +51,8 @@ func (c *Port) CatchUp(ctx context.Context, patience, pause time.Duration) {
 	_ = caches.Wait() // none fails
 }
 
-// catchUpWith reads the objects of which one cache shows another version than the API server has: one by one, or, if they are
-// many, by a list of all that it watches.
+// catchUpWith reads the objects that differ between one cache and the API server: one by one or, if
+// there are many, by a list of the whole watch.
 func (c *Port) catchUpWith(ctx context.Context, s *cache.Store) error {
 	var behind []trc.Key
 	for _, watched := range s.WatchesOf(s.Watching()) {
@@ -61,14 +63,14 @@ func (c *Port) catchUpWith(ctx context.Context, s *cache.Store) error {
 		}
 		if len(keys) > catchUpList && from.Shard == "" {
 			all := cache.Selection{Namespace: from.Namespace, LabelSelector: from.Labels, FieldSelector: from.Fields}
-			// The list fails, for instance, if one object does not fit its Go type: then each is read.
+			// The list fails, for instance, if one object is undecodable. Then each object is read.
 			if c.ListLive(ctx, s.Resource.Writes, all, func(trc.Object) bool { return true }) == nil {
 				continue
 			}
 		}
 		behind = append(behind, keys...)
 	}
-	var reads errgroup.Group // one that fails ends no other: what was read need not be read again
+	var reads errgroup.Group // one failure ends no other read: objects that were read are up to date
 	reads.SetLimit(catchUpReads)
 	reader := &Writer{Config: &Config{Port: c}}
 	for _, key := range behind {
@@ -82,14 +84,15 @@ func (c *Port) catchUpWith(ctx context.Context, s *cache.Store) error {
 	return reads.Wait()
 }
 
-// behind are the keys of which a cache shows less than a consistent list of one of its watches, or what that does
-// not have.
+// behind returns the keys of the objects that a cache lacks or has in an older version, compared
+// with a consistent list of one of its watches. It also returns the keys of cached objects that the
+// list does not have.
 func (c *Port) behind(ctx context.Context, s *cache.Store, from client.ListWatch) ([]trc.Key, error) {
 	only, err := c.ClientIn(ctx, object.Metadata, s.Key.GVK)
 	if err != nil {
 		return nil, err
 	}
-	from.Client = only // metadata is enough, and a fraction of the whole
+	from.Client = only // metadata is enough and much smaller
 	ctx, cancel := client.WithRequestTimeout(ctx)
 	defer cancel()
 	listed, err := from.List(ctx, metav1.ListOptions{})

@@ -17,14 +17,15 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// A create with a generateName gets a name that is drawn at random here. If its answer is lost, the name
-// is what the object is found by. The caller cannot find it: it never learned the name.
+// A create with a generateName gets a random name here, before it is sent. If its answer is lost,
+// the object is found by that name. The caller cannot find it: it never learned the name.
 
-// maxMade bounds the creates with drawn names that a run leaves to the next one.
+// maxMade is how many creates with random names a run leaves to the next one.
 const maxMade = 64
 
-// exists follows a create with a drawn name of which an attempt may have been carried out: its answer was lost, or
-// the server failed on it. An object of that name is most likely its own: then it is the answer.
+// exists handles the failure of a create with a random name that may have been carried out before:
+// its answer was lost, or the server failed on it. An object of that name is most likely its own,
+// and is the answer then.
 func (w *Writer) exists(ctx context.Context, q Request, lost bool, refusal error) (trc.Object, error) {
 	if !apierrors.IsAlreadyExists(refusal) {
 		if live, err := w.readBack(ctx, q); err == nil && live.Object != nil && q.made(live.Object) {
@@ -40,9 +41,9 @@ func (w *Writer) exists(ctx context.Context, q Request, lost bool, refusal error
 	return nil, err
 }
 
-// made reports whether a create with a drawn name made an object that has that name. The server may have
-// changed what was sent (defaults, admission), and others may have changed the object since. Therefore the
-// content decides only where nothing else does.
+// made reports whether a create with a random name made the object of that name. The server may
+// have changed the sent object (defaults, admission), and others may have changed the stored object
+// since. Therefore the content is compared only if nothing else decides.
 func (q *Request) made(live trc.Object) bool {
 	if q.drawn == nil || live.GetName() != q.drawn.GetName() || live.GetGenerateName() != q.drawn.GetGenerateName() {
 		return false
@@ -74,7 +75,7 @@ func (q *Request) made(live trc.Object) bool {
 	return isPartOf(sent, stored)
 }
 
-// manager is the field manager as the server records it.
+// manager returns the field manager as the server records it.
 func (q *Request) manager() string {
 	if q.options.FieldManager != "" {
 		return q.options.FieldManager
@@ -83,7 +84,8 @@ func (q *Request) manager() string {
 	return agent
 }
 
-// isPartOf reports whether all of what was sent is in what is stored. Empty objects and lists need not be.
+// isPartOf reports whether the stored content holds all of the sent content. Empty objects and
+// lists may be missing.
 func isPartOf(sent, stored any) bool {
 	switch sent := sent.(type) {
 	case map[string]any:
@@ -109,8 +111,8 @@ func isPartOf(sent, stored any) bool {
 	return reflect.DeepEqual(sent, stored)
 }
 
-// again returns the create to send for one that the caller asks for. That is a former one of this run whose fate
-// is unknown, if it was for the same: a further name would make a second object.
+// again returns the create to send. That is an earlier one of this run with unknown outcome if its
+// content is the same: a second name would make a second object.
 func (w *Writer) again(q Request) Request {
 	home := w.Home()
 	home.mu.Lock()
@@ -125,8 +127,9 @@ func (w *Writer) again(q Request) Request {
 	return former
 }
 
-// madeBefore returns what a create of a former run has made that the caller asks for again, nil if there is
-// none. The run that sent it never learned of its answer, and this one cannot see it in a cache.
+// madeBefore returns the object that a create of an earlier run has made, if the caller asks for
+// the same object again. It returns nil if there is none. The earlier run never learned of the
+// answer, and this run cannot see the object in a cache.
 func (w *Writer) madeBefore(ctx context.Context, q Request) (trc.Object, error) {
 	home := w.Home()
 	for {
@@ -153,7 +156,8 @@ func (w *Writer) madeBefore(ctx context.Context, q Request) (trc.Object, error) 
 	}
 }
 
-// keepMade keeps a create for the next run: it made an object, or may have, and its caller was told of an error.
+// keepMade keeps a create for the next run: it made an object, or may have, and its caller got an
+// error.
 func (w *Writer) keepMade(q Request) {
 	if !w.inRun() {
 		return
@@ -165,6 +169,7 @@ func (w *Writer) keepMade(q Request) {
 	home.made = append(home.made, q)
 }
 
+// readMade reads the object that an earlier create may have made.
 func (w *Writer) readMade(ctx context.Context, q Request) (found, error) {
 	ctx, done, err := w.enter(ctx, underway{"get", q.resource, q.key, w.Run})
 	if err != nil {
@@ -174,7 +179,7 @@ func (w *Writer) readMade(ctx context.Context, q Request) (found, error) {
 	return w.readBack(ctx, q)
 }
 
-// isFor reports whether a create with a drawn name is for the same as another one, but for the name.
+// isFor reports whether two creates with random names are the same except for the names.
 func (q *Request) isFor(other Request, in *Port) bool {
 	if q.drawn == nil || other.drawn == nil || q.port != in || q.resource.GVK != other.resource.GVK || q.options.FieldManager != other.options.FieldManager {
 		return false
@@ -187,6 +192,7 @@ func (q *Request) isFor(other Request, in *Port) bool {
 	return err == nil && reflect.DeepEqual(one, two)
 }
 
+// namelessContentOf returns the content of an object without its name.
 func namelessContentOf(o trc.Object) (map[string]any, error) {
 	content, err := object.Content(o)
 	if err != nil {
@@ -199,8 +205,8 @@ func namelessContentOf(o trc.Object) (map[string]any, error) {
 	return content, nil
 }
 
-// isHidden reports whether a run cannot find by itself what a create of a former run has made: its name was
-// drawn, and none of the caches that the controller reads shows it.
+// isHidden reports whether a run cannot find the object that an earlier run has created: its name
+// is random, and no cache that the controller reads has it.
 func (q *Request) isHidden(read []*cache.Store) bool {
 	if q.drawn == nil || q.options.DryRun {
 		return false
@@ -210,7 +216,7 @@ func (q *Request) isHidden(read []*cache.Store) bool {
 	})
 }
 
-// generateName does what the API server does: five random characters, within 63.
+// generateName makes a name like the API server does: five random characters, within 63.
 func generateName(base string) string {
 	const suffix, longest = 5, 63
 	return base[:min(len(base), longest-suffix)] + rand.String(suffix)

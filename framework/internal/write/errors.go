@@ -13,7 +13,7 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Classify says what follows a failure; see [framework.Classify].
+// Classify returns what follows a failure; see framework.Classify.
 func Classify(err error) retry.Verdict {
 	if errors.Is(err, ErrTooLarge) {
 		return retry.Verdict{Class: retry.NotAgain}
@@ -24,19 +24,20 @@ func Classify(err error) retry.Verdict {
 	return retry.Verdict{}
 }
 
-// Conflict is the refusal of a write that was computed from a view which is not the present one. The
-// present one has been read and laid over the caches.
+// Conflict is the refusal of a write that was computed from an outdated view. The present version
+// has been read and added to the caches.
 type Conflict struct {
 	error
-	Live trc.Object // nil if there is none
-	// undecodable is why live is no more than metadata; nil if it is all.
+	Live trc.Object // the present version; nil if there is none
+	// undecodable is why Live is only metadata; nil if Live is complete.
 	undecodable error
 }
 
+// Unwrap returns the refusal.
 func (c *Conflict) Unwrap() error { return c.error }
 
-// IsStale tells the refusals that say that the version or the UID is not the object's any more. Another
-// field manager's claim is a conflict by name only: looking again does not help.
+// IsStale reports whether a refusal says that the object no longer has that version or UID. A field
+// that another field manager owns is a different kind of conflict: reading again does not help.
 func IsStale(refusal error) bool {
 	if apierrors.IsConflict(refusal) {
 		return !apierrors.HasStatusCause(refusal, metav1.CauseTypeFieldManagerConflict)
@@ -48,11 +49,12 @@ func IsStale(refusal error) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field == "metadata.uid" })
 }
 
-// ErrRunEnded refuses writes of a run that has ended, or of an operator that has.
+// ErrRunEnded is the error of writes of a run, or of an operator, that has ended.
 var ErrRunEnded = errors.New("framework: the run has ended, its Context cannot be used any more")
 
-// ErrStandby refuses writes while another instance leads, and those of a run that began before the lease was lost.
+// ErrStandby is the error of writes while another instance leads, and of a run that began before
+// the lease was lost.
 var ErrStandby = errors.New("framework: the operator stands by: it does not hold the lease")
 
-// ErrTooLarge is the failure of a write that the API server cannot store.
+// ErrTooLarge is the error of a write that the API server cannot store.
 var ErrTooLarge error = conditions.StallError("framework: the object is too large for the API server to store; keep large data elsewhere and refer to it")

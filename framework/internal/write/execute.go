@@ -11,7 +11,7 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// execute sends a write until its fate is known, and lays the answer over the caches.
+// execute sends a write until its outcome is known, and adds the answer to the caches.
 func (w *Writer) execute(ctx context.Context, q Request) (trc.Object, error) {
 	ctx, done, err := w.enter(ctx, underway{q.verb, q.resource, q.key, w.Run})
 	if err != nil {
@@ -23,7 +23,7 @@ func (w *Writer) execute(ctx context.Context, q Request) (trc.Object, error) {
 	}
 	got, lost, err := w.definite(ctx, q)
 	if got.Undecodable != nil {
-		err = nil // that is the matter of who gets the answer
+		err = nil // that it is undecodable concerns only the caller
 	}
 	switch {
 	case q.deletes != nil:
@@ -43,15 +43,15 @@ func (w *Writer) execute(ctx context.Context, q Request) (trc.Object, error) {
 	return q.carriedOut(got.Object, got.Undecodable)
 }
 
-// take notes what the answer proves before it is laid over the caches: what these then tell of it is
-// explained already.
+// take records what the answer proves, then adds the answer to the caches. In this order the events
+// of the caches are already explained.
 func (w *Writer) take(ctx context.Context, q Request, got client.Answer) {
 	gvk, proof := q.resource.GVK, q.proof(got)
 	if w.inRun() && !q.options.Unfiltered && (proof.Created || proof.Base != "") && w.Port.Comparable(gvk) {
 		w.prove(trc.Edge{UID: got.GetUID(), From: proof.Base, To: got.GetResourceVersion()})
 		w.recordProof(got, proof)
 	} else {
-		w.noteUnproven(q, got.Object, got.GetResourceVersion())
+		w.recordUnproven(q, got.Object, got.GetResourceVersion())
 	}
 	w.acknowledge(ctx, gvk, got, proof)
 	if q.base != nil && got.Undecodable == nil {
@@ -59,7 +59,7 @@ func (w *Writer) take(ctx context.Context, q Request, got client.Answer) {
 	}
 }
 
-// prove notes what is proven.
+// prove records an edge in the ledger.
 func (w *Writer) prove(edge trc.Edge) {
 	w.mu.Lock()
 	if w.page == nil {
@@ -70,19 +70,19 @@ func (w *Writer) prove(edge trc.Edge) {
 	page.Record(edge)
 }
 
-// acknowledge lays what the server said of an object over the caches of its kind.
+// acknowledge adds an object from the server to the caches of its kind.
 func (w *Writer) acknowledge(ctx context.Context, gvk schema.GroupVersionKind, got client.Answer, proof trc.Proof) {
 	w.MarkWritten(gvk)
 	w.Port.Acknowledge(ctx, gvk, got, proof)
 }
 
-// acknowledgeGone takes the object out of the caches of its kind.
+// acknowledgeGone removes an object from the caches of its kind.
 func (w *Writer) acknowledgeGone(gvk schema.GroupVersionKind, o trc.Object) {
 	w.MarkWritten(gvk)
 	w.Port.AcknowledgeGone(gvk, o)
 }
 
-// MarkWritten notes that the caches of a kind are about to be told something.
+// MarkWritten records that the caches of a kind are about to be changed by an answer.
 func (w *Writer) MarkWritten(gvk schema.GroupVersionKind) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -92,17 +92,17 @@ func (w *Writer) MarkWritten(gvk schema.GroupVersionKind) {
 	w.written[gvk.GroupKind()] = true
 }
 
-// deleted takes in the answer to a deletion.
+// deleted handles the answer to a deletion.
 func (w *Writer) deleted(ctx context.Context, q Request, got client.Answer, lost bool, err error) error {
 	gvk := q.resource.GVK
 	if apierrors.IsConflict(err) {
-		// The name may belong to no object or to another one by now, or, with IfUnchanged, to a newer version.
+		// The object may be deleted or replaced, or, with IfUnchanged, it may have a newer version.
 		live, _, readErr := w.read(ctx, q.resource, q.key)
 		switch {
 		case apierrors.IsNotFound(readErr):
 			err = nil
 		case live.Object != nil && live.GetUID() != q.deletes.GetUID():
-			return nil // that another has the name says more than the version that the author's had
+			return nil // the object was replaced: this says more than its version
 		case live.Object != nil && q.options.IfUnchanged:
 			return w.refused(ctx, q, false, err)
 		case readErr != nil && live.Object == nil:
@@ -118,7 +118,7 @@ func (w *Writer) deleted(ctx context.Context, q Request, got client.Answer, lost
 		return nil
 	}
 	if err == nil {
-		w.noteUnproven(q, q.deletes, "")
+		w.recordUnproven(q, q.deletes, "")
 	}
 	if got.Object == nil || isGone(got.Object) {
 		w.acknowledgeGone(gvk, q.deletes)

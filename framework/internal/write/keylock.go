@@ -9,25 +9,27 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// keyLocks let applies to one object pass one at a time. The zero value is ready.
+// keyLocks let one apply at a time write to an object. The zero value is ready for use.
 //
-// Invariant: an object is in the map exactly while somebody is in its lane or waits for it.
+// Invariant: an object is in the map exactly while somebody holds its lock or waits for it.
 type keyLocks struct {
 	mu    sync.Mutex // guards the map and the counts; a leaf
 	locks map[objectKey]*turn
 }
 
+// objectKey identifies an object of one API server.
 type objectKey struct {
 	schema.GroupKind
 	key trc.Key
 }
 
+// turn is the lock of one object.
 type turn struct {
-	free chan struct{} // holds one token while nobody is in
-	here int           // who is in or waits
+	free chan struct{} // holds one token while the lock is free
+	here int           // how many hold the lock or wait for it
 }
 
-// enter waits for the lane; leave must be called once.
+// enter waits for the lock of an object. leave must be called exactly once.
 func (l *keyLocks) enter(ctx context.Context, of objectKey) (leave func(), err error) {
 	l.mu.Lock()
 	t := l.locks[of]
@@ -50,6 +52,7 @@ func (l *keyLocks) enter(ctx context.Context, of objectKey) (leave func(), err e
 	}
 }
 
+// quit gives up the lock, or the wait for it.
 func (l *keyLocks) quit(of objectKey, t *turn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,6 +61,7 @@ func (l *keyLocks) quit(of objectKey, t *turn) {
 	}
 }
 
+// Len returns the number of objects whose locks are held.
 func (l *keyLocks) Len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -9,21 +9,22 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/lease"
 )
 
-// Leftovers is the writes of unknown fate that runs of one incarnation of a primary left.
+// Leftovers are the writes of unknown outcome that runs of one incarnation of a primary left.
 type Leftovers struct {
 	UID    types.UID   // of the primary
 	in     *lease.Term // the term of leadership of the run
-	writes []Request
-	made   []Request // those of known fate whose objects the runs cannot find by themselves
+	writes []Request   // those of unknown outcome
+	made   []Request   // those of known outcome whose objects the runs cannot find
 }
 
+// IsEmpty reports whether there are no writes.
 func (l Leftovers) IsEmpty() bool { return l.Len() == 0 }
 
-// Len is how many writes there are.
+// Len returns the number of writes.
 func (l Leftovers) Len() int { return len(l.writes) + len(l.made) }
 
-// Leftover takes what the run could not learn the fate of, for the next one, and, unless the run succeeded, what
-// it has not asked for of what former ones made.
+// Leftover takes the writes of unknown outcome out of the writer, for the next run. Unless the run
+// succeeded, it also takes the creates of earlier runs that this run has not asked for.
 func (w *Writer) Leftover(succeeded bool) Leftovers {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -35,16 +36,17 @@ func (w *Writer) Leftover(succeeded bool) Leftovers {
 	return left
 }
 
-// ResolveAll finds out what became of the writes that a former run left, and reports whether there were any. read are the caches
-// that the controller reads. What stays in left is for the next run.
+// ResolveAll finds out the outcome of the writes that an earlier run left, and reports whether
+// there were any. read are the caches that the controller reads. The writes that stay in left are
+// for the next run.
 func (w *Writer) ResolveAll(ctx context.Context, left *Leftovers, read []*cache.Store) (resolved bool, err error) {
 	resolved = len(left.writes) > 0
 	for len(left.writes) > 0 {
-		// What another leader may have undone since must not be repeated. It is no longer on its way: a lease is
-		// longer than that.
+		// Another leader may have undone the create since, so it must not be repeated then. It is no
+		// longer on its way: a lease lasts longer than a request.
 		q := &left.writes[0]
 		q.creates = q.creates && left.in == w.Term
-		if q.port.Abandoned.Load() { // nothing is read there any more
+		if q.port.Abandoned.Load() { // nothing is read in that cluster
 			left.writes = left.writes[1:]
 			continue
 		}
@@ -56,7 +58,7 @@ func (w *Writer) ResolveAll(ctx context.Context, left *Leftovers, read []*cache.
 		}
 		left.writes = left.writes[1:]
 	}
-	if !resolved { // the run may ask for what was made
+	if !resolved { // the run may ask for the made objects
 		w.made, left.made = left.made, nil
 	}
 	return resolved, nil

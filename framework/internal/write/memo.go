@@ -18,51 +18,57 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// memo remembers what the API server confirmed: that an intent, applied to an object with that content,
-// leaves it as it is. Nothing of server-side apply is computed here, so nothing can be got wrong: an apply is
-// only left out when the very same one was carried out on the very same content before.
+// memo remembers what the API server confirmed: an intent, applied to an object with that content,
+// changes nothing. It does not compute anything of server-side apply. An apply is skipped only if
+// the same apply was carried out on the same content before.
 //
-// Content is the same if it has the same version, or if a form that shows all of it is equal. Unstructured objects show
-// all. A Go type may lack fields that the server knows, so a typed one counts only if it has every field that the intent
-// sets, and if what it shows explains that the version is another; see hides.
+// Content is the same if it has the same version, or if a form that shows all of it is equal.
+// Unstructured objects show everything. A Go type may lack fields that the server knows. Therefore
+// a typed object counts only if it has every field that the intent sets, and if what it shows
+// explains the new version; see hides.
 //
-// Invariant: a memory is of an object that is in a cache; it goes with it.
+// Invariant: a memory belongs to a cached object and is dropped with it.
 type memo struct {
 	mu       sync.Mutex // guards the maps; a leaf
 	memories map[schema.GroupVersionKind]map[trc.Key][]memory
 }
 
-// memoKey is whose word a memory is: what was applied, by whom, to what.
+// memoKey identifies an intent: the object, and who applies it how.
 type memoKey struct {
 	gvk schema.GroupVersionKind
 	key trc.Key
 	by  applier
 }
 
+// applier is who applies an intent, and how.
 type applier struct {
-	manager     string
-	subresource string
-	asking      bool // without force
-	patching    bool // by merge patch
+	manager      string
+	subresource  string
+	withoutForce bool // without force
+	byPatch      bool // by merge patch
 }
 
+// digest is the hash of an intent.
 type digest [16]byte
 
-// memory is kept per object and applier, of which there mostly is one: a slice, as a map is ten times as big.
+// memory is one confirmed intent of an object. The memories of an object are a slice, as there is
+// usually one applier, and a map is ten times as big.
 type memory struct {
 	by     applier
 	intent digest
-	live   trc.Object // at which it was confirmed last; the cache's own as long as that shows it, and never changed
+	// The version at which the intent was last confirmed. It is the cache's own object while that is
+	// cached, and is never changed.
+	live trc.Object
 }
 
-// isOf reports whether the memory is of that intent and that object, of whatever version.
+// isOf reports whether the memory is of that intent and that object, in any version.
 func (k *memory) isOf(o trc.Object, intent []byte) bool {
 	return k.live.GetUID() == o.GetUID() && k.intent == digestOf(intent)
 }
 
-// stillConfirms reports whether what is known of an intent holds of another version of the object too, which is not
-// changed any more and has the same form. isTyped says that the intent was made from the Go type; statusApart, that the
-// status is a sub-resource.
+// stillConfirms reports whether a memory also holds for another version of the object. live has the
+// same form as the remembered object and must not be changed. isTyped says that the intent was made
+// from the Go type. statusApart says that the status is a sub-resource.
 func (m *memo) stillConfirms(said memoKey, known memory, intent map[string]any, live trc.Object, isTyped, statusApart bool) bool {
 	could := reachOf(intent, said.by)
 	if !reflect.DeepEqual(could.bare(known.live), could.bare(live)) {
@@ -75,13 +81,16 @@ func (m *memo) stillConfirms(said memoKey, known memory, intent map[string]any, 
 	return true
 }
 
-// hides reports whether a typed object may have changed in fields that its Go type lacks, from one version to another of
-// which the type shows the same specification. Then the apply is sent: at most one request for such a change.
+// hides reports whether a typed object may have changed in fields that its Go type lacks, although
+// the type shows the same specification for both versions. Then the apply is sent: at most one
+// request for such a change.
 //
-// Fields of others are no matter of the intent's, but a list of the intent's may be one field as a whole, whatever others
-// put into its elements. A generation that stayed says that the specification did, and one that grew without a visible
-// reason, that it did not. Where no generation tells, a version that grew without any visible reason says so. Only of
-// built-in kinds, whose Go types are complete as a rule, that is as likely to be somebody who owns the same.
+// Fields of others do not matter to the intent. But a list of the intent may be one field as a
+// whole, whatever others put into its elements. An unchanged generation proves an unchanged
+// specification. A generation that grew without a visible reason proves a changed one. Without
+// generations, a new version without any visible reason counts as a change. This is not so for
+// built-in kinds, whose Go types are usually complete: there it is as likely that somebody else
+// owns the same fields.
 func hides(before, now trc.Object, status, statusApart bool) bool {
 	_, isBuiltIn := now.(runtime.ProtobufMarshaller)
 	from, to := before.GetGeneration(), now.GetGeneration()
@@ -91,7 +100,8 @@ func hides(before, now trc.Object, status, statusApart bool) bool {
 	case from == to:
 		return false
 	}
-	// Some built-in kinds count annotations too, and custom resources without the sub-resource their status.
+	// Some built-in kinds count annotations in the generation, and custom resources without the
+	// sub-resource count the status.
 	explained := isBuiltIn && !maps.Equal(before.GetAnnotations(), now.GetAnnotations())
 	if !statusApart {
 		explained = explained || !reflect.DeepEqual(statusIn(before), statusIn(now))
@@ -99,6 +109,7 @@ func hides(before, now trc.Object, status, statusApart bool) bool {
 	return !explained
 }
 
+// statusIn returns the Status field of an object, nil if it has none.
 func statusIn(o trc.Object) any {
 	if field := reflect.ValueOf(o).Elem().FieldByName("Status"); field.IsValid() && field.CanInterface() {
 		return field.Interface()
@@ -116,7 +127,7 @@ func has(o trc.Object, intent map[string]any) bool {
 	return err == nil && len(unknown) == 0
 }
 
-// renew notes that a memory holds of a newer version too, unless it was dropped or replaced meanwhile.
+// renew moves a memory to a newer version, unless it was dropped or replaced meanwhile.
 func (m *memo) renew(said memoKey, known memory, live trc.Object) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -126,13 +137,14 @@ func (m *memo) renew(said memoKey, known memory, live trc.Object) {
 	}
 }
 
-// remember notes that the server stored live, which is not changed any more, in answer to the intent.
+// remember records that the server stored live in answer to the intent. live must not be changed.
 func (m *memo) remember(said memoKey, intent []byte, live trc.Object) {
 	if live.GetDeletionTimestamp() == nil {
 		m.set(said, memory{said.by, digestOf(intent), live})
 	}
 }
 
+// recall returns the memory of an intent.
 func (m *memo) recall(said memoKey) (memory, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -143,7 +155,8 @@ func (m *memo) recall(said memoKey) (memory, bool) {
 	return memory{}, false
 }
 
-// knows reports whether an intent of the manager for that very object is remembered, however it was sent.
+// knows reports whether an intent of the manager for that very object is remembered, however it was
+// sent.
 func (m *memo) knows(said memoKey, uid types.UID) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -152,6 +165,7 @@ func (m *memo) knows(said memoKey, uid types.UID) bool {
 	})
 }
 
+// set adds or replaces a memory.
 func (m *memo) set(said memoKey, known memory) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -170,24 +184,26 @@ func (m *memo) set(said memoKey, known memory) {
 	}
 }
 
+// indexBy returns the index of the memory of an applier, -1 if there is none.
 func indexBy(memories []memory, by applier) int {
 	return slices.IndexFunc(memories, func(m memory) bool { return m.by == by })
 }
 
-// drop forgets what is known of an object that is gone.
+// drop removes the memories of a deleted object.
 func (m *memo) drop(gvk schema.GroupVersionKind, key trc.Key) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	delete(m.memories[gvk], key)
 }
 
-// Forget drops everything.
+// Forget removes all memories.
 func (m *memo) Forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.memories = nil
 }
 
+// Len returns the number of memories.
 func (m *memo) Len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -200,15 +216,18 @@ func (m *memo) Len() int {
 	return n
 }
 
-// digestOf is 128 bits of SHA-256: more than chance needs.
+// digestOf returns 128 bits of SHA-256, which is enough against collisions by chance.
 func digestOf(content []byte) digest {
 	sum := sha256.Sum256(content)
 	return digest(sum[:16])
 }
 
-// reach is what of an object an apply of an intent could change: the status only if that is what is applied, and never the version,
-// managedFields and the generation, which follows from the rest, and grows with annotations, too, in some kinds. Of labels and annotations it is those that the intent names: each is a field of its own, in every kind, so that what
-// others do with theirs makes no difference. Nothing else is left out, as other maps and lists may be one field as a whole.
+// reach is the part of an object that an apply of an intent could change. The status belongs to it
+// only if the status is applied. The version and managedFields never do. Neither does the
+// generation: it follows from the rest, and in some kinds it grows with annotations, too. Of labels
+// and annotations, only those that the intent names belong to it: each is a field of its own, in
+// every kind, so that others' entries do not matter. Everything else belongs to it, as other maps
+// and lists may be one field as a whole.
 type reach struct {
 	status              bool
 	all                 bool // everything but the version and managedFields
@@ -217,6 +236,7 @@ type reach struct {
 
 var everything = reach{status: true, all: true}
 
+// reachOf returns the reach of an intent.
 func reachOf(intent map[string]any, by applier) reach {
 	metadata, _ := intent["metadata"].(map[string]any)
 	labels, _ := metadata["labels"].(map[string]any)
@@ -224,7 +244,7 @@ func reachOf(intent map[string]any, by applier) reach {
 	return reach{status: by.subresource != "", labels: labels, annotations: annotations}
 }
 
-// bare returns a shallow copy of that.
+// bare returns a shallow copy of that part of an object.
 func (r reach) bare(o trc.Object) any {
 	labels, annotations := o.GetLabels(), o.GetAnnotations()
 	if !r.all {
@@ -260,7 +280,7 @@ func (r reach) bare(o trc.Object) any {
 	return stripped
 }
 
-// entriesOf are those that are named.
+// entriesOf returns the entries with these names.
 func entriesOf(entries map[string]string, named map[string]any) map[string]string {
 	found := map[string]string{}
 	for key := range named {

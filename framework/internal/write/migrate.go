@@ -11,6 +11,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
+// Migrate moves the fields of an object from former field managers to the one of options, so that
+// an apply by it can remove them. It sends nothing if the former ones own none.
 func (w *Writer) Migrate(ctx context.Context, object trc.Object, former []string, options Options) (trc.Object, error) {
 	r, key, err := w.Target(ctx, object)
 	if err != nil {
@@ -36,7 +38,7 @@ func (w *Writer) Migrate(ctx context.Context, object trc.Object, former []string
 		return live, nil
 	}
 	options.Subresource = nil
-	// What was confirmed about its content before says nothing of what an apply will take away now.
+	// A memory says nothing about the fields that an apply would remove now.
 	defer w.Port.Memo.drop(r.GVK, key)
 	return w.sendPatch(ctx, Request{verb: "migrate", resource: r, key: key, options: options, base: live}, types.JSONPatchType, patch)
 }

@@ -10,41 +10,42 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Mode is a WriteMode.
+// Mode is framework.WriteMode.
 type Mode int
 
 const (
-	ByDefault Mode = iota
-	ByPatch
-	ByApply
+	ByDefault Mode = iota // ByDefault is the mode of the controller.
+	ByPatch               // ByPatch creates objects, and sends merge patches of what differs.
+	ByApply               // ByApply sends server-side applies.
 )
 
+// Options are the options of one write. The framework's WriteOptions set them.
 type Options struct {
 	client.Options
-	Owned         bool
-	Marks         []eventsource.PrimaryRef
-	Mode          Mode
-	Unfiltered    bool
-	Unconditional bool
-	IfUnchanged   bool
-	IfAbsent      bool
-	Matches       func(live, desired trc.Object) bool
-	Propagation   *metav1.DeletionPropagation
-	GracePeriod   *int64
-	// internal says that nobody but the framework, which changes no object, gets the answer.
+	Owned         bool                                // add the primary as the controller owner
+	Marks         []eventsource.PrimaryRef            // references to the primary to add
+	Mode          Mode                                // how Apply writes; set by Defaults
+	Unfiltered    bool                                // record no proof: the events trigger runs
+	Unconditional bool                                // for any version of the object
+	IfUnchanged   bool                                // delete only the given version
+	IfAbsent      bool                                // apply only if there is no object
+	Matches       func(live, desired trc.Object) bool // true skips the apply; may be nil
+	Propagation   *metav1.DeletionPropagation         // of deletions; nil for the server's default
+	GracePeriod   *int64                              // of deletions, in seconds; may be nil
+	// Internal says that only the framework gets the answer. It does not change the object.
 	Internal bool
 	// authorVersion is the resourceVersion that the author put into an intent.
 	authorVersion string
-	// isTyped says that an intent was made from the Go type of the kind: the type has all of its fields.
+	// IsTyped says that an intent was made from the Go type of the kind, which has all of its fields.
 	IsTyped bool
 }
 
-// Defaults are the defaults of a write.
+// Defaults returns the options of a write without any WriteOption.
 func (w *Writer) Defaults() Options {
 	return Options{Options: client.Options{FieldManager: w.FieldManager}, Mode: w.Mode}
 }
 
-// ability is what a way of writing can be asked for.
+// ability is an option that a kind of write accepts.
 type ability uint8
 
 const (
@@ -56,8 +57,8 @@ const (
 	canMatch
 )
 
-// check refuses options that ask for what the way of writing cannot do: left out in silence, it would do
-// something else than it reads.
+// check returns an error for options that the kind of write does not accept. Ignoring them would do
+// something else than the code says.
 func (o *Options) check(doing string, can ability) error {
 	for _, asked := range []struct {
 		option string

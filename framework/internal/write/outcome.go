@@ -15,15 +15,16 @@ import (
 	"github.com/evenkeel/evenkeel/retry"
 )
 
-// outcomeTimeout bounds how long a write of unknown fate is repeated: then the run fails, so that it shows.
+// outcomeTimeout is how long a write of unknown outcome is repeated. Then the run fails, so that
+// the problem is visible.
 const outcomeTimeout = time.Minute
 
-// outcomePauses spaces the repetitions of a write of unknown fate.
+// outcomePauses spaces the repetitions of a write of unknown outcome.
 var outcomePauses = retry.Policy{Initial: 20 * time.Millisecond, Max: 2 * time.Second, MaxElapsed: outcomeTimeout}
 
-// definite sends a write until its fate is known: an answer, or a refusal. lost says that an attempt before
-// the last was without one. If ctx or the time ends before, or the server names a time to come back, for which a
-// worker is not to wait, the error is of an unknown fate.
+// definite sends a write until its outcome is known: an answer, or a refusal. lost reports whether
+// an earlier attempt had no answer. The error is of an unknown outcome if ctx or the time ends
+// before, or if the server names a time to come back, which a worker must not wait for.
 func (w *Writer) definite(ctx context.Context, q Request) (got client.Answer, lost bool, err error) {
 	var failures retry.State
 	lost = q.tried
@@ -62,7 +63,8 @@ func attempt(ctx context.Context, q Request) (client.Answer, error) {
 	return got, client.DiscreetError(q.resource.GVK, err) // also of a request of the author's
 }
 
-// IsAnswer tells what was said about the request itself from the server or the way to it being out of order.
+// IsAnswer reports whether an error is about the request itself. It returns false if the server, or
+// the way to it, is out of order.
 func IsAnswer(err error) bool {
 	var status apierrors.APIStatus
 	if errors.Is(err, client.ErrUndecodable) || errors.Is(err, client.ErrUnsent) || object.IsTooLarge(err) {
@@ -71,8 +73,8 @@ func IsAnswer(err error) bool {
 	return errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError && status.Status().Code != http.StatusTooManyRequests
 }
 
-// isOutcomeUnknown tells the errors after which nobody knows whether the write was carried out: the
-// connection broke after the request had begun, or the server failed on it.
+// isOutcomeUnknown reports whether the write may or may not have been carried out: the connection
+// broke after the request had begun, or the server failed on it.
 func isOutcomeUnknown(err error) bool {
 	if err == nil || IsAnswer(err) || isDial(err) || errors.Is(err, ErrRunEnded) || errors.Is(err, ErrStandby) {
 		return false
@@ -81,12 +83,12 @@ func isOutcomeUnknown(err error) bool {
 	return !errors.As(err, &status) || status.Status().Code >= http.StatusInternalServerError
 }
 
-// hasFailed tells an attempt that the server has ended with an internal error, as when an admission webhook
-// cannot be called: the same would come of repeating it, and nothing is on its way any more. What became of
-// it, a read tells.
+// hasFailed reports whether the server has ended the attempt with an internal error, for instance
+// because an admission webhook cannot be called. Repeating it would fail again, and nothing is
+// still on its way. Only a read shows the outcome.
 func hasFailed(err error) bool { return apierrors.IsInternalError(err) }
 
-// isDial tells that the request never left.
+// isDial reports whether the request was never sent.
 func isDial(err error) bool {
 	var failed *net.OpError
 	return errors.As(err, &failed) && failed.Op == "dial"

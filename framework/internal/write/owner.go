@@ -10,9 +10,9 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// ownerReference refers to the primary of the run as the controller of a secondary.
+// ownerReference returns a reference to the primary of the run, as the controller of a secondary.
 func (w *Writer) ownerReference(r *client.Client, key trc.Key) (metav1.OwnerReference, error) {
-	if w.home != nil {
+	if w.local != nil {
 		return metav1.OwnerReference{}, fmt.Errorf("framework: %s: OwnedByPrimary: owner references do not reach into other clusters, which would delete the secondary at once; map it with Secondary.Map instead", r.Describe(key))
 	}
 	if w.Owner == nil {
@@ -29,6 +29,7 @@ func (w *Writer) ownerReference(r *client.Client, key trc.Key) (metav1.OwnerRefe
 	return *metav1.NewControllerRef(w.Owner, w.OwnerGVK), nil
 }
 
+// own adds the primary to the owners of a secondary.
 func (w *Writer) own(r *client.Client, o trc.Object) error {
 	reference, err := w.ownerReference(r, trc.KeyOf(o))
 	if err != nil {
@@ -45,14 +46,15 @@ func (w *Writer) own(r *client.Client, o trc.Object) error {
 	return nil
 }
 
-// othersThan returns those of the owners that o does not name.
+// othersThan returns those owners that o does not name.
 func othersThan(o trc.Object, owners []metav1.OwnerReference) []metav1.OwnerReference {
 	return slices.DeleteFunc(slices.Clone(owners), func(owner metav1.OwnerReference) bool {
 		return slices.ContainsFunc(o.GetOwnerReferences(), func(named metav1.OwnerReference) bool { return named.UID == owner.UID })
 	})
 }
 
-// relate has a secondary that is written name the primary, in the ways that the options ask for. It changes the object.
+// relate adds the primary to a secondary that is written, in the ways that the options ask for. It
+// changes the object.
 func (w *Writer) relate(r *client.Client, o trc.Object, options Options) error {
 	if options.Owned {
 		if err := w.own(r, o); err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Patch sends an author's patch, made to hold only for the version it is about.
+// Patch sends a patch of the author's. The patch holds only for the version that it is about.
 func (w *Writer) Patch(ctx context.Context, object trc.Object, kind types.PatchType, patch []byte, options Options) (trc.Object, error) {
 	r, key, err := w.Target(ctx, object)
 	if err == nil {
@@ -32,7 +32,7 @@ func (w *Writer) Patch(ctx context.Context, object trc.Object, kind types.PatchT
 		return w.patchPart(ctx, r, object, kind, patch, options)
 	}
 	if err := w.sparesPruned(ctx, r, rewrite{
-		// A JSON patch can replace a map without naming what was in it.
+		// A JSON patch can replace a map without naming its entries.
 		from: object, options: options, anyVersion: true, spelledOut: kind != types.JSONPatchType, becomes: patchedBy(kind, patch),
 	}); err != nil {
 		return nil, err
@@ -44,7 +44,8 @@ func (w *Writer) Patch(ctx context.Context, object trc.Object, kind types.PatchT
 	return w.sendPatch(ctx, q, kind, patch)
 }
 
-// patchFor makes an author's patch hold only for the version that object carries, or else that reads show.
+// patchFor makes an author's patch hold only for the version of o, or, if o has none, for the
+// newest cached version.
 func (w *Writer) patchFor(r *client.Client, key trc.Key, o trc.Object, kind types.PatchType, patch []byte, options Options) (Request, []byte, error) {
 	var from trc.Object
 	var err error
@@ -78,7 +79,7 @@ func (w *Writer) patchFor(r *client.Client, key trc.Key, o trc.Object, kind type
 	return q, patch, nil
 }
 
-// patchPart sends a patch of a sub-resource that is another kind, with the object's version.
+// patchPart sends a patch of a sub-resource that is of another kind, with the object's version.
 func (w *Writer) patchPart(ctx context.Context, r *client.Client, object trc.Object, kind types.PatchType, patch []byte, options Options) (trc.Object, error) {
 	q, patch, err := w.patchFor(r, trc.KeyOf(object), object, kind, patch, options)
 	if err != nil {
@@ -94,10 +95,10 @@ func (w *Writer) patchPart(ctx context.Context, r *client.Client, object trc.Obj
 	return stored, err
 }
 
-// mergePatchFor makes a merge patch hold only for the very object and version. One that says itself what it
-// holds for, were it for anything (null), keeps that, and is not for them then.
+// mergePatchFor makes a merge patch hold only for that object and version. A patch that has its own
+// UID or version keeps it, even if that is null; isFor is false then.
 func mergePatchFor(from trc.Object, patch []byte) (_ []byte, isFor bool, err error) {
-	// Only the metadata is rewritten: what the author's numbers are must stay.
+	// Only the metadata is rewritten: the author's numbers must not change.
 	var raw map[string]json.RawMessage
 	if err := json.Unmarshal(patch, &raw); err != nil || raw == nil {
 		return nil, false, errors.New("the merge patch is no JSON object") // it may hold a Secret's data
@@ -129,8 +130,8 @@ func mergePatchFor(from trc.Object, patch []byte) (_ []byte, isFor bool, err err
 	return patch, isFor, err
 }
 
-// jsonPatchFor makes a JSON patch hold only for the very object and version: a patch that sets another
-// version or UID than the object's is refused.
+// jsonPatchFor makes a JSON patch hold only for that object and version. The server refuses a patch
+// that sets another version or UID.
 func jsonPatchFor(from trc.Object, patch []byte) ([]byte, error) {
 	var operations []json.RawMessage
 	if err := json.Unmarshal(patch, &operations); err != nil {
@@ -150,7 +151,7 @@ func jsonPatchFor(from trc.Object, patch []byte) ([]byte, error) {
 	return json.Marshal(operations)
 }
 
-// preconditionsOf is what metadata a request for that very object and version carries.
+// preconditionsOf returns the metadata that ties a request to that object and version.
 func preconditionsOf(from trc.Object) map[string]string {
 	preconditions := map[string]string{"resourceVersion": from.GetResourceVersion()}
 	if uid := from.GetUID(); uid != "" {
@@ -159,8 +160,8 @@ func preconditionsOf(from trc.Object) map[string]string {
 	return preconditions
 }
 
-// SendMergePatch sends a merge patch that holds only for the very object and version it was computed
-// from, unless it is to hold for any.
+// SendMergePatch sends a merge patch. It holds only for the object and version that it was computed
+// from, unless options say Unconditional.
 func (w *Writer) SendMergePatch(ctx context.Context, r *client.Client, key trc.Key, from trc.Object, patch map[string]any, options Options) (trc.Object, error) {
 	metadata, _ := patch["metadata"].(map[string]any)
 	if metadata == nil {
@@ -181,6 +182,7 @@ func (w *Writer) SendMergePatch(ctx context.Context, r *client.Client, key trc.K
 	return w.sendPatch(ctx, q, types.MergePatchType, body)
 }
 
+// sendPatch sends a patch as it is.
 func (w *Writer) sendPatch(ctx context.Context, q Request, kind types.PatchType, body []byte) (trc.Object, error) {
 	q.send = func(ctx context.Context) (client.Answer, error) {
 		return q.resource.Patch(ctx, q.key, kind, body, q.options.Options)
@@ -188,8 +190,8 @@ func (w *Writer) sendPatch(ctx context.Context, q Request, kind types.PatchType,
 	return w.execute(ctx, q)
 }
 
-// applyByPatch is Apply for those who cannot or do not want to use server-side apply: create, or
-// patch what differs from what is there, unless that very intent made it what it is.
+// applyByPatch is Apply without server-side apply. It creates the object, or patches what differs
+// from the present object. It sends nothing if the same intent made the object what it is.
 func (w *Writer) applyByPatch(ctx context.Context, r *client.Client, key trc.Key, desired trc.Object, options Options) (trc.Object, error) {
 	desired, err := object.Copy(desired)
 	if err != nil {
@@ -205,7 +207,7 @@ func (w *Writer) applyByPatch(ctx context.Context, r *client.Client, key trc.Key
 			return nil, err
 		}
 	}
-	said := memoKey{r.GVK, key, applier{manager: options.FieldManager, patching: true}}
+	said := memoKey{r.GVK, key, applier{manager: options.FieldManager, byPatch: true}}
 	if current == nil {
 		return w.createByPatch(ctx, r, said, desired, options)
 	}
@@ -226,7 +228,7 @@ func (w *Writer) applyByPatch(ctx context.Context, r *client.Client, key trc.Key
 		return current, nil
 	}
 	var keys object.ListKeys
-	if desired.GetUID() == "" { // the lists of a changed copy are what they are to be
+	if desired.GetUID() == "" { // a changed copy holds its lists completely
 		keys = object.ListKeysOf(w.Port.Scheme, r.GVK, desired)
 	}
 	patch, err := object.Additions(current, intent, keys)
@@ -240,24 +242,25 @@ func (w *Writer) applyByPatch(ctx context.Context, r *client.Client, key trc.Key
 	return stored, err
 }
 
-// createByPatch creates what is not there.
+// createByPatch creates the object that does not exist.
 func (w *Writer) createByPatch(ctx context.Context, r *client.Client, said memoKey, desired trc.Object, options Options) (trc.Object, error) {
 	_, body, err := w.patchIntent(r, said.key, desired)
 	if err != nil {
 		return nil, err
 	}
-	options.IfAbsent, options.Matches = false, nil // a create only makes what is not there
+	options.IfAbsent, options.Matches = false, nil // a create only makes missing objects
 	created, err := w.Create(ctx, desired, options)
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		err = &Conflict{error: err, Live: w.Port.NewestMetadata(r, said.key)} // the cache did not show it yet, but does now
+		err = &Conflict{error: err, Live: w.Port.NewestMetadata(r, said.key)} // the cache has it now
 	case err == nil && !options.DryRun:
 		w.remember(r, said, body, created)
 	}
 	return created, err
 }
 
-// patchIntent is what an apply by patch sends of what is desired, before it is compared, and its JSON form.
+// patchIntent returns what an apply by patch sends of the desired object, before it is compared,
+// and its JSON form.
 func (w *Writer) patchIntent(r *client.Client, key trc.Key, desired trc.Object) (intent map[string]any, body []byte, err error) {
 	if intent, err = object.Intent(r.GVK, desired); err != nil {
 		return nil, nil, err
@@ -270,8 +273,8 @@ func (w *Writer) patchIntent(r *client.Client, key trc.Key, desired trc.Object) 
 	return intent, body, nil
 }
 
-// isPatched reports whether current is known to be what the server makes of the intent: it fills in defaults, and writes
-// values in its own way, so that what is stored may differ from any intent for ever.
+// isPatched reports whether current is known to be what the server makes of the intent. The server
+// fills in defaults and rewrites values, so a stored object may differ from any intent for ever.
 func (w *Writer) isPatched(r *client.Client, said memoKey, body []byte, intent map[string]any, current trc.Object, options Options) bool {
 	if options.authorVersion != "" || options.DryRun || options.Unconditional {
 		return false
@@ -284,7 +287,7 @@ func (w *Writer) isPatched(r *client.Client, said memoKey, body []byte, intent m
 	return is
 }
 
-// patchWith sends the patch that makes current what is desired.
+// patchWith sends the patch that turns current into the desired object.
 func (w *Writer) patchWith(ctx context.Context, r *client.Client, key trc.Key, current, desired trc.Object, patch map[string]any, options Options) (trc.Object, error) {
 	body, err := json.Marshal(patch)
 	if err == nil {
@@ -298,8 +301,8 @@ func (w *Writer) patchWith(ctx context.Context, r *client.Client, key trc.Key, c
 	return w.SendMergePatch(ctx, r, key, current, patch, options)
 }
 
-// currentFor returns a private copy of what an apply by patch is computed from, nil if there is none. It must
-// be the version and the object that desired is for.
+// currentFor returns a private copy of the object that an apply by patch is computed from, nil if
+// there is none. It must be the object and the version that desired is for.
 func (w *Writer) currentFor(ctx context.Context, r *client.Client, key trc.Key, desired trc.Object, options Options) (trc.Object, error) {
 	if options.authorVersion != "" {
 		base := w.Port.Newest(r, key)

@@ -9,19 +9,22 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/lease"
 )
 
-// Port is one API server: its caches, and what writes to it share.
+// Port is one API server: its caches, and what all writers to it share.
 type Port struct {
 	*cache.Cluster
-	// inflight are the writes of all runs, of the operator for all its clusters.
+	// Inflight holds the in-flight writes of all runs. All clusters of the operator share it.
 	Inflight *lease.Inflight
-	// others are all clusters of the operator, if there is more than one.
+	// Others returns all clusters of the operator, or nil if there is only one.
 	Others func() []*Port
-	// fieldConflict returns the error for a refusal because of fields of other field managers, nil for every other refusal.
+	// fieldConflict returns the error for a refusal because of fields of other field managers, nil for
+	// every other refusal.
 	fieldConflict func(object string, refusal error) error
-	Memo          memo
-	Locks         keyLocks
+	Memo          memo     // confirmed intents
+	Locks         keyLocks // one lock per object, for applies
 }
 
+// NewPort returns the port of an API server. fieldConflict makes the public error of a field
+// conflict.
 func NewPort(config *rest.Config, scheme *runtime.Scheme, logger logr.Logger, fieldConflict func(object string, refusal error) error) (*Port, error) {
 	caches, err := cache.NewCluster(config, scheme, logger)
 	if err != nil {

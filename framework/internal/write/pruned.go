@@ -18,22 +18,24 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// outcome is what a write makes of the content of an object in some form.
+// outcome returns what a write makes of the content of an object in some form.
 type outcome func(content map[string]any, form object.Form) (map[string]any, error)
 
 // rewrite is a write that was computed from an object that was read.
 type rewrite struct {
 	from    trc.Object
 	options Options
-	// anyVersion says that it is for whatever version there is, not for that of from alone.
+	// anyVersion says that the write holds for any version, not only for the one of from.
 	anyVersion bool
-	// spelledOut says that it names what it changes, other than one that replaces the object.
+	// spelledOut says that the write names the fields that it changes. A write that replaces the
+	// object does not.
 	spelledOut bool
 	becomes    outcome
 }
 
-// sparesPruned refuses a rewrite that would change what a cache of the kind drops. One that is spelled out may set
-// or remove a field of which the cache keeps nothing, unless it is a list, to which something may have been added.
+// sparesPruned refuses a write that would change fields which a cache of the kind does not keep. A
+// write that is spelled out may set or remove a field of which the cache keeps nothing, unless it
+// is a list, to which others may have added elements.
 func (w *Writer) sparesPruned(ctx context.Context, r *client.Client, q rewrite) error {
 	prunes, key := w.Port.Pruned(r), trc.KeyOf(q.from)
 	if len(prunes) == 0 || q.from.GetUID() == "" {
@@ -41,7 +43,7 @@ func (w *Writer) sparesPruned(ctx context.Context, r *client.Client, q rewrite) 
 	}
 	live, _, err := w.read(ctx, r, key)
 	if apierrors.IsNotFound(err) || live.Object != nil && !q.anyVersion && live.GetResourceVersion() != q.from.GetResourceVersion() {
-		return nil // it will be refused, and looked at again for that
+		return nil // the server refuses it, and the refusal is handled then
 	}
 	if err != nil && live.Object == nil {
 		return fmt.Errorf("framework: get %s: %w", r.Describe(key), err)
@@ -49,7 +51,7 @@ func (w *Writer) sparesPruned(ctx context.Context, r *client.Client, q rewrite) 
 	for _, kept := range prunes {
 		whole, err := w.Port.As(kept.Form, r.GVK, live)
 		if _, isUndecodable := whole.(*trc.Undecodable); isUndecodable || errors.Is(err, cache.ErrPoorer) {
-			continue // nobody has read it there
+			continue // nobody has read the object in that form
 		}
 		var where string
 		if err == nil {
@@ -66,8 +68,8 @@ func (w *Writer) sparesPruned(ctx context.Context, r *client.Client, q rewrite) 
 	return nil
 }
 
-// lost returns the path of the first field that a rewrite of an object, in the form of a cache, would change and that the
-// cache does not keep as it is.
+// lost returns the path of the first field that a write would change and that the cache does not
+// keep unchanged. whole is the object in the form of the cache.
 func (w *Writer) lost(r *client.Client, whole trc.Object, cache cache.StoreKey, q rewrite) (string, error) {
 	before, err := object.Content(whole)
 	if err != nil {
@@ -90,7 +92,7 @@ func (w *Writer) lost(r *client.Client, whole trc.Object, cache cache.StoreKey, 
 	return lostAt("", before, known, after, q.spelledOut), nil
 }
 
-// reduce leaves of content what a write can change.
+// reduce removes everything from content that a write cannot change.
 func (o *Options) reduce(r *client.Client, content map[string]any) {
 	object.DropServerFields(content)
 	delete(content, "apiVersion")
@@ -107,6 +109,7 @@ func (o *Options) reduce(r *client.Client, content map[string]any) {
 	}
 }
 
+// lostAt does the work of lost, for the fields under path.
 func lostAt(path string, whole, known, after map[string]any, spelledOut bool) string {
 	for field, value := range whole {
 		if reflect.DeepEqual(value, known[field]) || reflect.DeepEqual(value, after[field]) {
@@ -128,7 +131,7 @@ func lostAt(path string, whole, known, after map[string]any, spelledOut bool) st
 	return ""
 }
 
-// replacedBy is the outcome of a PUT.
+// replacedBy returns the outcome of a PUT.
 func (w *Writer) replacedBy(r *client.Client, o trc.Object) outcome {
 	return func(_ map[string]any, form object.Form) (map[string]any, error) {
 		converted, err := w.Port.Convert(o, form, r.GVK)
@@ -139,7 +142,8 @@ func (w *Writer) replacedBy(r *client.Client, o trc.Object) outcome {
 	}
 }
 
-// patchedBy is the outcome of a patch. One that does not fit changes nothing: the server refuses it.
+// patchedBy returns the outcome of a patch. A patch that does not fit changes nothing: the server
+// refuses it.
 func patchedBy(kind types.PatchType, patch []byte) outcome {
 	return func(content map[string]any, _ object.Form) (map[string]any, error) {
 		before, err := json.Marshal(content)
@@ -156,6 +160,7 @@ func patchedBy(kind types.PatchType, patch []byte) outcome {
 	}
 }
 
+// patched returns a JSON document with a patch applied.
 func patched(document []byte, kind types.PatchType, patch []byte) ([]byte, error) {
 	if kind != types.JSONPatchType {
 		return jsonpatch.MergePatch(document, patch)

@@ -15,7 +15,7 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Live reads an object past the caches for the author, who owns it.
+// Live reads an object from the API server for the author, who owns it.
 func (w *Writer) Live(ctx context.Context, r *client.Client, key trc.Key) (trc.Object, error) {
 	if err := w.Port.AwaitRoom(ctx, r.GVK); err != nil {
 		return nil, err
@@ -27,15 +27,15 @@ func (w *Writer) Live(ctx context.Context, r *client.Client, key trc.Key) (trc.O
 	return r.Formed(found), nil
 }
 
-// read reads an object past the caches, and has them show what was found; see cluster.read.
+// read reads an object from the API server, and adds it to the caches; see Cluster.Read.
 func (w *Writer) read(ctx context.Context, r *client.Client, key trc.Key) (found client.Answer, missed bool, err error) {
 	w.MarkWritten(r.GVK)
 	return w.Port.Read(ctx, r, key)
 }
 
-// refused follows a refusal that says that the caches are behind by a consistent read, so that the next
-// run does not meet the same stale view. lost says that an earlier attempt may have been carried out: then
-// the refusal may be our own doing.
+// refused handles a refusal. If it says that the caches are behind, it reads the object, so that
+// the next run does not meet the same outdated view. lost says that an earlier attempt may have
+// been carried out: then our own write may be the reason for the refusal.
 func (w *Writer) refused(ctx context.Context, q Request, lost bool, refusal error) error {
 	if asField := w.Port.fieldConflict(q.resource.Describe(q.key), refusal); asField != nil {
 		return asField
@@ -53,14 +53,14 @@ func (w *Writer) refused(ctx context.Context, q Request, lost bool, refusal erro
 		return w.unknown(ctx, q, lost, err)
 	case errors.Is(refusal, client.ErrUndecodable): // it was carried out
 	case stale, exists, apierrors.IsNotFound(refusal):
-	case lost: // it says nothing of the attempt before, as when rights were revoked in between
+	case lost: // it says nothing of the earlier attempt: rights may have been revoked in between
 		return w.unknown(ctx, q, lost, err)
 	default:
 		return err
 	}
 	live, readErr := w.readBack(ctx, q)
 	if readErr != nil {
-		q.creates = false // that there is an object is known; the next run begins with the read
+		q.creates = false // the object is known to exist; the next run begins with the read
 		w.leave(q)
 		if stale || lost && exists {
 			return unread(err, readErr)
@@ -73,8 +73,8 @@ func (w *Writer) refused(ctx context.Context, q Request, lost bool, refusal erro
 	return err
 }
 
-// unread joins the refusal of a stale view with why the present one could not be read. If the server has too much
-// to do for that, neither is a failure.
+// unread joins a refusal with the reason why the present version could not be read. If the server
+// is too busy for the read, neither is a failure.
 func unread(stale, readErr error) error {
 	err := errors.Join(stale, readErr)
 	if busy := Classify(readErr); busy.Class == retry.Soon {
@@ -83,8 +83,9 @@ func unread(stale, readErr error) error {
 	return err
 }
 
-// unknown follows a write of unknown fate by a consistent read, so that no later view is older than it. A
-// create may still be on its way; and without the read nothing is known: then the next run begins with it.
+// unknown handles a write of unknown outcome by reading the object, so that no later view is older.
+// A create may still be on its way, and without the read nothing is known: then the next run begins
+// with it.
 func (w *Writer) unknown(ctx context.Context, q Request, lost bool, fate error) error {
 	_, readErr := w.readBack(ctx, q)
 	if readErr != nil || (q.creates && (lost || !hasFailed(fate))) {
@@ -93,7 +94,7 @@ func (w *Writer) unknown(ctx context.Context, q Request, lost bool, fate error) 
 	return errors.Join(fate, readErr)
 }
 
-// leave leaves it to the next run of the primary to find out what became of a write.
+// leave leaves a write of unknown outcome to the next run of the primary.
 func (w *Writer) leave(q Request) {
 	if !w.inRun() || q.options.DryRun {
 		return
@@ -105,9 +106,9 @@ func (w *Writer) leave(q Request) {
 	w.unresolved = append(w.unresolved, q)
 }
 
-// resolve finds out what became of a write that a former run left: it repeats a create, as only that keeps
-// one under way from coming later, and reads what others have done. What is still to be found out after an error
-// stays in q.
+// resolve finds out the outcome of a write that an earlier run left. It repeats a create, as only
+// that prevents one in flight from being carried out later. It reads the object of other writes.
+// After an error, q is what is still to be found out.
 func (w *Writer) resolve(ctx context.Context, q *Request) error {
 	through := w.At(q.port)
 	if !q.creates {
@@ -121,31 +122,31 @@ func (w *Writer) resolve(ctx context.Context, q *Request) error {
 	w.unresolved = nil // the caller has it
 	w.mu.Unlock()
 	if len(left) > 0 {
-		*q = left[0] // by now perhaps only to be read
+		*q = left[0] // it may only have to be read
 		return err
 	}
-	// A server that fails on it, as at an admission webhook, has ended it as well: nothing of it comes later, and
-	// only a run can tell whether it is still wanted.
+	// If the server fails on it, for instance at an admission webhook, it has ended as well: nothing
+	// of it comes later, and only a run can decide whether the object is still wanted.
 	if err == nil || apierrors.IsAlreadyExists(err) || IsAnswer(err) || hasFailed(err) {
 		return nil
 	}
 	return err
 }
 
-// found is what a consistent read found: no object if there is none, and missed if caches had shown one.
+// found is the result of a consistent read. Object is nil if there is none.
 type found struct {
 	trc.Object
-	missed      bool
-	undecodable error // why there is only its metadata; nil if there is all
+	missed      bool  // caches had shown an object that does not exist
+	undecodable error // why there is only metadata; nil if it is complete
 }
 
-// readBack reads the object consistently and lays it, or its absence, over the caches. Of one that is undecodable it
-// returns the metadata.
+// readBack reads the object consistently and adds it, or its absence, to the caches. Of an
+// undecodable object it returns the metadata.
 func (w *Writer) readBack(ctx context.Context, q Request) (found, error) {
 	live, missed, err := w.read(ctx, q.resource, q.key)
 	switch {
 	case apierrors.IsNotFound(err):
-		// What no cache showed is missing for another reason: a namespace, a sub-resource.
+		// If no cache had the object, something else is missing: a namespace, a sub-resource.
 		return found{missed: missed}, nil
 	case err != nil && live.Object == nil:
 		return found{}, fmt.Errorf("framework: get %s: %w", q.resource.Describe(q.key), err)
@@ -153,8 +154,9 @@ func (w *Writer) readBack(ctx context.Context, q Request) (found, error) {
 	return found{Object: live.Object, undecodable: live.Undecodable}, nil
 }
 
-// isGone tells from the answer to a write whether the object no longer exists: the server answers so
-// to a deletion that took effect at once, and to the removal of the last finalizer.
+// isGone reports whether an answer to a write says that the object no longer exists. The server
+// answers with the last state of the object if a deletion took effect at once, or if the last
+// finalizer was removed.
 func isGone(answer trc.Object) bool {
 	if len(answer.GetFinalizers()) > 0 || hasSpecFinalizers(answer) {
 		return false
@@ -163,7 +165,8 @@ func isGone(answer trc.Object) bool {
 	return answer.GetDeletionTimestamp() == nil || grace == nil || *grace == 0
 }
 
-// hasSpecFinalizers knows the one kind whose finalizers stand elsewhere.
+// hasSpecFinalizers reports whether a namespace has finalizers in its spec. It is the only kind
+// with them.
 func hasSpecFinalizers(o trc.Object) bool {
 	switch o := o.(type) {
 	case *corev1.Namespace:

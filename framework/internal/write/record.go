@@ -6,7 +6,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// recordRequest notes a request for the run's record, and returns its place there, from 1.
+// recordRequest records a request of the run, and returns its number, from 1. It returns 0 if the
+// run is not recorded.
 func (w *Writer) recordRequest(q Request) int {
 	w = w.Home()
 	if !w.Recording {
@@ -18,7 +19,7 @@ func (w *Writer) recordRequest(q Request) int {
 	return len(w.requests)
 }
 
-// recordProof notes what an answer proved.
+// recordProof records what an answer proved.
 func (w *Writer) recordProof(got client.Answer, proof trc.Proof) {
 	if got.Noted == 0 {
 		return
@@ -36,7 +37,7 @@ func (w *Writer) recordProof(got client.Answer, proof trc.Proof) {
 	w.requests[got.Noted-1].Proof = what
 }
 
-// RecordReads notes what was read of a store.
+// RecordReads counts the objects of a read that are newer than the watch has delivered.
 func (w *Writer) RecordReads(store *trc.Store, read ...trc.Object) {
 	if !w.Recording {
 		return

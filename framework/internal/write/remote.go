@@ -10,36 +10,38 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// errRemoved refuses what no cache would show.
+// errRemoved is the error of writes to a cluster that is no longer watched: no cache would show
+// them.
 var errRemoved = errors.New("framework: no secondary is in that cluster any more; if one was added since, ask for a new writer")
 
-// At is what the run writes to a cluster through.
+// At returns the run's writer to a cluster.
 func (w *Writer) At(c *Port) *Writer {
 	if c == w.Port {
 		return w
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for _, far := range w.far {
-		if far.Port == c {
-			return far
+	for _, remote := range w.remotes {
+		if remote.Port == c {
+			return remote
 		}
 	}
-	// No kind is the primary's there.
-	far := &Writer{Config: &Config{Port: c, FieldManager: w.FieldManager, Mode: w.Mode}, home: w, Run: w.Run, Term: w.Term}
-	w.far = append(w.far, far)
-	return far
+	// In another cluster, no kind is the kind of the primaries.
+	remote := &Writer{Config: &Config{Port: c, FieldManager: w.FieldManager, Mode: w.Mode}, local: w, Run: w.Run, Term: w.Term}
+	w.remotes = append(w.remotes, remote)
+	return remote
 }
 
-// Home is what the run writes to the operator's own cluster through: it keeps what is the run's as a whole.
+// Home returns the run's writer to the local cluster. It keeps the state of the run as a whole.
 func (w *Writer) Home() *Writer {
-	if w.home != nil {
-		return w.home
+	if w.local != nil {
+		return w.local
 	}
 	return w
 }
 
-// checkPlace refuses an object that was read from another cluster. In a request it would seem to be gone, or replaced.
+// checkPlace refuses an object that was read from another cluster. For a request it would seem to
+// be deleted or replaced.
 func (c *Port) checkPlace(r *client.Client, key trc.Key, uid types.UID) error {
 	if uid == "" {
 		return nil

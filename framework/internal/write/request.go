@@ -8,7 +8,7 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Request is one write: what is asked of the API server, and what its answer proves.
+// Request is one write: the request to the API server, and what its answer proves.
 type Request struct {
 	verb     string
 	resource *client.Client
@@ -18,22 +18,24 @@ type Request struct {
 
 	// base is the object whose version and UID the request carries; nil if it carries none.
 	base trc.Object
-	// deletes is the object to delete, nil for other writes.
+	// deletes is the object to delete; nil for other writes.
 	deletes trc.Object
-	// creates says that the request is a POST; applies, that 201 answers one that created.
+	// creates says that the request is a POST. applies says that the status 201 means that the request
+	// created the object.
 	creates, applies bool
-	// optimistic says that the caller handles the refusal of a stale version itself.
+	// optimistic says that the caller handles the refusal of an outdated version itself.
 	optimistic bool
-	// once says that the request must not be repeated if its fate is unknown.
+	// once says that the request must not be repeated if its outcome is unknown.
 	once bool
-	// drawn is what a create sends under a name that was drawn for it at random; nil for other writes.
+	// drawn is the object of a create with a random name; nil for other writes.
 	drawn trc.Object
 	// tried says that the request was sent before, without an answer.
 	tried bool
-	// in is the cluster that it is left unresolved in.
+	// port is the API server of the request, set when it is left unresolved.
 	port *Port
 }
 
+// describe returns the verb and the object, for errors and records.
 func (q *Request) describe() string {
 	verb := q.verb
 	if len(q.options.Subresource) > 0 {
@@ -42,7 +44,8 @@ func (q *Request) describe() string {
 	return verb + " " + q.resource.Describe(q.key)
 }
 
-// proof is what the answer proves: that nothing came between the base, or nothing, and it.
+// proof returns what the answer proves: nothing came between the base, or the absence of the
+// object, and the answer.
 func (q *Request) proof(got client.Answer) trc.Proof {
 	switch {
 	case got.Created && (q.creates || q.applies):
@@ -53,7 +56,7 @@ func (q *Request) proof(got client.Answer) trc.Proof {
 	return trc.Proof{}
 }
 
-// carriedOut returns the object that a write was carried out on, or, if it is undecodable, an error that says so.
+// carriedOut returns the object of a write that was carried out, or an error if it is undecodable.
 func (q *Request) carriedOut(o trc.Object, undecodable error) (trc.Object, error) {
 	if undecodable != nil {
 		return nil, fmt.Errorf("framework: %s: it was carried out: %w: %w", q.describe(), client.ErrUndecodable, undecodable)

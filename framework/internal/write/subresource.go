@@ -14,15 +14,15 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// errNothingSent marks the refusals of a request that the server would carry out, or may, but whose answer
-// could not be taken in.
+// errNothingSent marks the refusal of a request because its answer could not be handled. The server
+// might carry it out.
 var errNothingSent = errors.New("nothing was sent")
 
-// isAnsweredAsOther checks what is asked of the sub-resource of an object, by the verb of RBAC, and reports
-// whether the answer is of another kind than the object. Only a patch of the scale can be.
+// isAnsweredAsOther checks a request to a sub-resource, with a verb of RBAC. It reports whether the
+// answer is of another kind than the object, which is only possible for a patch of the scale.
 func (c *Port) isAnsweredAsOther(ctx context.Context, r *client.Client, key trc.Key, verb string, options Options) (other bool, err error) {
 	if len(options.Subresource) == 0 || options.IsStatus() {
-		return false, nil // statusApart tells
+		return false, nil // Client.StatusApart decides
 	}
 	name := options.Subresource[0]
 	refuse := func(format string, args ...any) (bool, error) {
@@ -49,8 +49,9 @@ func (c *Port) isAnsweredAsOther(ctx context.Context, r *client.Client, key trc.
 	return true, nil
 }
 
-// readCarriedOut follows a write that was carried out, whose answer was not the object: it reads that. No object and no error
-// means that there is none. It does what [Writer.read] does, but that the proof must come before what is read is shown.
+// readCarriedOut reads the object after a write that was carried out and whose answer was not the
+// object. It returns no object and no error if there is none. Unlike Writer.read it records the
+// proof before the object is added to the caches.
 func (w *Writer) readCarriedOut(ctx context.Context, q Request, got client.Answer) (trc.Object, error) {
 	gvk := q.resource.GVK
 	w.MarkWritten(gvk)
@@ -65,7 +66,7 @@ func (w *Writer) readCarriedOut(ctx context.Context, q Request, got client.Answe
 		return nil, fmt.Errorf("framework: %s: it was carried out, but what came of it cannot be read: %w", q.describe(), err)
 	}
 	if about := got.About; about == nil || about.GetUID() != live.GetUID() || about.GetResourceVersion() != live.GetResourceVersion() {
-		q.base, q.creates, q.applies = nil, false, false // somebody may have come between
+		q.base, q.creates, q.applies = nil, false, false // another write may have come between
 	}
 	live.Noted = got.Noted
 	w.take(ctx, q, live)

@@ -6,18 +6,18 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// maxUnproven bounds the writes of a run that are remembered.
+// maxUnproven is how many unproven writes of a run are remembered.
 const maxUnproven = 1024
 
-// Unproven is what a write that proves nothing left: the object at a version, or at any if it was deleted.
+// Unproven is a write without a proof.
 type Unproven struct {
-	UID     types.UID
-	Version string
-	What    string // that was written
+	UID     types.UID // of the written object
+	Version string    // after the write; empty if the object was deleted
+	What    string    // the request, for the log
 }
 
-// noteUnproven notes what a write of a run left that proves nothing.
-func (w *Writer) noteUnproven(q Request, o trc.Object, version string) {
+// recordUnproven records a write of a run without a proof.
+func (w *Writer) recordUnproven(q Request, o trc.Object, version string) {
 	if !w.inRun() {
 		return
 	}
@@ -32,7 +32,7 @@ func (w *Writer) noteUnproven(q Request, o trc.Object, version string) {
 	}
 }
 
-// Unproven is what the run's writes left that prove nothing.
+// Unproven returns the run's writes without a proof.
 func (w *Writer) Unproven() []Unproven {
 	w.mu.Lock()
 	defer w.mu.Unlock()

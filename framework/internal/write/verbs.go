@@ -14,7 +14,7 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Target resolves and checks what is common to all writes.
+// Target checks what all writes have in common, and returns the client and the key of the object.
 func (w *Writer) Target(ctx context.Context, o trc.Object) (*client.Client, trc.Key, error) {
 	r, err := w.resourceOf(ctx, o)
 	if err != nil {
@@ -30,6 +30,7 @@ func (w *Writer) Target(ctx context.Context, o trc.Object) (*client.Client, trc.
 	return r.Writes, key, w.Port.checkPlace(r, key, o.GetUID())
 }
 
+// resourceOf returns the client of the object's kind, in the object's form.
 func (w *Writer) resourceOf(ctx context.Context, o trc.Object) (*client.Client, error) {
 	if w.Wrong != nil {
 		return nil, w.Wrong
@@ -44,7 +45,7 @@ func (w *Writer) resourceOf(ctx context.Context, o trc.Object) (*client.Client, 
 	return w.Port.ClientOf(ctx, o, gvk)
 }
 
-// wholeTarget is target for writes that send the whole object.
+// wholeTarget is Target for writes that send the whole object.
 func (w *Writer) wholeTarget(ctx context.Context, o trc.Object) (*client.Client, trc.Key, error) {
 	r, key, err := w.Target(ctx, o)
 	if err == nil && object.FormOf(o) == object.Metadata {
@@ -53,6 +54,8 @@ func (w *Writer) wholeTarget(ctx context.Context, o trc.Object) (*client.Client,
 	return r, key, err
 }
 
+// Create creates an object and returns it as stored. It does not change o. With a generateName it
+// returns the object of an earlier run if the answer to the same create was lost there.
 func (w *Writer) Create(ctx context.Context, o trc.Object, options Options) (trc.Object, error) {
 	o, err := object.Copy(o)
 	if err != nil {
@@ -88,14 +91,15 @@ func (w *Writer) Create(ctx context.Context, o trc.Object, options Options) (trc
 	}
 	created, err := w.execute(ctx, q)
 	if q.drawn != nil && errors.Is(err, client.ErrUndecodable) {
-		w.keepMade(q) // it was carried out: the next run's is no further one
+		w.keepMade(q) // it was carried out: the next run must not create another
 	}
-	if tell := w.Home().Created; tell != nil && err == nil && !options.DryRun {
-		tell(w, r, q.key) // that of a former one, if it was asked for again
+	if report := w.Home().Created; report != nil && err == nil && !options.DryRun {
+		report(w, r, q.key) // the key may be of an earlier create
 	}
 	return created, err
 }
 
+// Update replaces an object. It needs its resourceVersion.
 func (w *Writer) Update(ctx context.Context, o trc.Object, options Options) (trc.Object, error) {
 	r, key, err := w.wholeTarget(ctx, o)
 	if err == nil {
@@ -110,7 +114,7 @@ func (w *Writer) Update(ctx context.Context, o trc.Object, options Options) (trc
 	if o.GetResourceVersion() == "" {
 		return nil, fmt.Errorf("framework: update %s: no resourceVersion: it would overwrite changes that were never read", r.Describe(key))
 	}
-	base, err := object.Copy(o) // the author's may change while the request is under way
+	base, err := object.Copy(o) // the author may change o while the request is in flight
 	if err == nil {
 		err = object.FoldStringDataOf(base)
 	}
@@ -125,6 +129,7 @@ func (w *Writer) Update(ctx context.Context, o trc.Object, options Options) (trc
 	}})
 }
 
+// Delete deletes exactly the object with that UID. It succeeds if the object is gone or replaced.
 func (w *Writer) Delete(ctx context.Context, object trc.Object, options Options) error {
 	r, key, err := w.Target(ctx, object)
 	if err == nil {
@@ -153,7 +158,8 @@ func (w *Writer) Delete(ctx context.Context, object trc.Object, options Options)
 	return err
 }
 
-// isWhole reports whether what a request of the author's returned is an object of the kind, and more than its metadata.
+// isWhole reports whether the author's request returned an object of the kind, with more than its
+// metadata.
 func isWhole(scheme *runtime.Scheme, gvk schema.GroupVersionKind, o trc.Object) bool {
 	if o == nil || object.FormOf(o) == object.Metadata {
 		return false
@@ -162,6 +168,8 @@ func isWhole(scheme *runtime.Scheme, gvk schema.GroupVersionKind, o trc.Object) 
 	return err == nil && kind == gvk
 }
 
+// Do sends a request of the author's about an object, once, and adds the answer to the caches. If
+// the answer is not the object, it reads the object.
 func (w *Writer) Do(ctx context.Context, about trc.Object, request func(context.Context) (trc.Object, error), options Options) (trc.Object, error) {
 	r, key, err := w.Target(ctx, about)
 	if err != nil {
@@ -172,7 +180,7 @@ func (w *Writer) Do(ctx context.Context, about trc.Object, request func(context.
 	}
 	return w.execute(ctx, Request{verb: "do", resource: r, key: key, options: options, once: true, send: func(ctx context.Context) (client.Answer, error) {
 		o, err := request(ctx)
-		if err == nil && !isWhole(w.Port.Scheme, r.GVK, o) { // caches need all of it
+		if err == nil && !isWhole(w.Port.Scheme, r.GVK, o) { // caches need the whole object
 			if !options.DryRun {
 				return client.Answer{}, nil
 			}

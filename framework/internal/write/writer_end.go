@@ -13,8 +13,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// enter refuses a write once the run has ended, and while another instance leads. The context of its requests
-// ends with the run, the term in office and the operator.
+// enter registers a request. It returns an error if the run has ended, or if another instance
+// leads. The context of the request ends with the run, the term of leadership and the operator.
 func (w *Writer) enter(ctx context.Context, what underway) (_ context.Context, done func(), err error) {
 	if w.Port.Abandoned.Load() {
 		return nil, nil, errRemoved
@@ -38,7 +38,8 @@ func (w *Writer) enter(ctx context.Context, what underway) (_ context.Context, d
 	return ctx, func() { downOfRun(); downOfTerm(); down() }, nil
 }
 
-// enterTerm lets a write take off in the term that its run began in; outside of runs in whichever there is.
+// enterTerm registers a request in the term that its run began in. Outside of runs it uses the
+// current term.
 func (w *Writer) enterTerm(ctx context.Context, what fmt.Stringer) (_ context.Context, done func(), ok bool) {
 	if !w.Port.Fence.Required {
 		return ctx, func() {}, true
@@ -53,12 +54,12 @@ func (w *Writer) enterTerm(ctx context.Context, what fmt.Stringer) (_ context.Co
 	return t.Inflight.Enter(ctx, what)
 }
 
-// LostLease tells whether the term in which the run began has ended.
+// LostLease reports whether the term in which the run began has ended.
 func (w *Writer) LostLease() bool {
 	return w.Port.Fence.Required && (w.Term == nil || !w.Term.Lasts())
 }
 
-// check returns what begin would refuse a write for, nil if nothing: for those that turn out to need no request.
+// check returns the error that enter would return, for writes that may need no request.
 func (w *Writer) check() error {
 	switch {
 	case w.Port.Inflight.IsClosed() || w.Home().inflight.IsClosed():
@@ -71,39 +72,40 @@ func (w *Writer) check() error {
 	return nil
 }
 
-// End closes the writer and returns the requests it sent. None of them is under way any more, but for those that
-// ignore the end of their context.
+// End closes the writer and returns the requests that it sent. None of them is in flight then,
+// except those that ignore the end of their context.
 func (w *Writer) End() []timeline.Request {
 	w.inflight.Close()
 	left := w.inflight.Left()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(left) > 0 {
-		return slices.Clone(w.requests) // they may still note something
+		return slices.Clone(w.requests) // those in flight may still record something
 	}
 	return slices.Clip(w.requests)
 }
 
-// writtenStores are the caches that answers were laid over, in whatever cluster.
+// writtenStores returns the caches that answers were added to, in all clusters.
 func (w *Writer) writtenStores() (stores []*cache.Store) {
 	w.mu.Lock()
-	far := w.far
+	remotes := w.remotes
 	for kind := range w.written {
 		stores = append(stores, w.Port.StoresOfKind(kind)...)
 	}
 	w.mu.Unlock()
-	for _, other := range far {
+	for _, other := range remotes {
 		stores = append(stores, other.writtenStores()...)
 	}
 	return stores
 }
 
-// deliveryTime is how long the end of a run waits for what its writes met to be told of, should filters or mappers be slow.
+// deliveryTime is how long the end of a run waits for the delivery of changes, if filters or
+// mappers are slow.
 const deliveryTime = 100 * time.Millisecond
 
-// AwaitDelivery waits until what the run's writes met has been told of, which another goroutine may be about to do: what a
-// foreign change and an answer after it bring is one reason to run again, not one and then the other. This saves a
-// run; nothing depends on it.
+// AwaitDelivery waits until the changes that the run's writes met are delivered, which another
+// goroutine may be about to do. A foreign change and an answer after it are then one reason to run
+// again, not two. This saves a run; nothing depends on it.
 func (w *Writer) AwaitDelivery(ctx context.Context) {
 	for _, s := range w.writtenStores() {
 		if done := s.DeliveredTo(w.Run.Controller); done != nil {
@@ -114,7 +116,8 @@ func (w *Writer) AwaitDelivery(ctx context.Context) {
 	}
 }
 
-// Closing is what to call once the causes that arrived during the run are decided: nothing, if nothing is proven.
+// Closing returns the function to call after the causes that arrived during the run are decided. It
+// is nil if nothing is proven.
 func (w *Writer) Closing() func() {
 	if len(w.pages()) == 0 {
 		return nil
@@ -122,22 +125,22 @@ func (w *Writer) Closing() func() {
 	return w.Close
 }
 
-// pages take the proven writes, one for each cluster where there are any.
+// pages returns the pages of proven writes, one for each cluster that has any.
 func (w *Writer) pages() (pages []*trc.Page) {
 	w.mu.Lock()
-	far := w.far
+	remotes := w.remotes
 	if w.page != nil {
 		pages = append(pages, w.page)
 	}
 	w.mu.Unlock()
-	for _, other := range far {
+	for _, other := range remotes {
 		pages = append(pages, other.pages()...)
 	}
 	return pages
 }
 
-// Close forgets what the server has proven, once what is on its way to the scheduler has arrived: until
-// then it explains it.
+// Close drops the proofs after the events in delivery have reached the scheduler: until then the
+// proofs explain them.
 func (w *Writer) Close() {
 	pages := w.pages()
 	if len(pages) == 0 {
@@ -159,14 +162,15 @@ func (w *Writer) Close() {
 	done()
 }
 
-// underway says what is under way, for people.
+// underway describes a request in flight, for people.
 type underway struct {
 	verb string
 	of   *client.Client // nil if it is not known
 	key  trc.Key
-	by   trc.Writer // nobody in particular if it is empty
+	by   trc.Writer // empty if nobody in particular
 }
 
+// String returns the request and who sends it.
 func (r underway) String() string {
 	text := "a request"
 	if r.of != nil {
