@@ -312,7 +312,7 @@ func TestG15AnObjectWhoseDecoderPanicsIsSetAside(t *testing.T) {
 				t.Errorf("runs: %v", r.runs)
 			}
 			for _, name := range []string{`"bad"`, `"none"`} {
-				if !strings.Contains(log.String(), "set aside") || !strings.Contains(log.String(), name) {
+				if !strings.Contains(log.String(), "it is undecodable") || !strings.Contains(log.String(), name) {
 					t.Errorf("%s is not named", name)
 				}
 			}

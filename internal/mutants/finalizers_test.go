@@ -199,7 +199,7 @@ var ofEnds = []mutant{
 		name:   "a run that ends its goroutine leaves its proofs behind",
 		breaks: "G16: edges go with the run that made them",
 		file:   "framework/internal/run/run.go",
-		old:    "			rc.Write.Close() // nobody gets the result\n",
+		old:    "			rc.Write.Close()\n",
 		new:    "",
 		kills:  inVirtualTime("TestG16ARunThatEnds"),
 	},

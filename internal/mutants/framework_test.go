@@ -31,8 +31,8 @@ var ofFramework = []mutant{
 		name:   "what is proven is forgotten when the run returns",
 		breaks: "G05: own writes cause no further run",
 		file:   "framework/internal/run/run.go",
-		old:    "		if !returns {\n",
-		new:    "		if !returns || rc.Write != nil {\n",
+		old:    "	result.Decided = rc.Write.Closing()\n",
+		new:    "	rc.Write.Close()\n",
 		kills:  specs("Own writes O1 O2 G05"),
 	},
 	{
@@ -343,8 +343,8 @@ var ofFramework = []mutant{
 		name:   "reads outlive their run",
 		breaks: "G01: a read through a Context is one of its run",
 		file:   "framework/internal/run/run.go",
-		old:    "		rc.Ended.Store(true)\n",
-		new:    "",
+		old:    "	rc.Ended.Store(true)\n	requests",
+		new:    "	requests",
 		kills:  []suite{{folder: "framework", run: "TestAContextIsOfNoUse"}},
 	},
 	{
@@ -391,8 +391,8 @@ var ofFramework = []mutant{
 		name:   "a conflict counts as a failure",
 		breaks: "G08: only what failed consumes attempts",
 		file:   "framework/internal/run/run.go",
-		old:    "	if onlyConflicts(result.Err) && ctx.Err() == nil {\n",
-		new:    "	if onlyConflicts(result.Err) && ctx.Err() != nil {\n",
+		old:    "	if onlyConflicts(err) && ctx.Err() == nil {\n",
+		new:    "	if onlyConflicts(err) && ctx.Err() != nil {\n",
 		kills:  weather("A storm of conflicts"),
 	},
 	{

@@ -14,6 +14,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/scheduler"
+	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -26,9 +27,9 @@ func onlyConflicts(err error) bool {
 // errorStatusTime is how long an ErrorStatusHandler may take if the run has used up its time.
 const errorStatusTime = 10 * time.Second
 
-// Reconcile is one run, from reading the primary to carrying out what the author asked for. The
-// scheduler calls it.
-func (c *Controller) Reconcile(life context.Context, key trc.Key, run scheduler.Run) (result scheduler.Result) {
+// Reconcile is one run: it begins, the author's code decides, and it is finished. The scheduler
+// calls it.
+func (c *Controller) Reconcile(life context.Context, key trc.Key, run scheduler.Run) scheduler.Result {
 	rc := c.newContext(life, key, run)
 	if !c.admission.Enter(key, &rc.Life) { // it is offered again when the namespace is filled
 		return scheduler.Result{Gone: true}
@@ -44,8 +45,26 @@ func (c *Controller) Reconcile(life context.Context, key trc.Key, run scheduler.
 		}
 		return scheduler.Result{Gone: true}
 	}
-	ctx := context.Context(&rc.Life)
 	defer rc.Life.End()
+	turns := c.begin(rc, shared, gone)
+	finished := false
+	defer func() {
+		if !finished { // the author's code has ended the goroutine: nobody gets a result
+			c.endWrites(rc, false)
+			rc.Write.Close()
+		}
+	}()
+	result, err := c.goThrough(&rc.Life, rc, shared)
+	result, awaits := c.decide(&rc.Life, rc, result, err)
+	rc.Write.AwaitDelivery(life)
+	c.followLoop(rc, turns, &result)
+	result = c.finish(rc, result, awaits)
+	finished = true
+	return result
+}
+
+// begin gives a run its primary. It returns how many runs in a row the primary has caused itself.
+func (c *Controller) begin(rc *Run, shared trc.Object, gone bool) (turns int) {
 	rc.Gone, rc.Write.OwnerGone = gone, gone
 	// The primary as it was read is not changed. The author's copy is made when it is known which
 	// version the author sees.
@@ -54,50 +73,55 @@ func (c *Controller) Reconcile(life context.Context, key trc.Key, run scheduler.
 	if !gone {
 		rc.Write.RecordReads(c.Store.Store, shared)
 	}
-	turns := c.Loops.begin(key, run.Causes)
-	// Deferred, so that a run that ends its goroutine ends the writer too.
-	returns, awaits := false, false
-	defer func() {
-		rc.Ended.Store(true)
-		result.Requests, result.ReadsAhead = rc.Write.End(), int(rc.Write.ReadsAhead.Load())
-		result.Nodes, result.ID = rc.workflowRuns.records(), rc.logID(result.Err != nil || !returns)
-		c.leave(key, rc.Write, returns && !awaits && result.Err == nil && !result.Superseded)
-		c.Added.leave(rc)
-		if gone && returns && !awaits {
-			c.finalRunSucceeded(rc, &result)
-		}
-		if !returns {
-			rc.Write.Close() // nobody gets the result
-			return
-		}
-		result.Decided = rc.Write.Closing()
-		if failure := result.Err; failure != nil && !rc.Life.IsCut() {
-			excused := result.Excused
-			result.Decided = func() { rc.Write.Close(); c.followUp(rc, failure, excused) }
-		}
-	}()
-	result, result.Err = c.goThrough(ctx, rc, shared)
-	returns = true
-	if onlyConflicts(result.Err) && ctx.Err() == nil {
+	return c.Loops.begin(rc.Key, rc.Due.Causes)
+}
+
+// decide says what the end of a run means. awaits reports whether the run waits for a source.
+func (c *Controller) decide(ctx context.Context, rc *Run, result scheduler.Result, err error) (_ scheduler.Result, awaits bool) {
+	if onlyConflicts(err) && ctx.Err() == nil {
 		// This is no failure but a reason to look again. The conflict has brought the fresh object
 		// already.
-		rc.Logger().V(1).Info("conflict, running again", "conflict", result.Err.Error())
-		result.Err, result.Superseded = nil, true
+		rc.Logger().V(1).Info("conflict, running again", "conflict", err.Error())
+		err, result.Superseded = nil, true
 	}
-	if onlyNotSynced(result.Err) && ctx.Err() == nil {
+	if onlyNotSynced(err) && ctx.Err() == nil {
 		// This is no failure either: the source brings the next run when it is filled.
-		rc.Logger().V(1).Info("waits for a source", "reason", result.Err.Error())
-		result.Err, awaits = nil, true
+		rc.Logger().V(1).Info("waits for a source", "reason", err.Error())
+		err, awaits = nil, true
 	}
-	if rc.cutOff() && result.Err != nil {
+	if rc.cutOff() && err != nil {
 		// Nobody may act on this. If the lease or the namespace comes back, so does the run.
-		result.Err, result.Superseded = nil, true
+		err, result.Superseded = nil, true
 	}
-	result.Err = admission.WithTimeout(ctx, result.Err)
+	result.Err = admission.WithTimeout(ctx, err)
 	result.Excused = result.Err != nil && (rc.Life.IsCut() || c.Options.Retry.Judge(result.Err).Class == retry.Soon)
-	rc.Write.AwaitDelivery(life)
-	c.followLoop(rc, turns, &result)
+	return result, awaits
+}
+
+// finish ends a run that returned. The result says what it sent, and what to do once the causes that
+// arrived during the run are decided.
+func (c *Controller) finish(rc *Run, result scheduler.Result, awaits bool) scheduler.Result {
+	result.Requests = c.endWrites(rc, !awaits && result.Err == nil && !result.Superseded)
+	result.ReadsAhead = int(rc.Write.ReadsAhead.Load())
+	result.Nodes, result.ID = rc.workflowRuns.records(), rc.logID(result.Err != nil)
+	if rc.Gone && !awaits {
+		c.finalRunSucceeded(rc, &result)
+	}
+	result.Decided = rc.Write.Closing()
+	if failure := result.Err; failure != nil && !rc.Life.IsCut() {
+		excused := result.Excused
+		result.Decided = func() { rc.Write.Close(); c.followUp(rc, failure, excused) }
+	}
 	return result
+}
+
+// endWrites ends what a run reads and writes, and returns the requests that it sent.
+func (c *Controller) endWrites(rc *Run, succeeded bool) []timeline.Request {
+	rc.Ended.Store(true)
+	requests := rc.Write.End()
+	c.leave(rc.Key, rc.Write, succeeded)
+	c.Added.leave(rc)
+	return requests
 }
 
 // goThrough is a run without its end.
