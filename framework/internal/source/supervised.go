@@ -111,10 +111,10 @@ func guarded(method string, call func()) error {
 // Err returns what is wrong with the source, including the source's own Err.
 func (g *Supervised) Err() error {
 	g.mu.Lock()
-	failure, untold := g.failure, len(g.undelivered)
+	failure, undelivered := g.failure, len(g.undelivered)
 	for key, err := range g.undelivered {
 		if failure == nil {
-			failure = fmt.Errorf("it could not be told of %d primaries, one of them %s: %w", untold, key, err)
+			failure = fmt.Errorf("it could not be told of %d primaries, one of them %s: %w", undelivered, key, err)
 		}
 	}
 	g.mu.Unlock()
