@@ -304,8 +304,8 @@ var ofDependents = []mutant{
 		name:   "an owned write of a kind that is not watched is told each time",
 		breaks: "C99: what nobody watches is told once",
 		file:   "framework/internal/run/unwatched.go",
-		old:    "; !told {",
-		new:    "; !told || told {",
+		old:    "; !known {",
+		new:    "; !known || known {",
 		kills:  dependents("TestAnOwnedWrite"),
 	},
 	{

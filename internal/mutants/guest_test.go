@@ -14,7 +14,7 @@ var ofGuest = []mutant{
 		name:   "a guest whose start has failed goes on to offer",
 		breaks: "G15: a failure stays where it is",
 		file:   "framework/internal/source/supervised.go",
-		old:    "		door.closed.Store(true)\n		g.fails(",
+		old:    "		closable.closed.Store(true)\n		g.fails(",
 		new:    "		g.fails(",
 		kills:  []suite{{folder: "framework", run: "TestG15ASourceWhoseStartFails"}},
 	},

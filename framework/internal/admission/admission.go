@@ -12,126 +12,133 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Admission lets runs into namespaces, and looks after those inside. The zero value is open everywhere.
+// Admission lets runs into namespaces and keeps a list of the running ones. The zero value lets all
+// runs in.
 type Admission struct {
-	mu      sync.Mutex // guards below; a leaf
-	closed  map[string]int
-	inside  map[*Lifetime]trc.Key
-	refused map[trc.Key]bool // since it was closed
-	missing map[trc.Key]bool // refused before it was opened, and not in since then
-	// watchdog comes no later than the first deadline inside. One serves all runs, as hardly any lasts so long.
+	mu      sync.Mutex            // guards the fields below; a leaf
+	closed  map[string]int        // by namespace: how often it is closed
+	inside  map[*Lifetime]trc.Key // the running runs
+	refused map[trc.Key]bool      // since their namespace was closed
+	missing map[trc.Key]bool      // refused before it was opened, and not run since then
+	// watchdog fires no later than the first deadline of a running run. There is one for all runs, as
+	// hardly any run lasts that long.
 	watchdog *time.Timer
 }
 
-// Enter reports whether a run of a primary may begin; leave must be called at its end then.
-func (g *Admission) Enter(key trc.Key, run *Lifetime) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.isClosedLocked(key) {
-		if g.refused == nil {
-			g.refused = map[trc.Key]bool{}
+// Enter reports whether a run of a primary may begin. If so, Leave must be called at its end.
+func (a *Admission) Enter(key trc.Key, run *Lifetime) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.isClosedLocked(key) {
+		if a.refused == nil {
+			a.refused = map[trc.Key]bool{}
 		}
-		g.refused[key] = true
+		a.refused[key] = true
 		return false
 	}
-	if g.inside == nil {
-		g.inside = map[*Lifetime]trc.Key{}
+	if a.inside == nil {
+		a.inside = map[*Lifetime]trc.Key{}
 	}
-	g.inside[run] = key
-	delete(g.missing, key)
-	if g.watchdog == nil {
-		g.watchdog = time.AfterFunc(run.limit, g.watch)
+	a.inside[run] = key
+	delete(a.missing, key)
+	if a.watchdog == nil {
+		a.watchdog = time.AfterFunc(run.limit, a.watch)
 	}
 	return true
 }
 
-func (g *Admission) IsClosed(key trc.Key) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.isClosedLocked(key)
+// IsClosed reports whether no run of a primary may begin at the moment.
+func (a *Admission) IsClosed(key trc.Key) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.isClosedLocked(key)
 }
 
-func (g *Admission) isClosedLocked(key trc.Key) bool {
-	// Primaries without a namespace read of all.
-	return len(g.closed) > 0 && (key.Namespace == "" || g.closed[""] > 0 || g.closed[key.Namespace] > 0)
+// isClosedLocked is IsClosed with the lock held.
+func (a *Admission) isClosedLocked(key trc.Key) bool {
+	// Cluster-scoped primaries may read in all namespaces.
+	return len(a.closed) > 0 && (key.Namespace == "" || a.closed[""] > 0 || a.closed[key.Namespace] > 0)
 }
 
-func (g *Admission) Leave(run *Lifetime) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.inside, run)
+// Leave ends the entry of a run.
+func (a *Admission) Leave(run *Lifetime) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.inside, run)
 }
 
-// Close lets no run begin in namespaces any more, until open was called as often.
-func (g *Admission) Close(namespaces []string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+// Close lets no run begin in the namespaces until Open was called as often.
+func (a *Admission) Close(namespaces []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	for _, namespace := range namespaces {
-		if g.closed == nil {
-			g.closed = map[string]int{}
+		if a.closed == nil {
+			a.closed = map[string]int{}
 		}
-		g.closed[namespace]++
+		a.closed[namespace]++
 	}
 }
 
-// Open returns the primaries that were refused and may be let in now.
-func (g *Admission) Open(namespaces []string) (refused []trc.Key) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+// Open reverts one Close. It returns the primaries that were refused and may run now.
+func (a *Admission) Open(namespaces []string) (refused []trc.Key) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	for _, namespace := range namespaces {
-		if g.closed[namespace]--; g.closed[namespace] == 0 {
-			delete(g.closed, namespace)
+		if a.closed[namespace]--; a.closed[namespace] == 0 {
+			delete(a.closed, namespace)
 		}
 	}
-	for key := range g.refused {
-		if !g.isClosedLocked(key) {
+	for key := range a.refused {
+		if !a.isClosedLocked(key) {
 			refused = append(refused, key)
-			delete(g.refused, key)
-			if g.missing == nil {
-				g.missing = map[trc.Key]bool{}
+			delete(a.refused, key)
+			if a.missing == nil {
+				a.missing = map[trc.Key]bool{}
 			}
-			g.missing[key] = true
+			a.missing[key] = true
 		}
 	}
 	return refused
 }
 
-// Misses tells whether a primary that was refused before the gate was opened has not come in since.
-func (g *Admission) Misses(key trc.Key) bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.missing[key]
+// Misses reports whether a primary was refused before its namespace was opened, and has not run
+// since.
+func (a *Admission) Misses(key trc.Key) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.missing[key]
 }
 
-// Forget is for a primary that will not come.
-func (g *Admission) Forget(key trc.Key) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.missing, key)
+// Forget drops the state of a primary that will not run.
+func (a *Admission) Forget(key trc.Key) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.missing, key)
 }
 
-// Cancel ends those of the runs under way.
-func (g *Admission) Cancel(those func(trc.Key) bool) {
+// Cancel ends the running runs that those selects.
+func (a *Admission) Cancel(those func(trc.Key) bool) {
 	var ended []*Lifetime
-	g.mu.Lock()
-	for run, key := range g.inside {
+	a.mu.Lock()
+	for run, key := range a.inside {
 		if those(key) {
 			ended = append(ended, run)
 			run.ignores = time.Now() // until it leaves
 		}
 	}
-	g.mu.Unlock()
+	a.mu.Unlock()
 	for _, run := range ended {
 		run.Cancel(ErrNamespacesChanged)
 	}
 }
 
-// watch tells of the runs that go on after their deadline, though nothing of theirs may have asked for it.
-func (g *Admission) watch() {
-	g.mu.Lock()
+// watch reports the runs that go on after their deadline. A run may not have asked for its
+// deadline.
+func (a *Admission) watch() {
+	a.mu.Lock()
 	var late []*Lifetime
 	var next time.Duration
-	for run := range g.inside {
+	for run := range a.inside {
 		switch left := time.Until(run.deadline); {
 		case left <= 0:
 			late = append(late, run)
@@ -139,42 +146,42 @@ func (g *Admission) watch() {
 			next = left
 		}
 	}
-	if g.watchdog = nil; next > 0 {
-		g.watchdog = time.AfterFunc(next, g.watch)
+	if a.watchdog = nil; next > 0 {
+		a.watchdog = time.AfterFunc(next, a.watch)
 	}
-	g.mu.Unlock()
+	a.mu.Unlock()
 	for _, run := range late {
 		run.report()
 	}
 }
 
-// Stop ends the watch once no run enters any more.
-func (g *Admission) Stop() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.watchdog != nil {
-		g.watchdog.Stop()
+// Stop stops the watchdog. No run may enter after that.
+func (a *Admission) Stop() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.watchdog != nil {
+		a.watchdog.Stop()
 	}
 }
 
-// Ignored notes the runs that go on though their contexts have ended.
-func (g *Admission) Ignored() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for run := range g.inside {
+// Ignored records which runs go on although their contexts have ended.
+func (a *Admission) Ignored() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for run := range a.inside {
 		if run.IsCut() && run.ignores.IsZero() {
 			run.ignores = time.Now()
 		}
 	}
 }
 
-// Overdue are the keys of runs whose deadline passed longer than the grace ago, or that ignore that they were cut off,
-// sorted.
-func (g *Admission) Overdue() []string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
+// Overdue returns the keys of runs whose deadline passed longer than overdueGrace ago, and of those
+// that ignore their end, sorted.
+func (a *Admission) Overdue() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	var keys []string
-	for run, key := range g.inside {
+	for run, key := range a.inside {
 		cut := !run.ignores.IsZero() && time.Since(run.ignores) > safely.TooLong-lease.Grace
 		if time.Since(run.deadline) > overdueGrace || cut {
 			keys = append(keys, key.String())
@@ -184,14 +191,15 @@ func (g *Admission) Overdue() []string {
 	return keys
 }
 
-func (g *Admission) ClosedNow() []string {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return slices.Sorted(maps.Keys(g.closed))
+// ClosedNow returns the namespaces that are closed, sorted.
+func (a *Admission) ClosedNow() []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.Sorted(maps.Keys(a.closed))
 }
 
-// ErrNamespacesChanged is the cause of the end of runs that [framework.Operator.SetNamespaces] ends.
+// ErrNamespacesChanged is the cause of the end of runs that Operator.SetNamespaces ends.
 var ErrNamespacesChanged = errors.New("framework: the namespaces of the operator have changed")
 
-// overdueGrace is how long a run may go on after its deadline until Alive says so.
+// overdueGrace is how long a run may go on after its deadline before Operator.Alive reports it.
 const overdueGrace = time.Minute

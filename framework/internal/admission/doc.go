@@ -1,8 +1,8 @@
-// Package admission decides which runs may begin, and when those under way end.
+// Package admission decides which runs may begin, and when running ones end.
 //
-// [Admission] closes and opens namespaces to runs, as the namespaces of an operator change. [Lifetime] is how long one
-// run goes on: it is the context that the author gets, which ends at the deadline of the run, or when its namespace is
-// taken away. Both know nothing of what runs do.
+// [Admission] closes and opens namespaces to runs when the namespaces of an operator change.
+// [Lifetime] is the context of one run, which the author gets. It ends at the deadline of the run,
+// or when its namespace is removed. Neither depends on what runs do.
 //
 // # Concurrency
 //

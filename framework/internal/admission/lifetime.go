@@ -11,40 +11,44 @@ import (
 	"github.com/go-logr/logr"
 )
 
-// ErrRunTimeout is the cause of the end of a run's context.
+// ErrRunTimeout is the cause of the end of a context whose deadline has passed.
 var ErrRunTimeout = errors.New("framework: the run exceeded ControllerOptions.RunTimeout")
 
-// Lifetime is how long a run goes on, and the context that the author gets: it ends with the run, at its deadline, and
-// when the run is cancelled. What that takes is made only once somebody asks: most runs find nothing to do, and it
-// would cost them more than all else. That the deadline passes unasked is noticed by the [Admission].
+// Lifetime is the context of a run. It ends with the run, at the run's deadline, and when the run
+// is cancelled. The contexts behind it are made when they are first needed: most runs find nothing
+// to do, and the contexts would cost them more than everything else. [Admission] notices a deadline
+// that passes before that.
 type Lifetime struct {
-	parent   context.Context // the scheduler's
-	limit    time.Duration
-	deadline time.Time
+	parent   context.Context                   // the scheduler's
+	limit    time.Duration                     // from the beginning to the deadline
+	deadline time.Time                         // the time of the deadline
 	of       interface{ Logger() logr.Logger } // the run
-	reported atomic.Bool                       // that it went on after its deadline
-	ignores  time.Time                         // when it was noted that it goes on though it was cut off; guarded by the gate
+	reported atomic.Bool                       // the log line about the deadline was written
+	// The time at which it was recorded that the run ignores its end; guarded by Admission.mu.
+	ignores time.Time
 
-	made atomic.Pointer[spans] // nil until somebody asks
+	made atomic.Pointer[spans] // nil until it is needed
 
-	mu   sync.Mutex // guards making spans and below; a leaf
-	over error      // why it has ended; nil if only its parent or its deadline can have ended it
+	mu sync.Mutex // guards the making of spans, and over; a leaf
+	// The cause of the end. It is nil if only the parent or the deadline can have ended the run.
+	over error
 }
 
 var _ context.Context = (*Lifetime)(nil)
 
-// Begin begins the life of a run.
+// Begin starts the lifetime of a run.
 func (l *Lifetime) Begin(parent context.Context, limit time.Duration, of interface{ Logger() logr.Logger }) {
 	l.parent, l.limit, l.deadline, l.of = parent, limit, time.Now().Add(limit), of
 }
 
 // spans are the contexts of a run.
 type spans struct {
-	whole context.Context // without the deadline
-	timed context.Context
-	end   func(cause error)
+	whole context.Context   // without the deadline
+	timed context.Context   // with the deadline
+	end   func(cause error) // ends both
 }
 
+// spans returns the contexts of the run, and makes them if needed.
 func (l *Lifetime) spans() *spans {
 	if made := l.made.Load(); made != nil {
 		return made
@@ -65,10 +69,10 @@ func (l *Lifetime) spans() *spans {
 	return made
 }
 
-// Whole is the context that the deadline does not end.
+// Whole returns the context without the deadline.
 func (l *Lifetime) Whole() context.Context { return l.spans().whole }
 
-// Deadline is that of [framework.ControllerOptions.RunTimeout].
+// Deadline returns the deadline by ControllerOptions.RunTimeout, or an earlier one of the parent.
 func (l *Lifetime) Deadline() (time.Time, bool) {
 	if earlier, ok := l.parent.Deadline(); ok && earlier.Before(l.deadline) {
 		return earlier, true
@@ -76,25 +80,25 @@ func (l *Lifetime) Deadline() (time.Time, bool) {
 	return l.deadline, true
 }
 
-// Done is closed at the end.
+// Done returns a channel that is closed at the end.
 func (l *Lifetime) Done() <-chan struct{} { return l.spans().timed.Done() }
 
-// Err says that it has ended.
+// Err returns a non-nil error after the end.
 func (l *Lifetime) Err() error { return l.spans().timed.Err() }
 
-// Value is the parent's; the logger is the run's.
+// Value returns the parent's value. The logger is the run's.
 func (l *Lifetime) Value(key any) any { return l.spans().timed.Value(key) }
 
-// String keeps fmt from reading what changes.
+// String returns a constant: fmt must not read fields that change.
 func (l *Lifetime) String() string { return "framework: context of a run" }
 
-// Cancel ends it, for the first cause that is given.
+// Cancel ends the run. Only the first cause counts.
 func (l *Lifetime) Cancel(cause error) {
 	l.mu.Lock()
 	if l.over == nil {
 		l.over = cause
 	}
-	cause = l.over // whoever gave the first may not have come to end it yet
+	cause = l.over // the caller with the first cause may not have ended the contexts yet
 	made := l.made.Load()
 	l.mu.Unlock()
 	if made != nil {
@@ -102,17 +106,17 @@ func (l *Lifetime) Cancel(cause error) {
 	}
 }
 
-// Cause is what it was cancelled for, nil if it was not.
+// Cause returns the cause of Cancel, nil if it was not called.
 func (l *Lifetime) Cause() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.over
 }
 
-// IsCut tells whether something but its deadline has ended it.
+// IsCut reports whether the parent or Cancel has ended the run, not the deadline.
 func (l *Lifetime) IsCut() bool { return l.parent.Err() != nil || l.Cause() != nil }
 
-// End ends it with the run.
+// End ends the lifetime at the end of the run.
 func (l *Lifetime) End() {
 	if made := l.made.Load(); made != nil && errors.Is(context.Cause(made.timed), ErrRunTimeout) {
 		l.report()
@@ -120,14 +124,14 @@ func (l *Lifetime) End() {
 	l.Cancel(context.Canceled)
 }
 
-// report logs, once, that the run went on until its deadline: it may be stuck.
+// report logs, once, that the run has exceeded its deadline. It may hang.
 func (l *Lifetime) report() {
 	if l.reported.CompareAndSwap(false, true) {
 		l.of.Logger().Info("the run has exceeded its deadline", "timeout", l.limit.String())
 	}
 }
 
-// WithTimeout says in a failure that the run had exceeded its deadline.
+// WithTimeout adds to a failure that the run had exceeded its deadline.
 func WithTimeout(ctx context.Context, failure error) error {
 	if failure == nil || errors.Is(failure, ErrRunTimeout) {
 		return failure

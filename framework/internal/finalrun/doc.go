@@ -1,6 +1,8 @@
-// Package finalrun keeps the primaries that are gone and still owe their last run, in the all-events mode.
+// Package finalrun keeps the deleted primaries that still need their final run. It is used by
+// controllers with AllEvents.
 //
-// [FinalRuns] says, for a name, which incarnation is due first, what waits behind it, and when it is settled.
+// [FinalRuns] holds, for each name, the incarnation whose final run is due first, and the events
+// that wait for it.
 //
 // # Concurrency
 //

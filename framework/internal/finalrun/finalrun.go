@@ -11,29 +11,31 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// maxFinalRuns bounds the incarnations of one name that wait for their last run: more of them means that
-// these fail while somebody creates and deletes the object all the time.
+// maxFinalRuns is how many incarnations of one name may wait for their final run. More of them mean
+// that the runs fail while somebody keeps creating and deleting the object.
 const maxFinalRuns = 16
 
-// FinalRuns are the primaries that are gone and whose last run has not succeeded yet; see
-// [framework.ControllerOptions.AllEvents]. The zero value is empty.
+// FinalRuns holds the deleted primaries whose final run has not succeeded yet; see
+// ControllerOptions.AllEvents. The zero value is empty.
 type FinalRuns struct {
-	mu    sync.Mutex // guards everything below; a leaf
-	byKey map[trc.Key]*waiting
-	known remembered
+	mu    sync.Mutex           // guards everything below; a leaf
+	byKey map[trc.Key]*waiting // the primaries, by name
+	known remembered           // the incarnations that are known to be deleted
 }
 
-// maxRemembered bounds the incarnations that are remembered as told of. A late answer about one that is forgotten
-// brings a second last run of it.
+// maxRemembered is how many deleted incarnations are remembered. A late answer about a forgotten
+// one causes a second final run of it.
 const maxRemembered = 4096
 
-// remembered are the incarnations that the controller was told have gone. The zero value is empty.
+// remembered are the newest deleted incarnations that were delivered to the controller. The zero
+// value is empty.
 type remembered struct {
 	known map[types.UID]bool
-	order []types.UID // a ring once it is full
+	order []types.UID // a ring when it is full
 	next  int
 }
 
+// add remembers an incarnation. It forgets the oldest one if there are too many.
 func (g *remembered) add(uid types.UID) {
 	if g.known[uid] {
 		return
@@ -51,24 +53,27 @@ func (g *remembered) add(uid types.UID) {
 	g.known[uid] = true
 }
 
-// waiting is one name. Invariant: there is at least one departure.
+// waiting is the state of one name. Invariant: gone is not empty.
 type waiting struct {
 	gone []FinalRun // the oldest first
-	// successor tells of the incarnation that has the name now; nil if none has, or none is to run.
+	// successor is the event of the primary that has the name now. It is nil if there is none, or if
+	// no run of it is due.
 	successor *scheduler.Event
-	// failed says that no retry of the oldest one follows, and no run of it is under way.
+	// failed says that no retry of the oldest final run follows, and that it is not running.
 	failed bool
 }
 
+// FinalRun is a deleted primary that needs its final run.
 type FinalRun struct {
-	Last  trc.Object // as it was shown last
-	event scheduler.Event
-	since time.Time
-	// late says that its successor, if there is one, may have had runs before: what is kept for the key is not its own.
+	Last  trc.Object      // its last cached version
+	event scheduler.Event // the cause of the final run
+	since time.Time       // when it was added
+	// Late says that its successor, if there is one, may have had runs already: the state of the key
+	// belongs to the successor.
 	Late bool
 }
 
-// Learn notes that an incarnation is there, or is not any more.
+// Learn records that an incarnation is deleted, or that it exists.
 func (d *FinalRuns) Learn(uid types.UID, isGone bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -79,14 +84,14 @@ func (d *FinalRuns) Learn(uid types.UID, isGone bool) {
 	}
 }
 
-// WasRemembered reports whether learn said that an incarnation is gone.
+// WasRemembered reports whether Learn recorded that an incarnation is deleted.
 func (d *FinalRuns) WasRemembered(uid types.UID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.known.known[uid]
 }
 
-// IsLate reports whether a departure is.
+// IsLate reports whether the final run of an incarnation is late; see FinalRun.Late.
 func (d *FinalRuns) IsLate(key trc.Key, uid types.UID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -94,7 +99,7 @@ func (d *FinalRuns) IsLate(key trc.Key, uid types.UID) bool {
 	return at != nil && slices.ContainsFunc(at.gone, func(g FinalRun) bool { return g.Last.GetUID() == uid && g.Late })
 }
 
-// Add notes that a primary is gone. It returns one that there is no room for any more, mostly nil.
+// Add records a deleted primary. It returns the oldest one if there are too many, usually nil.
 func (d *FinalRuns) Add(last trc.Object, event scheduler.Event, late bool) (dropped trc.Object) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -118,9 +123,9 @@ func (d *FinalRuns) Add(last trc.Object, event scheduler.Event, late bool) (drop
 	return dropped
 }
 
-// Follow notes an event of a primary that exists under a name that a departure is still due for: it has to wait
-// until that is settled. It reports false if there is none, or none that is retried any more: these are given up,
-// and returned.
+// Follow records an event of an existing primary whose name has a final run due: the event waits
+// for it. waits is false if there is none, or if the final runs of the name have failed for good.
+// These are dropped and returned.
 func (d *FinalRuns) Follow(key trc.Key, event scheduler.Event) (waits bool, givenUp []FinalRun) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -131,14 +136,14 @@ func (d *FinalRuns) Follow(key trc.Key, event scheduler.Event) (waits bool, give
 	case at.failed:
 		delete(d.byKey, key)
 		return false, at.gone
-	case at.successor == nil: // what follows is seen by the run for the first
+	case at.successor == nil: // the run for the first event sees the later changes
 		at.successor = &event
 	}
 	return true, nil
 }
 
-// Fail notes that no retry follows the failed run of a departure. It reports whether others wait for it, which
-// must not be held up.
+// Fail records that no retry follows a failed final run. It reports whether others wait for that
+// run; they must be released.
 func (d *FinalRuns) Fail(key trc.Key) (othersWait bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -151,7 +156,7 @@ func (d *FinalRuns) Fail(key trc.Key) (othersWait bool) {
 	return othersWait
 }
 
-// Begin returns the oldest departure of a name, as it was shown last, for a run of it; nil if there is none.
+// Begin returns the oldest deleted primary of a name for its final run, nil if there is none.
 func (d *FinalRuns) Begin(key trc.Key) trc.Object {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -163,7 +168,7 @@ func (d *FinalRuns) Begin(key trc.Key) trc.Object {
 	return at.gone[0].Last
 }
 
-// Due returns the event of the oldest departure of a name, nil if there is none.
+// Due returns the event of the oldest final run of a name, nil if there is none.
 func (d *FinalRuns) Due(key trc.Key) *scheduler.Event {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -174,6 +179,7 @@ func (d *FinalRuns) Due(key trc.Key) *scheduler.Event {
 	return nil
 }
 
+// Has reports whether the final run of an incarnation is due.
 func (d *FinalRuns) Has(key trc.Key, uid types.UID) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -181,7 +187,7 @@ func (d *FinalRuns) Has(key trc.Key, uid types.UID) bool {
 	return at != nil && slices.ContainsFunc(at.gone, func(g FinalRun) bool { return g.Last.GetUID() == uid })
 }
 
-// Settle forgets a departure, and returns the event of what is next under that name.
+// Settle drops the final run of an incarnation, and returns the next event of the name.
 func (d *FinalRuns) Settle(key trc.Key, uid types.UID) (next scheduler.Event, more bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -200,8 +206,8 @@ func (d *FinalRuns) Settle(key trc.Key, uid types.UID) (next scheduler.Event, mo
 	return *at.successor, true
 }
 
-// Expire forgets what is due since before a time. It returns the names of which nothing is due any more, and the
-// event of what has the name now, nil if nothing has.
+// Expire drops the final runs that were added before a time. It returns the names without any final
+// run left, each with the event of the primary that has the name now, or nil.
 func (d *FinalRuns) Expire(before time.Time) map[trc.Key]*scheduler.Event {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -216,7 +222,7 @@ func (d *FinalRuns) Expire(before time.Time) map[trc.Key]*scheduler.Event {
 	return expired
 }
 
-// Leave forgets what is due in namespaces that are no longer watched, and returns the names.
+// Leave drops the final runs in namespaces that are no longer watched, and returns the names.
 func (d *FinalRuns) Leave(isWatched func(namespace string) bool) []trc.Key {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -230,7 +236,7 @@ func (d *FinalRuns) Leave(isWatched func(namespace string) bool) []trc.Key {
 	return left
 }
 
-// Len is the number of names that a departure is due for.
+// Len returns the number of names with a final run.
 func (d *FinalRuns) Len() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

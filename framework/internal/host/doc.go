@@ -1,10 +1,12 @@
-// Package host holds what the controllers of one operator share: its clusters, its logger and its options.
+// Package host holds what the controllers of one operator share: its clusters, its logger and its
+// options.
 //
-// [Host] is filled by the operator before the first controller is made. It counts the users of other clusters, and ends
-// the watches of stores that nobody reads. [Life] is an operator while it runs: what feeds the stores.
+// The operator sets up a [Host] before the first controller is made. The host counts the users of
+// remote clusters, and ends the watches of stores that nobody reads. [Life] is the running
+// operator: it feeds the stores.
 //
 // # Concurrency
 //
-// Changing serializes changes of namespaces and of what sets up and ends stores. It is taken before every other lock.
-// The other mutex is a leaf.
+// Changing serializes changes of namespaces, and opening and closing of stores. It is taken before
+// every other lock. The other mutex is a leaf.
 package host

@@ -17,18 +17,19 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Other clusters have caches, a ledger, a memo and lanes of their own: UIDs and versions of one say nothing of another.
-// When writes end, and who may write, is the operator's matter in all of them. Kubernetes events are only published in
-// the operator's own.
+// Remote clusters have caches, a ledger, a memo and per-object locks of their own: UIDs and
+// versions of one cluster say nothing about another. The operator decides for all clusters when
+// writes end and who may write. Kubernetes events are published in the local cluster only.
 
-// remoteCluster is another cluster than the operator's own, with the number of those who read it.
+// remoteCluster is a remote cluster with the number of its users.
 type remoteCluster struct {
 	cluster *write.Port
 	users   int
 }
 
-// ClusterAt is the cluster of secondaries with a configuration of their own; nil is the operator's. All with one
-// configuration share it; it is forgotten when each of them has left it.
+// ClusterAt returns the cluster of a configuration, the local one for nil. All callers with one
+// configuration share the cluster. Each must call LeaveCluster; after the last call the cluster is
+// dropped.
 func (h *Host) ClusterAt(config *rest.Config) (*write.Port, error) {
 	if config == nil {
 		return h.Cluster, nil
@@ -54,7 +55,7 @@ func (h *Host) ClusterAt(config *rest.Config) (*write.Port, error) {
 	return remote, nil
 }
 
-// LeaveCluster takes back clusterAt.
+// LeaveCluster ends the use of a cluster by one caller of ClusterAt.
 func (h *Host) LeaveCluster(config *rest.Config) {
 	h.mu.Lock()
 	left := h.remotes[config]
@@ -72,7 +73,7 @@ func (h *Host) LeaveCluster(config *rest.Config) {
 	}
 }
 
-// nameLocked is a name that no other cluster has: causes tell clusters apart by it.
+// nameLocked returns a name that no other cluster has: causes name clusters by it.
 func (h *Host) nameLocked(address string) string {
 	name := address
 	for n := 2; ; n++ {
@@ -87,7 +88,7 @@ func (h *Host) nameLocked(address string) string {
 	}
 }
 
-// Clusters are all, the operator's own first, then by name.
+// Clusters returns all clusters: the local one first, then the others by name.
 func (h *Host) Clusters() []*write.Port {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -99,7 +100,7 @@ func (h *Host) Clusters() []*write.Port {
 	return clusters
 }
 
-// severalClusters are all clusters if there is more than one.
+// severalClusters returns all clusters, nil if there is only the local one.
 func (h *Host) severalClusters() []*write.Port {
 	h.mu.Lock()
 	several := len(h.remotes) > 0
@@ -110,7 +111,7 @@ func (h *Host) severalClusters() []*write.Port {
 	return h.Clusters()
 }
 
-// LedgerOf is the ledger of the cluster that a cause tells of.
+// LedgerOf returns the ledger of the cluster that a cause comes from.
 func (h *Host) LedgerOf(cause timeline.Cause) *trc.Ledger {
 	if step, ok := cause.(timeline.Resource); ok && step.Cluster != "" {
 		for _, c := range h.Clusters() {
@@ -131,11 +132,12 @@ func (h *Host) AllStores() []*cache.Store {
 	return all
 }
 
-// CatchUp brings the caches of all clusters up to what is there now.
-func (h *Host) CatchUp(ctx context.Context, patience, pause time.Duration) {
+// CatchUp brings the caches of all clusters to the state of their API servers. See
+// write.Port.CatchUp.
+func (h *Host) CatchUp(ctx context.Context, timeout, pause time.Duration) {
 	var all sync.WaitGroup
 	for _, c := range h.Clusters() {
-		all.Go(func() { c.CatchUp(ctx, patience, pause) })
+		all.Go(func() { c.CatchUp(ctx, timeout, pause) })
 	}
 	all.Wait()
 }

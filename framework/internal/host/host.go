@@ -20,41 +20,46 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Host is what the controllers of an operator share. All but what mutexes guard is set before the first controller is made.
+// Host is what the controllers of an operator share. All fields that no mutex guards are set before
+// the first controller is made.
 type Host struct {
-	Name          string // the operator's
-	Scheme        *runtime.Scheme
-	Cluster       *write.Port // the operator's own
-	Logger        logr.Logger
-	Quiet         bool // the author gave no logger: the default one logs no more than failures of runs
-	Calls         *author.Callbacks
-	Probes        *author.Callbacks // those that say how they do: they are asked again with each probe
-	Instance      string            // see Context.Instance
-	StaleAfter    time.Duration
-	SyncTimeout   time.Duration
-	Grace         time.Duration
-	LeaseDuration time.Duration
-	Failures      flowcontrol.PassiveRateLimiter // bounds the events about runs that failed
-	Always        lease.Values                   // the values of a term, if there is no leader election
+	Name    string          // of the operator
+	Scheme  *runtime.Scheme // the Go types
+	Cluster *write.Port     // the local one
+	Logger  logr.Logger     // the author's
+	// Quiet says that the author gave no logger. The default one logs only failures of runs.
+	Quiet bool
+	Calls *author.Callbacks // guards the author's functions
+	// Probes guards the author's Err and Health functions: they are called again with each probe.
+	Probes        *author.Callbacks
+	Instance      string                         // see Context.Instance
+	StaleAfter    time.Duration                  // when a silent watch counts as stale
+	SyncTimeout   time.Duration                  // how long the start waits for caches and sources
+	Grace         time.Duration                  // how long the end waits for runs
+	LeaseDuration time.Duration                  // of the leader election
+	Failures      flowcontrol.PassiveRateLimiter // limits the events about failed runs
+	Always        lease.Values                   // the values of a term if there is no leader election
 
-	// connect makes the port of another cluster.
+	// Connect returns the port of a remote cluster.
 	Connect func(config *rest.Config) (*write.Port, error)
-	// describe describes secondaries that reads name by a key.
+	// Describe returns the description of a secondary by its key.
 	Describe func(key any) source.Description
-	// event publishes a Kubernetes event.
+	// Event publishes a Kubernetes event.
 	Event func(gvk schema.GroupVersionKind, about trc.Object, warning bool, action, reason, note string, args ...any)
-	// isTaken reports whether some controller takes a finalizer of a kind off.
+	// IsTaken reports whether some controller removes that finalizer of a kind.
 	IsTaken func(gk, finalizer string) bool
 
-	Changing sync.Mutex   // serialises changes of namespaces and what sets up and ends stores; taken before all others
-	Life     *Life        // while the operator runs; guarded by changing
+	// Changing serializes changes of namespaces, and opening and closing of stores. It is taken before
+	// all other locks.
+	Changing sync.Mutex
+	Life     *Life        // nil unless the operator runs; guarded by Changing
 	Scope    *cache.Scope // the namespaces of the operator
 
-	mu      sync.Mutex // guards below; a leaf
+	mu      sync.Mutex // guards remotes; a leaf
 	remotes map[*rest.Config]*remoteCluster
 }
 
-// Set sets what a host cannot do without.
+// Set sets the fields that a host needs.
 func (h *Host) Set(cluster *write.Port, name string, logger logr.Logger) {
 	h.Cluster, h.Name, h.Logger = cluster, name, logger
 	h.Calls, h.Probes = &author.Callbacks{Reporter: safely.NewReporter(logger)}, &author.Callbacks{Reporter: safely.NewReporter(logger)}
@@ -62,7 +67,7 @@ func (h *Host) Set(cluster *write.Port, name string, logger logr.Logger) {
 	cluster.Others = h.severalClusters
 }
 
-// RemoteAt is the cluster of a configuration, nil if no secondaries are there.
+// RemoteAt returns the remote cluster of a configuration, nil if no secondaries are read there.
 func (h *Host) RemoteAt(config *rest.Config) *write.Port {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -72,16 +77,18 @@ func (h *Host) RemoteAt(config *rest.Config) *write.Port {
 	return nil
 }
 
-// ErrNotSynced is ErrNotSynced.
+// ErrNotSynced is framework.ErrNotSynced.
 var ErrNotSynced = errors.New("framework: the source is not filled yet")
 
-// ErrInactive is ErrInactive.
+// ErrInactive is framework.ErrInactive.
 var ErrInactive = errors.New("framework: all nodes of the workflow that read from this source are inactive")
 
-// Stores are shared by all who watch the same, of whatever controller, and counted: the watches end when the last of
-// them reads no more. Those of a controller's own options are read until the operator ends.
+// Stores are shared by all callers that watch the same, in all controllers, and counted. The
+// watches end with the last user. The stores of a controller's options are used until the operator
+// ends.
 
-// Release ends what [write.Port.Open] began. It is called with changing held, so that nobody adds watches meanwhile.
+// Release ends the use of a store that cache.Cluster.Open has returned. The caller must hold
+// Changing, so that nobody adds watches meanwhile.
 func (h *Host) Release(s *cache.Store) {
 	if !s.Cluster.Release(s) {
 		return

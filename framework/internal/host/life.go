@@ -11,26 +11,27 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
 )
 
-// KindPoll is how often discovery is asked for a kind that is not served: one small request each time, and no
-// rights beyond those that every client has.
+// KindPoll spaces the requests to discovery for a kind that is not served. Each is one small
+// request, and needs no rights beyond those that every client has.
 var KindPoll = wait.Backoff{Duration: 500 * time.Millisecond, Factor: 1.5, Jitter: 0.1, Steps: 10, Cap: 10 * time.Second}
 
-// Life is an operator while it runs.
+// Life is a running operator.
 type Life struct {
-	Background context.Context // of what outlives the runs: caches and events
-	Stores     sync.WaitGroup
+	Background context.Context // of caches and events, which outlive the runs
+	Stores     sync.WaitGroup  // the goroutines that feed stores
 }
 
-// Feed runs those of the stores that are not fed yet.
+// Feed starts to feed the stores that are not fed yet.
 func (l *Life) Feed(stores []*cache.Store) {
 	for _, s := range stores {
 		s.StartOnce(func() { l.Watch(s, s.Watching()) })
 	}
 }
 
-// Watch has a store fed in more namespaces, until they are removed.
+// Watch feeds a store in more namespaces, until they are removed.
 func (l *Life) Watch(s *cache.Store, namespaces []string) {
 	l.Stores.Go(s.FeedIn(l.Background, namespaces))
 }
 
+// ErrUnfilled is the reason of ErrNotSynced if no error is known.
 var ErrUnfilled = errors.New("its caches are not filled yet")

@@ -79,7 +79,7 @@ type Controller struct {
 	Loops     loops              // primaries whose runs make them due again
 	dropped   seldom             // limits the log lines of logDropped
 	unwatched sync.Map           // the schema.GroupKinds of owned, unwatched objects that were logged
-	late      []string           // the names of the declared secondaries with SyncOptional
+	optional  []string           // the names of the declared secondaries with SyncOptional
 }
 
 // DeclaredKind returns the kind of a type parameter. The kind of a typed object comes from the

@@ -113,7 +113,7 @@ func (c *Controller) emitFinalizerLeftOver(rc *Run, primary trc.Object) {
 	if len(left) == 0 || rc.Write.LostLease() {
 		return
 	}
-	if told, _ := c.leftOver.Swap(rc.Key, primary.GetUID()); told == primary.GetUID() {
+	if known, _ := c.leftOver.Swap(rc.Key, primary.GetUID()); known == primary.GetUID() {
 		return
 	}
 	names := strings.Join(left, ", ")
@@ -139,7 +139,7 @@ func (c *Controller) looksLeftOver(finalizer string) bool {
 // emitUnmapped emits an event, once for each kind, if an object that a run has created does not map
 // to its primary.
 func (c *Controller) emitUnmapped(w *write.Writer, r *client.Client, key trc.Key) {
-	home, registered := w.Home(), false
+	local, registered := w.Home(), false
 	for _, d := range c.secondaries {
 		if d.Cluster != w.Port || d.GVK.GroupKind() != r.GVK.GroupKind() {
 			continue
@@ -150,22 +150,22 @@ func (c *Controller) emitUnmapped(w *write.Writer, r *client.Client, key trc.Key
 			return // the primary may refer to it later
 		}
 		// Ask with the object of this cache: each mapper takes objects of its own Go type.
-		if o := informer.Store().Get(key); o != nil && slices.Contains(informer.Primaries(o), home.Run.Primary) {
+		if o := informer.Store().Get(key); o != nil && slices.Contains(informer.Primaries(o), local.Run.Primary) {
 			return
 		}
 		if informer.Store().Undecodable(key) != nil {
 			return // it exists; reads return an error while it is undecodable
 		}
 	}
-	if !registered || home.OwnerGone || home.LostLease() {
+	if !registered || local.OwnerGone || local.LostLease() {
 		return
 	}
-	if _, told := c.unmapped.LoadOrStore(Identity{Cluster: w.Port, Gvk: r.GVK}, true); told {
+	if _, known := c.unmapped.LoadOrStore(Identity{Cluster: w.Port, Gvk: r.GVK}, true); known {
 		return
 	}
 	c.Operator.Logger.Error(errUnmapped, "an object was created that does not map to its primary",
-		append(c.logValues(home.Run.Primary), "kind", r.GVK.Kind, "objectNamespace", key.Namespace, "objectName", key.Name)...)
-	c.warn(home.Owner, ReasonSecondaryUnmapped, "%s was created: %v", r.Describe(key), errUnmapped)
+		append(c.logValues(local.Run.Primary), "kind", r.GVK.Kind, "objectNamespace", key.Namespace, "objectName", key.Name)...)
+	c.warn(local.Owner, ReasonSecondaryUnmapped, "%s was created: %v", r.Describe(key), errUnmapped)
 }
 
 var errUnmapped = errors.New("reads of the secondaries do not find it, so each run may create another; " +

@@ -91,11 +91,11 @@ func (c *Controller) leaveToLeader() {
 // dropped and the event does not wait.
 func (c *Controller) waitsForFinalRun(key trc.Key, event scheduler.Event) bool {
 	waits, givenUp := c.finalRuns.Follow(key, event)
-	for _, departure := range givenUp {
-		c.giveUp(departure.Last, "it has failed, no retry follows, and another one has its name")
+	for _, final := range givenUp {
+		c.giveUp(final.Last, "it has failed, no retry follows, and another one has its name")
 	}
-	for _, departure := range givenUp {
-		c.unresolved.Delete(incarnationOf(departure.Last))
+	for _, final := range givenUp {
+		c.unresolved.Delete(incarnationOf(final.Last))
 	}
 	if slices.ContainsFunc(givenUp, func(d finalrun.FinalRun) bool { return !d.Late }) {
 		c.Scheduler.Forget(key)

@@ -45,13 +45,13 @@ func (c *Controller) CloseNamespaces(added, removed []string) (leaving []trc.Obj
 
 // LeaveNamespaces drops the primaries of namespaces that are no longer watched. This happens after
 // all earlier changes of them are delivered, and before any change from watches that begin now. The
-// caller must call deliver, by which time it happens at the latest.
+// caller must call deliver. It happens during that call at the latest.
 func (c *Controller) LeaveNamespaces(removed []string, leaving []trc.Object) (deliver func()) {
 	watched := c.Store.Watching()
-	gone := func(tell func(old, new trc.Object)) func() {
+	gone := func(notify func(old, new trc.Object)) func() {
 		return func() {
 			for _, primary := range leaving {
-				tell(primary, nil)
+				notify(primary, nil)
 			}
 		}
 	}

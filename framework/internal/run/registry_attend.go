@@ -140,14 +140,14 @@ func (s *Registry) admitted(a *entry, o *source.Opened) (waiting map[trc.Key]boo
 // held is the sink of a dynamic source. It passes offers on once runs may read the source: earlier
 // runs would read nothing.
 type held struct {
-	additions *Registry
-	of        *entry
+	registry *Registry
+	of       *entry
 }
 
 // Offer passes an offer on. Before runs may read the source it records that the primary waits.
 // After the source is removed it drops the offer.
 func (h held) Offer(primary trc.Key, offer eventsource.Offer) {
-	s, a := h.additions, h.of
+	s, a := h.registry, h.of
 	s.mu.Lock()
 	waits := a.supervised == nil && a.opened == nil && !a.isRemoved()
 	if waits {
@@ -276,7 +276,7 @@ func (c *Controller) declared(name string) any {
 }
 
 func (c *Controller) lasts(name string) bool {
-	return c.declared(name) != nil || slices.Contains(c.late, name)
+	return c.declared(name) != nil || slices.Contains(c.optional, name)
 }
 
 // close closes what open has opened.

@@ -21,7 +21,7 @@ func (c *Controller) syncPolicyFor(read int) source.SyncPolicy {
 // addOptional adds a declared secondary that the controller may run without. It is a dynamic source
 // that the operator holds.
 func (c *Controller) addOptional(d source.Description) error {
-	c.late = append(c.late, d.Name)
+	c.optional = append(c.optional, d.Name)
 	_, err := c.Added.add(&entry{Name: d.Name, secondary: d}, nil)
 	return err
 }
@@ -31,7 +31,7 @@ func (c *Controller) addOptional(d source.Description) error {
 func (c *Controller) AwaitLate(ctx context.Context) {
 	began := time.Now()
 	for _, a := range c.Added.Now() {
-		if !slices.Contains(c.late, a.Name) {
+		if !slices.Contains(c.optional, a.Name) {
 			continue
 		}
 		timer := time.NewTimer(time.Until(began.Add(a.secondary.Sync.Limit(c.Operator.SyncTimeout))))

@@ -12,7 +12,7 @@ func (c *Controller) owns(gvk schema.GroupVersionKind) {
 	if c.watches(gvk.GroupKind()) {
 		return
 	}
-	if _, told := c.unwatched.LoadOrStore(gvk.GroupKind(), true); !told {
+	if _, known := c.unwatched.LoadOrStore(gvk.GroupKind(), true); !known {
 		c.Operator.Logger.Info("owned objects are written of a kind that the controller does not watch: what others do with them makes no primary due; "+
 			"add a framework.Secondary of the kind to ControllerOptions.Secondaries",
 			"controller", c.Name, "controllerGroup", c.GVK.Group, "controllerKind", c.GVK.Kind, "group", gvk.Group, "version", gvk.Version, "kind", gvk.Kind)

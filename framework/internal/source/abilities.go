@@ -9,19 +9,20 @@ import (
 	"github.com/evenkeel/evenkeel/eventsource"
 )
 
-// An optional ability of what an author hands over is an interface that is asked for once. A method that
-// only looks like it would never be called, and nobody would notice.
+// An optional ability of an author's value is an interface that the framework asks for once. A
+// method that only looks like it would never be called, and nobody would notice.
 
 // Ability is an optional interface with one method.
 type Ability struct {
-	Name     string // as authors write it
-	Of       reflect.Type
-	Required reflect.Type // the interface that what may wrap another one implements
+	Name     string       // as authors write it
+	Of       reflect.Type // the interface
+	Required reflect.Type // the interface of values that may wrap another one
 }
 
+// method returns the method of the interface.
 func (a Ability) method() reflect.Method { return a.Of.Method(0) }
 
-// sourceAbilities are those of an event source.
+// sourceAbilities returns the abilities of an event source.
 func sourceAbilities() []Ability {
 	required := reflect.TypeFor[eventsource.Source]()
 	return []Ability{
@@ -30,7 +31,7 @@ func sourceAbilities() []Ability {
 	}
 }
 
-// CheckAbilities returns an error for each ability that value seems to have and has not.
+// CheckAbilities returns an error for each ability that value seems to have but does not have.
 func CheckAbilities(value any, abilities []Ability) error {
 	var errs []error
 	for _, a := range abilities {
@@ -41,7 +42,7 @@ func CheckAbilities(value any, abilities []Ability) error {
 	return errors.Join(errs...)
 }
 
-// missedBy says why the ability of a value would not be noticed, nil if it has none.
+// missedBy returns why the ability of a value would not be noticed, nil if the value has none.
 func (a Ability) missedBy(value reflect.Value) error {
 	of := value.Type()
 	if of.Kind() != reflect.Pointer && reflect.PointerTo(of).Implements(a.Of) {
@@ -58,8 +59,8 @@ func (a Ability) missedBy(value reflect.Value) error {
 	return nil
 }
 
-// lookalike finds a method of the name, in whatever case if it takes the same number of values, on a type
-// that lacks the ability, or on its pointer.
+// lookalike returns a method with the name of the ability's, on a type that lacks the ability or on
+// a pointer to it. The case of the name may differ if the method takes the same number of values.
 func (a Ability) lookalike(of reflect.Type) (reflect.Method, bool) {
 	if of.Kind() != reflect.Pointer && of.Kind() != reflect.Interface {
 		of = reflect.PointerTo(of)
@@ -77,7 +78,7 @@ func (a Ability) lookalike(of reflect.Type) (reflect.Method, bool) {
 	return reflect.Method{}, false
 }
 
-// signature is the type of a method without its receiver.
+// signature returns the type of a method without its receiver.
 func signature(m reflect.Method) string {
 	var in, out []reflect.Type
 	for i := 1; i < m.Type.NumIn(); i++ {
@@ -89,16 +90,16 @@ func signature(m reflect.Method) string {
 	return reflect.FuncOf(in, out, m.Type.IsVariadic()).String()
 }
 
-// maxWrappers is how many decorators around each other are looked through.
+// maxWrappers is how many decorators around each other are searched.
 const maxWrappers = 16
 
-// search looks for what a decorator hides.
+// search finds an ability that a decorator hides.
 type search struct {
 	Ability
 	seen map[uintptr]bool
 }
 
-// within finds the type of a wrapped value that has the ability, nil if there is none.
+// within returns the type of a wrapped value that has the ability, nil if there is none.
 func (s search) within(value reflect.Value, depth int) reflect.Type {
 	for value.Kind() == reflect.Pointer || value.Kind() == reflect.Interface {
 		if value.IsNil() {
@@ -120,7 +121,7 @@ func (s search) within(value reflect.Value, depth int) reflect.Type {
 		for i := range value.NumField() {
 			field := value.Type().Field(i)
 			if isOne := field.Type.Kind() == reflect.Struct || field.Type.Kind() == reflect.Pointer; isOne && !field.Anonymous {
-				continue // whoever names the type knows what it calls
+				continue // an author who names the type knows what it calls
 			}
 			if found := s.at(value.Field(i), depth); found != nil {
 				return found
@@ -142,7 +143,7 @@ func (s search) within(value reflect.Value, depth int) reflect.Type {
 	return nil
 }
 
-// at looks at what a decorator holds: only what it could itself be stands behind it.
+// at searches a value that a decorator holds. It counts only if the decorator could wrap it.
 func (s search) at(held reflect.Value, depth int) reflect.Type {
 	switch held.Kind() {
 	case reflect.Interface:

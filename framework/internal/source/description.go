@@ -15,17 +15,17 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// IsPlain tells whether a secondary is declared without functions, which cannot be compared.
+// IsPlain reports whether a secondary is declared without functions. Functions cannot be compared.
 func (d *Description) IsPlain() bool {
 	return d.Relation == nil && d.Mapper == nil && d.Filter == nil && d.References == nil && len(d.Indexes) == 0
 }
 
-// Identical tells whether two sources are one.
+// Identical reports whether two sources are the same.
 func Identical(one, two eventsource.Source) bool {
 	return reflect.TypeOf(one) == reflect.TypeOf(two) && reflect.TypeOf(one).Comparable() && one == two
 }
 
-// Text says what is watched, for errors.
+// Text describes what is watched, for errors.
 func (d *Description) Text() string {
 	text := "a secondary of " + d.GVK.String()
 	if len(d.Namespaces) > 0 {
@@ -40,18 +40,20 @@ func (d *Description) Text() string {
 	return text + d.Retention.Describe()
 }
 
-// Opened is how secondaries are read.
+// Opened is an open secondary.
 type Opened struct {
-	Store    *cache.Store
-	Informer *eventsource.Informer
-	// references are the secondaries of a primary, and referred the index of those; none unless primaries refer to them.
+	Store    *cache.Store          // its cache
+	Informer *eventsource.Informer // maps its objects to primaries
+	// References returns the secondaries that a primary refers to. Referred is the name of the index
+	// for them. Both are empty unless primaries refer to the secondaries.
 	References eventsource.Mapper
 	Referred   string
-	// fetch reads them whole.
+	// Fetch reads a whole object from the API server.
 	Fetch trc.Fetch
 }
 
-// Authors names the function of the author's by which secondaries and primaries find each other; empty if there is none.
+// Authors returns the name of the author's function that relates secondaries and primaries, empty
+// if there is none.
 func (d *Description) Authors() string {
 	switch {
 	case d.References != nil:
@@ -64,7 +66,7 @@ func (d *Description) Authors() string {
 	return ""
 }
 
-// IsOurs tells the relations that this library brings from those of the author.
+// IsOurs reports whether a relation is one of this library's, not the author's.
 func IsOurs(r eventsource.Relation) bool {
 	switch r := r.(type) {
 	case nil, eventsource.Owners, eventsource.PrimaryRef, eventsource.Names:
@@ -75,7 +77,7 @@ func IsOurs(r eventsource.Relation) bool {
 	return false
 }
 
-// FiledUnder are the indexes of a secondary, for its source.
+// FiledUnder returns the indexes of a secondary, for its informer.
 func (d *Description) FiledUnder() map[string]func(trc.Object) []string {
 	all := make(map[string]func(trc.Object) []string, len(d.Indexes))
 	for _, i := range d.Indexes {
@@ -84,7 +86,8 @@ func (d *Description) FiledUnder() map[string]func(trc.Object) []string {
 	return all
 }
 
-// Incomplete says why an index, or with "" what maps to primaries, lacks objects; nil if it does not.
+// Incomplete returns why an index lacks objects, or, for "", why the mapping to primaries does. It
+// returns nil if nothing is missing.
 func (d Description) Incomplete(index string) error {
 	if index == "" {
 		return d.Mapping.Err()
@@ -99,28 +102,30 @@ func (d Description) Incomplete(index string) error {
 
 // Description is a Secondary without its type parameter.
 type Description struct {
-	Name         string
-	Object       trc.Object
-	GVK          schema.GroupVersionKind
-	Namespaces   []string
-	Labels       string
-	Fields       string
-	Retention    cache.Retention
-	TransformErr error        // with Transform
-	Config       *rest.Config // of another cluster, or nil
-	Cluster      *write.Port
-	Sync         SyncPolicy
-	Relation     eventsource.Relation
-	Mapper       eventsource.Mapper
-	Filter       func(old, new trc.Object) bool
-	Resource     *client.Client // once resolved
+	Name         string                         // unique in the controller
+	Object       trc.Object                     // an empty object
+	GVK          schema.GroupVersionKind        // its kind
+	Namespaces   []string                       // to watch; none for the controller's
+	Labels       string                         // the label selector
+	Fields       string                         // the field selector
+	Retention    cache.Retention                // what its cache keeps
+	TransformErr error                          // the error of Transform
+	Config       *rest.Config                   // of a remote cluster, or nil
+	Cluster      *write.Port                    // the cluster of Config
+	Sync         SyncPolicy                     // what happens if it is not filled in time
+	Relation     eventsource.Relation           // Secondary.By, or nil
+	Mapper       eventsource.Mapper             // Secondary.Map, or nil
+	Filter       func(old, new trc.Object) bool // Secondary.Filter, or nil
+	Resource     *client.Client                 // nil before discovery
 
-	Indexes []Index
-	Mapping *Mapping // of by, mapper or refers, if that is the author's
+	Indexes []Index // of its objects
+	// Mapping guards Relation, Mapper or References; nil unless that is a function of the author's.
+	Mapping *Mapping
 
-	Key any   // what reads name it by
-	Err error // why it cannot be
-	// refers are the secondaries of a primary of type primary; nil if these map to it.
+	Key any   // by which reads name it
+	Err error // why the declaration is invalid
+	// References returns the secondaries that a primary of type Primary refers to. It is nil if
+	// secondaries map to primaries.
 	References eventsource.Mapper
 	Primary    reflect.Type
 }

@@ -1,11 +1,11 @@
-// Package source has what the event sources of a controller are made of.
+// Package source has the parts of a controller's event sources.
 //
-// A [Description] is a Secondary without its type parameter; [Opened] is how it is read. [Mapping] calls the functions
-// of authors that map objects to primaries, or file them in an index, and knows what reads lack while one hangs.
-// [Supervised] runs an event source that the author brought: whatever that does wrong, the others go on.
-// [SyncPolicy] is how long the start waits for a source.
+// A [Description] is a Secondary without its type parameter; [Opened] is an open one. [Mapping]
+// calls the author's functions that map objects to primaries, or that return index values. It
+// records what reads lack while such a function hangs. [Supervised] runs an event source of the
+// author's and isolates its failures. [SyncPolicy] is how long the start waits for a source.
 //
 // # What it does not do
 //
-// It knows no runs and no scheduler: sources emit to an [eventsource.Sink].
+// It depends neither on runs nor on the scheduler: sources emit to an [eventsource.Sink].
 package source

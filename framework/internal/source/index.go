@@ -9,22 +9,23 @@ import (
 
 // Index is an Index without its type parameter.
 type Index struct {
-	Key    any // its address
-	Name   string
-	Values func(trc.Object) []string
-	Err    error
+	Key    any                       // its address
+	Name   string                    // unique among the indexes of a source
+	Values func(trc.Object) []string // the author's function
+	Err    error                     // why the declaration is invalid
 
-	Mapping *Mapping // how values is called
+	Mapping *Mapping // guards Values
 }
 
 // OpenIndex is an index of a store.
 type OpenIndex struct {
-	Store  *trc.Store
-	Find   func(value string) ([]trc.Object, error)
-	Values func(trc.Object) []string
+	Store  *trc.Store                               // nil if there is no such index
+	Find   func(value string) ([]trc.Object, error) // the objects with a value
+	Values func(trc.Object) []string                // the values of an object
 }
 
-// CheckIndexes reports what is wrong with the indexes of the controller, all of which known holds.
+// CheckIndexes returns the errors of the indexes of a source. It adds them to known, which holds
+// all indexes of the controller.
 func CheckIndexes(indexes []Index, known map[any]bool) error {
 	var errs []error
 	names := map[string]bool{}
@@ -43,7 +44,7 @@ func CheckIndexes(indexes []Index, known map[any]bool) error {
 	return errors.Join(errs...)
 }
 
-// Guarded is what files objects.
+// Guarded returns the guarded function of the index.
 func (d *Index) Guarded() func(trc.Object) []string {
 	return d.Mapping.guardedValues(d.Values)
 }

@@ -10,17 +10,20 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Mapping is a function of the author's whose answers are kept in an index, as a mapper. One that panics, or ends its
-// goroutine, maps the object to nothing. While it hangs nothing is known of what it would have said: reads fail, and
-// when it has returned everything is asked anew.
+// Mapping calls an author's function whose answers are kept in an index, for instance a mapper. A
+// function that panics, or ends its goroutine, maps the object to nothing. While it hangs its
+// answer is unknown: reads return an error. After it has returned, it is called again for all
+// objects.
 type Mapping struct {
-	Callback *author.Callback
-	Restore  func() // asks about everything anew, and makes due what that may concern; set before the first call
-	missed   atomic.Int64
-	waits    atomic.Bool // for the function to return
+	Callback *author.Callback // guards the function
+	// Restore calls the function again for all objects, and makes the primaries due that this may
+	// concern. It must be set before the first call.
+	Restore func()
+	missed  atomic.Int64
+	waits   atomic.Bool // waits for the function to return
 }
 
-// Err says that reads would lack objects, nil if they do not.
+// Err returns an error if reads would lack objects.
 func (m *Mapping) Err() error {
 	if m == nil || m.missed.Load() == 0 {
 		return nil
@@ -28,7 +31,7 @@ func (m *Mapping) Err() error {
 	return fmt.Errorf("framework: %s hangs, and reads would lack objects", m.Callback.Name())
 }
 
-// asked calls the function.
+// asked calls the function for an object.
 func asked[R any](m *Mapping, o trc.Object, f func() R) R {
 	var answer, none R
 	switch failure := m.Callback.Do(safely.About(o), func() { answer = f() }); {
@@ -40,6 +43,7 @@ func asked[R any](m *Mapping, o trc.Object, f func() R) R {
 	return none
 }
 
+// misses records that an answer is missing, and calls again when the function has returned.
 func (m *Mapping) misses() {
 	m.missed.Add(1)
 	if m.waits.CompareAndSwap(false, true) && !m.Callback.WhenBack(m.again) {
@@ -47,7 +51,7 @@ func (m *Mapping) misses() {
 	}
 }
 
-// again asks anew. What is missed meanwhile waits for another turn.
+// again calls Restore. Answers that are missed meanwhile wait for another turn.
 func (m *Mapping) again() {
 	m.waits.Store(false)
 	before := m.missed.Load()
@@ -57,14 +61,14 @@ func (m *Mapping) again() {
 	m.missed.CompareAndSwap(before, 0)
 }
 
-// GuardedMapper calls a mapper.
+// GuardedMapper returns the guarded mapper.
 func (m *Mapping) GuardedMapper(mapper eventsource.Mapper) eventsource.Mapper {
 	return func(o trc.Object) []trc.Key {
 		return asked(m, o, func() []trc.Key { return mapper(o) })
 	}
 }
 
-// guardedValues calls the function of an index.
+// guardedValues returns the guarded function of an index.
 func (m *Mapping) guardedValues(values func(trc.Object) []string) func(trc.Object) []string {
 	return func(o trc.Object) []string {
 		return asked(m, o, func() []string { return values(o) })

@@ -21,49 +21,51 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// startAgain is how long after a failure a source of the author's is started again.
+// startAgain spaces the attempts to start a source of the author's.
 var startAgain = wait.Backoff{Duration: time.Second, Factor: 2, Jitter: 0.1, Steps: 10, Cap: time.Minute}
 
-// How long a source of the author's may take to begin and to end before the others go on without it.
+// How long a source of the author's may take to start and to stop before the framework goes on
+// without it.
 const (
 	startLimit = 10 * time.Second
 	stopLimit  = 15 * time.Second
 )
 
-// Supervised is a source that the author brought. Whatever it does, be it a panic, an error or nothing at all, is a failure of
-// this source: it is logged and shown by [framework.Operator.Ready], and the others go on.
+// Supervised is a source of the author's. A panic, an error or a call that hangs is a failure of
+// this source only: it is logged and shown by Operator.Ready, and the other sources go on.
 //
 // One goroutine calls Start, until that succeeds, and stop.
 type Supervised struct {
-	Source  eventsource.Source
+	Source  eventsource.Source         // the author's
 	Watcher eventsource.PrimaryWatcher // nil if the source is none
 	Name    string                     // as it was at registration
 	logger  logr.Logger
-	Synced  chan struct{} // closed once the source has started and is synced
-	begun   chan struct{} // closed once the first Start has returned, or taken too long
+	Synced  chan struct{} // closed when the source has started and is synced
+	begun   chan struct{} // closed when the first Start has returned, or taken too long
 	once    sync.Once     // guards closing begun
-	Ended   chan struct{} // closed once it has stopped
+	Ended   chan struct{} // closed when it has stopped
 
-	Primaries atomic.Pointer[trc.Subscription] // of one that was added and is told of them
+	Primaries atomic.Pointer[trc.Subscription] // of a dynamic source that watches primaries
 
-	// Those of its methods that are called again and again.
+	// The source's methods that are called repeatedly.
 	changed, asksErr, AsksHealth *author.Callback
 
-	mu          sync.Mutex // guards below; a leaf
-	starting    int        // which attempt is under way; 0 if none is
-	failure     error      // why it has not started
-	undelivered map[trc.Key]error
-	isBehind    bool                  // PrimaryChanged hangs, and is told of what was missed when it returns
-	missed      map[trc.Key]oldAndNew // while it is behind
+	mu          sync.Mutex            // guards the fields below; a leaf
+	starting    int                   // the number of the attempt in progress; 0 if there is none
+	failure     error                 // why it has not started
+	undelivered map[trc.Key]error     // primaries whose last change it has not processed
+	isBehind    bool                  // PrimaryChanged hangs; catchUp runs when it returns
+	missed      map[trc.Key]oldAndNew // the changes since isBehind was set
 }
 
 // oldAndNew is a change of a primary.
 type oldAndNew struct{ old, new trc.Object }
 
-// AskTime is how long a source may take to say how it does: probes wait for that.
+// AskTime is how long a call of a source's Err or Health may take: probes wait for it.
 const AskTime = 500 * time.Millisecond
 
-// Supervise asks a source for its name, which may be refused.
+// Supervise returns a supervised source. It returns an error if the source has no name, or if a
+// method only looks like an optional ability.
 func Supervise(source eventsource.Source, of string, logger logr.Logger, calls, probes *author.Callbacks) (g *Supervised, err error) {
 	g = &Supervised{
 		Source: source, Synced: make(chan struct{}), begun: make(chan struct{}), Ended: make(chan struct{}), undelivered: map[trc.Key]error{},
@@ -82,7 +84,7 @@ func Supervise(source eventsource.Source, of string, logger logr.Logger, calls, 
 	return g, nil
 }
 
-// NameOf asks a source for its name.
+// NameOf returns the name of a source.
 func NameOf(source eventsource.Source) (string, error) {
 	var name string
 	err := safely.AskOnce("Name", func() error {
@@ -97,8 +99,8 @@ func NameOf(source eventsource.Source) (string, error) {
 	return name, nil
 }
 
-// guarded calls a method of a source, for as long as that takes, and turns a panic, or the end of its goroutine, into an
-// error.
+// guarded calls a method of a source, for as long as that takes. It returns an error if the method
+// panics or ends its goroutine.
 func guarded(method string, call func()) error {
 	if failure := author.Apart(math.MaxInt64, call); failure != nil {
 		return fmt.Errorf("%s: %w", method, safely.Error(failure))
@@ -106,13 +108,13 @@ func guarded(method string, call func()) error {
 	return nil
 }
 
-// Err is what is wrong with the source, be it what it says itself.
+// Err returns what is wrong with the source, including the source's own Err.
 func (g *Supervised) Err() error {
 	g.mu.Lock()
-	failure, untold := g.failure, len(g.undelivered)
+	failure, undelivered := g.failure, len(g.undelivered)
 	for key, err := range g.undelivered {
 		if failure == nil {
-			failure = fmt.Errorf("it could not be told of %d primaries, one of them %s: %w", untold, key, err)
+			failure = fmt.Errorf("it could not be told of %d primaries, one of them %s: %w", undelivered, key, err)
 		}
 	}
 	g.mu.Unlock()
@@ -126,8 +128,8 @@ func (g *Supervised) Err() error {
 	return author.Sound(says)
 }
 
-// PrimaryChanged passes on a change of a primary, if the source is to be told. One that it panics about counts as untold until the
-// next change of it. While it hangs, what it is to be told of waits.
+// PrimaryChanged passes on a change of a primary, if the source watches primaries. If it panics,
+// the primary counts as undelivered until its next change. While it hangs, changes wait.
 func (g *Supervised) PrimaryChanged(old, new trc.Object) {
 	if g.Watcher == nil || g.postpones(old, new) {
 		return
@@ -140,16 +142,18 @@ func (g *Supervised) PrimaryChanged(old, new trc.Object) {
 	g.delivered(failure, old, new)
 }
 
+// delivered records the result of PrimaryChanged.
 func (g *Supervised) delivered(failure *author.Failure, old, new trc.Object) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if failure != nil && new != nil {
 		g.undelivered[trc.KeyOf(new)] = fmt.Errorf("PrimaryChanged: %w", safely.Error(failure))
 	} else {
-		delete(g.undelivered, keyOfEither(old, new)) // nothing is kept of what is gone
+		delete(g.undelivered, keyOfEither(old, new)) // no state is kept for a deleted primary
 	}
 }
 
+// keyOfEither returns the key of the primary that has changed.
 func keyOfEither(old, new trc.Object) trc.Key {
 	if new != nil {
 		return trc.KeyOf(new)
@@ -157,7 +161,8 @@ func keyOfEither(old, new trc.Object) trc.Key {
 	return trc.KeyOf(old)
 }
 
-// Later has f called in the order of what an added source is told of; not at all if that is nothing.
+// Later calls f in the order of the changes that a dynamic source gets. It does not call f if the
+// source does not watch primaries. The caller must call deliver.
 func (g *Supervised) Later(f func()) (deliver func()) {
 	if subscription := g.Primaries.Load(); subscription != nil {
 		return subscription.Later(f)
@@ -165,7 +170,8 @@ func (g *Supervised) Later(f func()) (deliver func()) {
 	return func() {}
 }
 
-// postpones keeps a change while the source is behind: of each primary the first old state and the last new one.
+// postpones records a change while the source is behind. It keeps the first old state and the last
+// new state of each primary.
 func (g *Supervised) postpones(old, new trc.Object) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -175,20 +181,21 @@ func (g *Supervised) postpones(old, new trc.Object) bool {
 	return g.isBehind
 }
 
+// postponeLocked records a change for catchUp.
 func (g *Supervised) postponeLocked(old, new trc.Object) {
 	key := keyOfEither(old, new)
 	if before, known := g.missed[key]; known {
 		old = before.old
 	}
 	if old == nil && new == nil {
-		delete(g.missed, key) // it came and went
+		delete(g.missed, key) // it was created and deleted
 		return
 	}
 	g.missed[key] = oldAndNew{old, new}
 }
 
-// fallsBehind has the source told of what it misses once PrimaryChanged returns. A call that was not made is missed,
-// too.
+// fallsBehind starts to postpone changes, until PrimaryChanged returns and catchUp has delivered
+// them. why.Skipped says that this change was not delivered, so it is postponed, too.
 func (g *Supervised) fallsBehind(why *author.Failure, old, new trc.Object) {
 	g.mu.Lock()
 	first := !g.isBehind
@@ -204,7 +211,7 @@ func (g *Supervised) fallsBehind(why *author.Failure, old, new trc.Object) {
 	}
 }
 
-// catchUp tells the source of what it has missed, until there is nothing left, or it hangs again.
+// catchUp delivers the postponed changes until none is left, or PrimaryChanged hangs again.
 func (g *Supervised) catchUp() {
 	for {
 		g.mu.Lock()
@@ -231,8 +238,9 @@ func (g *Supervised) catchUp() {
 	}
 }
 
-// Start starts the source, again and again if need be. It returns once the source has begun or failed to, or has taken too
-// long, or ctx has ended: then the source goes on by itself. stop waits for the end of the source, but not for ever.
+// Start starts the source, repeatedly if it fails. It returns when the source has started, failed
+// or taken too long, or when ctx has ended; the attempts go on without it. stop waits for the end
+// of the source, but not longer than stopLimit.
 func (g *Supervised) Start(ctx context.Context, sink eventsource.Sink) (stop func()) {
 	living, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -253,23 +261,23 @@ func (g *Supervised) Start(ctx context.Context, sink eventsource.Sink) (stop fun
 	}
 }
 
-// live is the life of the source, until ctx ends.
+// live starts the source, and stops it when ctx ends.
 func (g *Supervised) live(ctx context.Context, sink eventsource.Sink) {
 	defer g.hasBegun()
 	again := startAgain
 	for attempt := 1; ctx.Err() == nil; attempt++ {
-		door := &closableSink{name: g.Name, sink: sink}
-		stop, synced, err := g.begin(attempt, door)
+		closable := &closableSink{name: g.Name, sink: sink}
+		stop, synced, err := g.begin(attempt, closable)
 		if err == nil {
 			g.stay(ctx, synced)
 			<-ctx.Done()
-			door.closed.Store(true)
+			closable.closed.Store(true)
 			if err := guarded("stop", stop); err != nil {
 				g.logger.Error(err, "source panicked", "stack", stackOf(err))
 			}
 			return
 		}
-		door.closed.Store(true)
+		closable.closed.Store(true)
 		g.fails(fmt.Errorf("start, attempt %d: %w", attempt, err))
 		g.hasBegun()
 		select {
@@ -279,13 +287,14 @@ func (g *Supervised) live(ctx context.Context, sink eventsource.Sink) {
 	}
 }
 
-// begin starts the source once, and asks it what says that it is synced: nil if that failed, which has been noted.
-func (g *Supervised) begin(attempt int, door *closableSink) (stop func(), synced <-chan struct{}, err error) {
+// begin starts the source once, and returns its channel Synced. The channel is nil if the source
+// failed to return one, which is recorded.
+func (g *Supervised) begin(attempt int, sink *closableSink) (stop func(), synced <-chan struct{}, err error) {
 	g.attempts(attempt)
 	defer g.attempts(0)
 	late := time.AfterFunc(startLimit, func() { g.isLate(attempt) })
 	defer late.Stop()
-	if panicked := guarded("Start", func() { stop, err = g.Source.Start(door) }); panicked != nil {
+	if panicked := guarded("Start", func() { stop, err = g.Source.Start(sink) }); panicked != nil {
 		err = panicked
 	}
 	if stop == nil {
@@ -297,6 +306,7 @@ func (g *Supervised) begin(attempt int, door *closableSink) (stop func(), synced
 	return stop, synced, author.Sound(err)
 }
 
+// askSynced returns the source's channel Synced, nil after a failure.
 func (g *Supervised) askSynced() (synced <-chan struct{}) {
 	err := guarded("Synced", func() { synced = g.Source.Synced() })
 	if err == nil && synced == nil {
@@ -306,14 +316,14 @@ func (g *Supervised) askSynced() (synced <-chan struct{}) {
 	return synced
 }
 
-// stay waits until the source, which has started, is synced.
+// stay waits until the started source is synced.
 func (g *Supervised) stay(ctx context.Context, synced <-chan struct{}) {
 	if synced == nil {
 		g.hasBegun()
 		return
 	}
 	select {
-	case <-synced: // at once, if it is
+	case <-synced: // before begun is closed, if it is synced already
 		close(g.Synced)
 		g.hasBegun()
 		return
@@ -327,13 +337,14 @@ func (g *Supervised) stay(ctx context.Context, synced <-chan struct{}) {
 	}
 }
 
+// attempts sets the number of the attempt in progress.
 func (g *Supervised) attempts(attempt int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.starting = attempt
 }
 
-// isLate says that an attempt to start takes too long, if it still is under way.
+// isLate reports an attempt to start that takes too long, if it is still in progress.
 func (g *Supervised) isLate(attempt int) {
 	g.mu.Lock()
 	if g.starting != attempt {
@@ -346,9 +357,10 @@ func (g *Supervised) isLate(attempt int) {
 	g.hasBegun()
 }
 
+// hasBegun closes begun.
 func (g *Supervised) hasBegun() { g.once.Do(func() { close(g.begun) }) }
 
-// fails notes why the source is not started, or that it is.
+// fails records why the source has not started, or, with nil, that it has.
 func (g *Supervised) fails(err error) {
 	g.mu.Lock()
 	before := g.failure
@@ -362,6 +374,7 @@ func (g *Supervised) fails(err error) {
 	}
 }
 
+// stackOf returns the stack of a panic.
 func stackOf(err error) string {
 	var p *scheduler.PanicError
 	if errors.As(err, &p) {
@@ -370,14 +383,14 @@ func stackOf(err error) string {
 	return ""
 }
 
-// closableSink is where a source offers until it is stopped, or its start has failed.
+// closableSink is the sink of a source until the source is stopped, or its start has failed.
 type closableSink struct {
 	name   string // of the source
 	sink   eventsource.Sink
 	closed atomic.Bool
 }
 
-// Offer passes an offer on. One without a cause gets one.
+// Offer passes an offer on. It adds a cause if there is none.
 func (d *closableSink) Offer(primary trc.Key, offer eventsource.Offer) {
 	if d.closed.Load() {
 		return

@@ -6,34 +6,36 @@ import (
 	"time"
 )
 
-// OnTimeout is what happens after a sync timeout.
+// OnTimeout is what happens after a sync timeout. Its values are those of framework.SyncPolicy.
 type OnTimeout int
 
 const (
 	byStartPolicy OnTimeout = iota
 	fails
 	waits
-	Optional
+	Optional // the controller starts without the source
 )
 
-// SyncPolicy is how long the start of a controller waits for a source.
+// SyncPolicy is how long the start of a controller waits for a source, and what happens then.
 type SyncPolicy struct {
-	Timeout   time.Duration // 0: the operator's
-	OnTimeout OnTimeout
+	Timeout   time.Duration // 0 for the operator's
+	OnTimeout OnTimeout     // what happens after Timeout
 }
 
-// SyncError is an error of a source with a patience of its own.
+// SyncError is the error of a source with its sync policy.
 type SyncError struct {
 	error
 	SyncPolicy
 }
 
-// WithSyncPolicy is an error of a source with a patience.
+// WithSyncPolicy adds the sync policy of a source to its error.
 func WithSyncPolicy(err error, p SyncPolicy) error { return &SyncError{err, p} }
 
+// Unwrap returns the error.
 func (i *SyncError) Unwrap() error { return i.error }
 
-// SyncPolicyOf is how long to wait for what an error is about.
+// SyncPolicyOf returns the sync policy of the source that an error is about, the zero value if
+// there is none.
 func SyncPolicyOf(err error) SyncPolicy {
 	var i *SyncError
 	if errors.As(err, &i) {
@@ -42,7 +44,7 @@ func SyncPolicyOf(err error) SyncPolicy {
 	return SyncPolicy{}
 }
 
-// Limit is its timeout, or a default.
+// Limit returns the timeout, or the default given.
 func (p SyncPolicy) Limit(otherwise time.Duration) time.Duration {
 	if p.Timeout > 0 {
 		return p.Timeout
@@ -61,7 +63,7 @@ func (p SyncPolicy) IsBounded(byDefault bool) bool {
 	return byDefault
 }
 
-// Check reports what is wrong with a source's patience.
+// Check returns an error for invalid fields.
 func (p SyncPolicy) Check() error {
 	switch {
 	case p.Timeout < 0:

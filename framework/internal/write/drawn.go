@@ -114,15 +114,15 @@ func isPartOf(sent, stored any) bool {
 // again returns the create to send. That is an earlier one of this run with unknown outcome if its
 // content is the same: a second name would make a second object.
 func (w *Writer) again(q Request) Request {
-	home := w.Home()
-	home.mu.Lock()
-	defer home.mu.Unlock()
-	at := slices.IndexFunc(home.unresolved, func(former Request) bool { return former.isFor(q, w.Port) })
+	local := w.Home()
+	local.mu.Lock()
+	defer local.mu.Unlock()
+	at := slices.IndexFunc(local.unresolved, func(former Request) bool { return former.isFor(q, w.Port) })
 	if at < 0 {
 		return q
 	}
-	former := home.unresolved[at]
-	home.unresolved = slices.Delete(home.unresolved, at, at+1)
+	former := local.unresolved[at]
+	local.unresolved = slices.Delete(local.unresolved, at, at+1)
 	former.tried, former.creates = true, true
 	return former
 }
@@ -131,17 +131,17 @@ func (w *Writer) again(q Request) Request {
 // the same object again. It returns nil if there is none. The earlier run never learned of the
 // answer, and this run cannot see the object in a cache.
 func (w *Writer) madeBefore(ctx context.Context, q Request) (trc.Object, error) {
-	home := w.Home()
+	local := w.Home()
 	for {
-		home.mu.Lock()
-		at := slices.IndexFunc(home.made, func(former Request) bool { return former.isFor(q, w.Port) })
+		local.mu.Lock()
+		at := slices.IndexFunc(local.made, func(former Request) bool { return former.isFor(q, w.Port) })
 		if at < 0 {
-			home.mu.Unlock()
+			local.mu.Unlock()
 			return nil, nil
 		}
-		former := home.made[at]
-		home.made = slices.Delete(home.made, at, at+1)
-		home.mu.Unlock()
+		former := local.made[at]
+		local.made = slices.Delete(local.made, at, at+1)
+		local.mu.Unlock()
 		live, err := w.readMade(ctx, former)
 		switch {
 		case err != nil:
@@ -163,10 +163,10 @@ func (w *Writer) keepMade(q Request) {
 		return
 	}
 	q.port = w.Port
-	home := w.Home()
-	home.mu.Lock()
-	defer home.mu.Unlock()
-	home.made = append(home.made, q)
+	local := w.Home()
+	local.mu.Lock()
+	defer local.mu.Unlock()
+	local.made = append(local.made, q)
 }
 
 // readMade reads the object that an earlier create may have made.

@@ -30,9 +30,9 @@ func (w *Writer) definite(ctx context.Context, q Request) (got client.Answer, lo
 	lost = q.tried
 	for {
 		if got, err = (client.Answer{}), error(ErrStandby); w.Port.Fence.Allowed() {
-			noted := w.recordRequest(q)
+			number := w.recordRequest(q)
 			got, err = attempt(ctx, q)
-			got.Noted = noted
+			got.Noted = number
 		}
 		switch {
 		case err == nil || q.once, !lost && !isOutcomeUnknown(err), lost && IsAnswer(err), hasFailed(err):

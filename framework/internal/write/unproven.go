@@ -21,14 +21,14 @@ func (w *Writer) recordUnproven(q Request, o trc.Object, version string) {
 	if !w.inRun() {
 		return
 	}
-	home, what := w.Home(), Unproven{o.GetUID(), version, q.describe()}
+	local, what := w.Home(), Unproven{o.GetUID(), version, q.describe()}
 	if w.Loops != nil && w.Primary(q.resource, q.key) != nil {
 		w.Loops.Wrote(q.key, what)
 	}
-	home.mu.Lock()
-	defer home.mu.Unlock()
-	if len(home.unproven) < maxUnproven {
-		home.unproven = append(home.unproven, what)
+	local.mu.Lock()
+	defer local.mu.Unlock()
+	if len(local.unproven) < maxUnproven {
+		local.unproven = append(local.unproven, what)
 	}
 }
 
