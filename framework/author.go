@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/framework/internal/run"
@@ -95,4 +96,13 @@ func guardedFilters[P Object](c *run.Controller, o *ControllerOptions[P]) run.Pr
 		f.Remove = guarded("DeleteFilter", func(last, _ P) bool { return o.DeleteFilter(last) })
 	}
 	return f
+}
+
+// abilitiesOf are those of a reconciler.
+func abilitiesOf[P Object]() []source.Ability {
+	required := reflect.TypeFor[Reconciler[P]]()
+	return []source.Ability{
+		{Name: "framework.Cleaner", Of: reflect.TypeFor[Cleaner[P]](), Required: required},
+		{Name: "framework.ErrorStatusHandler", Of: reflect.TypeFor[ErrorStatusHandler[P]](), Required: required},
+	}
 }

@@ -292,7 +292,7 @@ func TestWhatDoesNotGoTogetherIsRefusedAtRegistration(t *testing.T) {
 		"Desired: must be set unless":                  {Access: dependent.ReadOnly, Desired: htmlOf},
 		"Access 7: must be":                            {Access: 7, Desired: htmlOf},
 		"Tie -1: must be":                              {Tie: -1, Desired: htmlOf},
-		"Tie Referenced: must not be set with Access":      {Access: dependent.ReadOnly, Tie: dependent.Referenced},
+		"Tie Referenced: must not be set with Access":  {Access: dependent.ReadOnly, Tie: dependent.Referenced},
 		"must be empty unless Tie is Referenced":       {Desired: htmlOf, PrimaryRef: eventsource.PrimaryRef{Name: "a"}},
 		"From: must not be set together":               {Desired: htmlOf, From: &framework.Secondary[*corev1.ConfigMap]{}, Secondary: framework.Secondary[*corev1.ConfigMap]{Name: "x"}},
 		"From: must map by the marks":                  {Desired: htmlOf, From: &framework.Secondary[*corev1.ConfigMap]{}, Tie: dependent.Referenced},

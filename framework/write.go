@@ -2,11 +2,15 @@ package framework
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/base32"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
@@ -144,4 +148,70 @@ func typed[T Object](o Object, err error) (T, error) {
 		return none, fmt.Errorf("framework: %s: %w", trc.KeyOf(o), err)
 	}
 	return converted, nil
+}
+
+// Difference returns the JSON merge patch (RFC 7386) that makes of before what after is, for [MergePatch], or nil if they are alike.
+// Lists are replaced as a whole, and all numbers stay exactly what they are. Of a Secret, stringData counts as the data that
+// it becomes. The objects are not changed.
+func Difference(before, after Object) ([]byte, error) {
+	from, err := object.FoldedContent(before)
+	if err != nil {
+		return nil, err
+	}
+	to, err := object.FoldedContent(after)
+	if err != nil {
+		return nil, err
+	}
+	patch := object.MergePatch(from, to)
+	if patch == nil {
+		return nil, nil
+	}
+	return json.Marshal(patch)
+}
+
+// MigrateToApply hands the fields that former field managers own by create, update or patch over to the
+// controller's own, which owns them by apply from then on. An operator that used to write an object whole and
+// applies it now needs it once per object: without it, a field that it stops applying stays, as its former
+// manager still owns it. With [Subresource]("status") it is about the fields of the status. former are names
+// as metadata.managedFields shows them. It sends nothing if they own nothing.
+//
+// It returns the object as it is then. The object must exist.
+func MigrateToApply[T Object](ctx context.Context, c Writes, object T, former []string, options ...WriteOption) (T, error) {
+	w := c.writer()
+	return typed[T](w.Migrate(ctx, object, former, optionsOf(w, options)))
+}
+
+// WriteSettings are what is effective of the options of a write, for code that passes options of others on.
+type WriteSettings struct {
+	// FieldManager is what owns the fields that are written: that of [FieldManager], or the controller's.
+	FieldManager string
+	// DryRun says that nothing is stored.
+	DryRun bool
+}
+
+// SettingsOf returns the settings of a write through c with these options.
+func SettingsOf(c Writes, options ...WriteOption) WriteSettings {
+	o := optionsOf(c.writer(), options)
+	return WriteSettings{FieldManager: o.FieldManager, DryRun: o.DryRun}
+}
+
+// Wrote reports whether the server is known to have stored, since this process began or came into office, an intent of the field
+// manager for this very object: it has the same UID, and a cache has shown it ever since. false says nothing: what an
+// earlier process wrote is not known. It takes no request.
+func Wrote(c Writes, o Object, fieldManager string) bool {
+	return c.writer().Knows(o, fieldManager)
+}
+
+// maxName is what the API server grants a generated name.
+const maxName = 63
+
+// StableName returns base with a suffix of ten characters that follows from the owner's UID and the intent:
+// the same name for the same object on every attempt, also after a crash, and another one for another
+// owner or intent. A create with it meets its own earlier one, as "already exists". A base that is too
+// long for 63 characters is cut.
+func StableName(base string, owner Object, intent ...string) string {
+	const suffix = 10
+	sum := sha256.Sum256([]byte(string(owner.GetUID()) + "\x00" + strings.Join(intent, "\x00")))
+	encoded := strings.ToLower(base32.StdEncoding.EncodeToString(sum[:]))
+	return base[:min(len(base), maxName-suffix)] + encoded[:suffix]
 }
