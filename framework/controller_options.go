@@ -20,48 +20,57 @@ import (
 	"github.com/evenkeel/evenkeel/scheduler"
 )
 
-// DefaultRunTimeout is the deadline of a run.
+// DefaultRunTimeout is the default of [ControllerOptions.RunTimeout].
 const DefaultRunTimeout = 10 * time.Minute
 
-// ControllerOptions configure a controller; the zero value is the documented default.
+// ControllerOptions configures a controller. The zero value of each field is its documented
+// default.
 type ControllerOptions[P Object] struct {
-	// Name of the controller, unique within the operator: in logs, metrics and the finalizer. Default:
-	// the primary's kind in lower case. A DNS label.
+	// Name of the controller, in logs, metrics and the default field manager. Default: the primary's
+	// kind in lower case. It must be a DNS label and unique within the operator.
 	Name string
-	// GroupVersionKind is required if P is *unstructured.Unstructured or *metav1.PartialObjectMetadata
-	// (metadata only), and must be empty otherwise.
+	// GroupVersionKind of the primaries. It is required if P is *unstructured.Unstructured or
+	// *metav1.PartialObjectMetadata (metadata only). It must be empty otherwise.
 	GroupVersionKind schema.GroupVersionKind
-	// Secondaries that the controller reads; their changes make their primaries due.
+	// Secondaries are the objects that the controller reads. A change of a secondary makes its
+	// primaries due. Default: none.
 	Secondaries []SecondarySource
-	// Indexes file the primaries under values of the author's; see [Context.Primaries].
+	// Indexes file the primaries under values that the author computes; see [Context.Primaries].
+	// Default: none.
 	Indexes []*Index[P]
-	// Sources are further event sources, started in this order once the caches are filled; what fails to start is
-	// started again, and whatever one does wrong, the others go on. Their names must not
-	// be those of Secondaries.
+	// Sources are further event sources. They start in this order, after the caches are filled. A
+	// source that fails to start is started again. A failing source does not stop the others. Their
+	// names must differ from those of Secondaries. Default: none.
 	Sources []eventsource.Source
 
-	// Workflow is what primaries need, and in which order. Default: none.
+	// Workflow declares what primaries need, and in which order. Default: none.
 	Workflow Workflow[P]
 
-	// Namespaces to watch. Default: those of the operator. For all, give [AllNamespaces].
-	// [Operator.SetControllerNamespaces] changes them; so no other controller shares the caches.
+	// Namespaces to watch. Default: those of the operator. Use [AllNamespaces] for all. If it is set,
+	// the controller shares its caches with no other controller, because
+	// [Operator.SetControllerNamespaces] can change the namespaces.
 	Namespaces []string
-	// LabelSelector restricts the primaries, in kubectl's syntax. Default: all. One that no longer matches has no
-	// more runs, and keeps the finalizer of a [Cleaner]: who takes such labels off has to see to that.
+	// LabelSelector restricts the primaries, in kubectl's syntax. Default: all.
+	//
+	// A primary that no longer matches has no more runs, and keeps the finalizer of a [Cleaner].
+	// Whoever removes such labels must also take care of the finalizer.
 	LabelSelector string
 	// FieldSelector restricts the primaries, in kubectl's syntax. Default: all.
 	FieldSelector string
-	// ShardSelector restricts the primaries to a part of all UIDs: see [Secondary.ShardSelector]. Default: all.
+	// ShardSelector restricts the primaries to a part of all UIDs; see [Secondary.ShardSelector].
+	// Default: all.
 	ShardSelector string
-	// ListLimit is how many primaries a list asks for at a time: see [Secondary.ListLimit]. Default: lists are streamed.
+	// ListLimit is the page size of lists of primaries, in objects; see [Secondary.ListLimit].
+	// Default: lists are streamed.
 	ListLimit int64
-	// AllGenerations makes every change of a primary trigger, not only those of its specification. By
-	// default an update triggers if metadata.generation grew, deletion was requested, the finalizer is
-	// missing, the primary waits for its Cleanup, or the kind has no generations.
+	// AllGenerations makes every update of a primary trigger a run, not only a change of its
+	// specification. Default: an update triggers if metadata.generation grew, if deletion was
+	// requested, if the finalizer is missing, if the primary waits for its Cleanup, or if the kind has
+	// no generations.
 	AllGenerations bool
-	// GenerationFilter, if set, replaces the look at generations: it tells the updates that change what is
-	// wanted from all others. As a new generation does, these end the back-off of a failing primary too.
-	// Excludes AllGenerations. It must be pure, as all filters must.
+	// GenerationFilter, if set, replaces the comparison of generations. It reports whether an update
+	// changes the desired state. Like a new generation, such an update also ends the back-off of a
+	// failing primary. It cannot be combined with AllGenerations. Like all filters it must be pure.
 	GenerationFilter func(old, new P) bool
 	// AddFilter, UpdateFilter and DeleteFilter, if set, further restrict which changes of a primary trigger:
 	// those that would otherwise. A primary that was replaced by one of the same name is no update. Deletions
@@ -72,56 +81,69 @@ type ControllerOptions[P Object] struct {
 	AddFilter    func(added P) bool
 	UpdateFilter func(old, new P) bool
 	DeleteFilter func(last P) bool
-	// Filter, if set, is asked about all that the more specific ones let pass. old is nil for an addition,
-	// new for a deletion. Nor does it keep a primary from its Cleanup.
+	// Filter, if set, is asked about every change that the specific filters pass. old is nil for an
+	// addition, new is nil for a deletion. It does not keep a primary from its Cleanup either.
 	Filter func(old, new P) bool
 
-	// AllEvents runs Reconcile also for primaries in deletion, and once more when a primary is gone: with
-	// the last known object, and [Context.Gone] true. No finalizer is put on, and the reconciler must be no
-	// [Cleaner]; [PatchResource] can put one on, and take it off. The run of a primary that is gone is
-	// repeated until one succeeds without a reschedule; what else there is of that name waits
-	// until then, or until the retries are exhausted. It is also run for a primary that no longer
-	// matches the selectors, and never for one that goes while the operator is down, nor in another instance than
-	// the leader of that time unless it follows soon: only a finalizer does not miss that.
-	AllEvents bool
-	// Finalizer is put on primaries if the reconciler is a [Cleaner], or the [Workflow] has something to delete. Default:
-	// GROUP/KIND-finalizer with the primary's group and its kind in lower case, so that a controller may be
-	// renamed. Of several controllers of one kind, also in several operators, all but one must name their own, or
-	// the one would take off what the other waits for; within an operator [Register] refuses that. Before a
-	// finalizer is changed, or a Cleaner taken out, all primaries have to be rid of it: those that are not, and
-	// are deleted, stay, which an event says ([ReasonFinalizerLeftOver]).
+	// AllEvents also runs Reconcile for primaries in deletion, and once more when a primary is gone.
+	// That last run gets the last known object, and [Context.Gone] is true. Default: false.
 	//
-	// Versions of this package that named the default after the controller have left GROUP/NAME-finalizer on
-	// primaries. It counts as the default, and is replaced by it.
+	// No finalizer is added, and the reconciler must not be a [Cleaner]. [PatchResource] can add and
+	// remove a finalizer.
+	//
+	// The run for a primary that is gone is repeated until one succeeds without a reschedule. A new
+	// primary of that name waits until then, or until the retries are exhausted. A primary that no
+	// longer matches the selectors also gets this run.
+	//
+	// The run is missed for a primary that goes while the operator is down. It is also missed in every
+	// instance except the leader of that time and a leader that follows soon. Only a finalizer does
+	// not miss a deletion.
+	AllEvents bool
+	// Finalizer is added to primaries if the reconciler is a [Cleaner], or if the [Workflow] has
+	// something to delete. Default: GROUP/KIND-finalizer with the primary's group, and its kind in
+	// lower case, so that a controller may be renamed.
+	//
+	// If several controllers reconcile one kind, also in several operators, all but one must set their
+	// own finalizer. Otherwise one controller would remove the finalizer that another waits for.
+	// [Register] refuses this within an operator.
+	//
+	// Before you change a finalizer or remove a Cleaner, all primaries must be rid of the finalizer.
+	// Primaries that still have it are not removed when they are deleted. A Kubernetes event reports
+	// them ([ReasonFinalizerLeftOver]).
+	//
+	// Versions of this package that named the default after the controller left GROUP/NAME-finalizer
+	// on primaries. It counts as the default, and is replaced by it.
 	Finalizer string
-	// FieldManager owns the fields the controller writes. Default: the controller's name. Too long
-	// ones (over 128 bytes) are refused.
+	// FieldManager owns the fields that the controller writes. Default: the controller's name. At most
+	// 128 bytes.
 	FieldManager string
-	// PrimaryWrites is how [UpdateControl] is carried out. Default: ByPatch.
+	// PrimaryWrites is how an [UpdateControl] is written. Default: [ByPatch].
 	PrimaryWrites WriteMode
-	// SecondaryWrites is how [Apply] writes. Default: ByApply.
+	// SecondaryWrites is how [Apply] writes. Default: [ByApply].
 	SecondaryWrites WriteMode
 
-	// Retry spaces failures of a primary. Default: see [retry.Policy], with [Classify] to classify them.
+	// Retry spaces the retries of a failing primary. Default: see [retry.Policy], with [Classify] to
+	// classify errors.
 	Retry retry.Policy
-	// MaxInterval is the longest a primary goes without a run. Default 10 h, shortened by up to 10 %
-	// at random; scheduler.NoMaxInterval for none.
+	// MaxInterval is the longest time that a primary goes without a run. Default 10 h, shortened by up
+	// to 10 % at random. Use scheduler.NoMaxInterval for no limit.
 	MaxInterval time.Duration
-	// RateLimit bounds the runs of each primary by itself. Default: no bound.
+	// RateLimit bounds the runs of each primary separately. Default: no bound.
 	RateLimit scheduler.RateLimit
-	// Concurrency bounds the runs at a time. Default max(8, 2×GOMAXPROCS).
+	// Concurrency bounds the number of concurrent runs. Default max(8, 2×GOMAXPROCS).
 	Concurrency int
-	// RunTimeout is the deadline of a run, after which its ctx ends. Default 10 minutes.
+	// RunTimeout is the deadline of a run. Its ctx ends then. Default 10 minutes.
 	RunTimeout time.Duration
-	// KeepRecords is how many of the newest runs [Operator.Records] returns. Default 0: none.
+	// KeepRecords is the number of newest runs that [Operator.Records] returns. Default 0: none.
 	KeepRecords int
-	// KeepRecordsPerPrimary is how many of the newest runs of every primary [Operator.History] returns, as
-	// long as the primary exists. Default 0: none.
+	// KeepRecordsPerPrimary is the number of newest runs of each primary that [Operator.History]
+	// returns. They are kept as long as the primary exists. Default 0: none.
 	KeepRecordsPerPrimary int
 }
 
-// validate reports everything that can be said without the API server. cleans says that the reconciler is
-// a Cleaner, deletes that a cleanup of the workflow has something to do.
+// validate reports every invalid option that can be found without the API server. cleans reports
+// whether the reconciler is a Cleaner, deletes whether a cleanup of the workflow has something to
+// do.
 func (o *ControllerOptions[P]) validate(cleans, deletes bool) error {
 	var errs []error
 	bad := func(field string, value any, why string) {
@@ -162,7 +184,7 @@ func (o *ControllerOptions[P]) validate(cleans, deletes bool) error {
 	return errors.Join(errs...)
 }
 
-// validateEvents reports what is wrong with what triggers, and with the finalizer.
+// validateEvents reports invalid options about triggers and the finalizer.
 func (o *ControllerOptions[P]) validateEvents(cleans, deletes bool, bad func(field string, value any, why string)) {
 	switch problems := validation.IsQualifiedName(o.Finalizer); {
 	case o.AllEvents && o.Finalizer != "":
@@ -187,7 +209,7 @@ func (o *ControllerOptions[P]) validateEvents(cleans, deletes bool, bad func(fie
 	}
 }
 
-// setDefaults fills in what follows from the primary's kind.
+// setDefaults sets the defaults, also those that depend on the primary's kind.
 func (o *ControllerOptions[P]) setDefaults(gvk schema.GroupVersionKind) {
 	if o.Name == "" {
 		o.Name = strings.ToLower(gvk.Kind)
@@ -212,8 +234,9 @@ func (o *ControllerOptions[P]) setDefaults(gvk schema.GroupVersionKind) {
 	}
 }
 
-// defaultFinalizer is unique per group and kind. The server takes 63 characters after the slash; a kind may have
-// as many.
+// defaultFinalizer returns a finalizer that is unique per group and kind. The server accepts 63
+// characters after the slash. A kind may have as many, so the suffix is left out if it does not
+// fit.
 func defaultFinalizer(group, kind string) string {
 	if full := kind + run.FinalizerSuffix; len(full) <= validation.DNS1123LabelMaxLength {
 		kind = full
@@ -221,8 +244,8 @@ func defaultFinalizer(group, kind string) string {
 	return run.FinalizerDomain(group) + "/" + kind
 }
 
-// formerFinalizer is what the default was when it followed from the controller's name, if that differs; empty if
-// the finalizer is not the default.
+// formerFinalizer returns the default of versions that named it after the controller. It is empty
+// if that is the same, or if the finalizer is not the default.
 func (o *ControllerOptions[P]) formerFinalizer(gvk schema.GroupVersionKind) string {
 	former := defaultFinalizer(gvk.Group, o.Name)
 	if o.Finalizer != defaultFinalizer(gvk.Group, strings.ToLower(gvk.Kind)) || former == o.Finalizer {

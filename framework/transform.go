@@ -33,7 +33,7 @@ func (t *Transform[S]) check() error {
 }
 
 // keeping is that of a Secondary.
-func (s *Secondary[S]) keeping() cache.Retention {
+func (s *Secondary[S]) retention() cache.Retention {
 	k := cache.Retention{Whole: s.KeepWhole, Page: s.ListLimit, Shard: s.ShardSelector}
 	if s.Transform != nil {
 		k.Prune = transformed[S]{s.Transform}
