@@ -72,12 +72,14 @@ type ControllerOptions[P Object] struct {
 	// changes the desired state. Like a new generation, such an update also ends the back-off of a
 	// failing primary. It cannot be combined with AllGenerations. Like all filters it must be pure.
 	GenerationFilter func(old, new P) bool
-	// AddFilter, UpdateFilter and DeleteFilter, if set, further restrict which changes of a primary trigger:
-	// those that would otherwise. A primary that was replaced by one of the same name is no update. Deletions
-	// trigger only with AllEvents, so DeleteFilter requires it.
+	// AddFilter, UpdateFilter and DeleteFilter, if set, further restrict which changes of a primary
+	// trigger a run. They are asked only about changes that would trigger without them. A primary that
+	// was replaced by another of the same name is not an update. Deletions trigger only with
+	// AllEvents, so DeleteFilter requires it.
 	//
-	// A primary whose deletion is requested and that carries the controller's finalizer passes every filter, at each
-	// of its changes and after a restart: only Cleanup, or the Workflow, lets it go.
+	// A primary passes every filter if its deletion is requested and it carries the controller's
+	// finalizer. This holds for each of its changes and after a restart, because only Cleanup or the
+	// Workflow can release it.
 	AddFilter    func(added P) bool
 	UpdateFilter func(old, new P) bool
 	DeleteFilter func(last P) bool

@@ -12,36 +12,42 @@ import (
 // Sources that are not among a controller's options can be added while it runs, and removed again: from its runs, or
 // from outside. What a run has added is held for its primary, so that no other one takes it away.
 
-// ErrNotSynced is what reads of secondaries return that were added while the operator runs, and are not filled yet: their
-// kind may not be served, or the first list is on its way. A reconciler returns it, alone or wrapped. The run then
-// counts neither as failure nor as attempt, and its primary is due when they are filled.
+// ErrNotSynced is returned by reads of secondaries that were added while the operator runs and are
+// not filled yet. Their kind may not be served, or the first list has not been answered. A
+// reconciler returns it, alone or wrapped. The run then counts neither as a failure nor as an
+// attempt. Its primary becomes due when the secondaries are filled.
 var ErrNotSynced = host.ErrNotSynced
 
-// AddSecondary has the controller read further secondaries, as if they were among [ControllerOptions.Secondaries]: their
-// changes make their primaries due, and runs of all primaries may read them. It returns at once. Until they are
-// filled, reads fail with [ErrNotSynced], and every primary whose run has met that is due then; so is every primary
-// that has some. A kind that is not served yet is waited for, which [Operator.Ready] says. An error tells that they
-// are not declared well.
+// AddSecondary adds secondaries to the controller, as if they were in
+// [ControllerOptions.Secondaries]: their changes make their primaries due, and runs of all
+// primaries may read them. It returns at once. It returns an error if the declaration is invalid.
 //
-// They are held for the primary until [Context.RemoveSource], or until it is gone, and with the last hold they go: the
-// watch, unless others read the same, the index, and the memory. A run may add what is there in each of its runs, which
-// costs next to nothing: the same Secondary, or one that is declared alike without By, Map, filters and Indexes. Another one under the same
-// name (see [Secondary.Name]) is an error that names both.
+// Until they are filled, reads fail with [ErrNotSynced]. When they are filled, every primary whose
+// run met that error becomes due, and so does every primary that has such secondaries. A kind that
+// is not served yet is waited for, and [Operator.Ready] reports it.
+//
+// The primary holds them until [Context.RemoveSource] or until it is gone. With the last hold they
+// are removed: the index, the memory, and the watch unless others read the same. A run may call it
+// again in each of its runs, which costs almost nothing: with the same Secondary, or with one that
+// is declared alike without By, Map, filters and Indexes. A different one under the same name (see
+// [Secondary.Name]) is an error that names both.
 func (c *Context[P]) AddSecondary(secondary SecondarySource) error {
 	return c.run.Controller.AddSecondary(secondary, &c.run, false)
 }
 
-// AddSource starts a further event source, as if it were among [ControllerOptions.Sources], but no run waits for it to be
-// synced. One that is an [eventsource.PrimaryWatcher] is told of all primaries first. If its Start fails, that is repeated
-// with growing pauses; [Operator.Ready] says so. It is held and named as with [Context.AddSecondary]. One that is added
-// again after it was removed is started again, once it has been stopped.
+// AddSource starts a further event source, as if it were in [ControllerOptions.Sources], except
+// that no run waits for its sync. An [eventsource.PrimaryWatcher] gets all primaries first. If its
+// Start fails, it is started again with growing pauses, and [Operator.Ready] reports it. Names and
+// holds are as with [Context.AddSecondary]. A source that is added again after it was removed is
+// started again, once it has stopped.
 func (c *Context[P]) AddSource(source eventsource.Source) error {
 	return c.run.Controller.AddSource(source, &c.run, false)
 }
 
-// RemoveSource ends the hold that the primary has on what was added under a name, which goes with the last hold. Reads that
-// begin after that fail; under those of runs in flight that have read it before, nothing disappears. It is no error if there is none; one
-// that is among the options of the controller cannot be removed.
+// RemoveSource ends the primary's hold on the dynamic source of that name. The source is removed
+// with its last hold. Reads that begin after that fail. Runs in flight that have read it before do
+// not lose it. Removing a source that does not exist is not an error. A source of the controller's
+// options cannot be removed.
 func (c *Context[P]) RemoveSource(name string) error {
 	if c.run.Ended.Load() {
 		return ErrRunEnded
@@ -52,8 +58,9 @@ func (c *Context[P]) RemoveSource(name string) error {
 	return c.run.Controller.Added.Drop(name, &c.run)
 }
 
-// AddSecondary is [Context.AddSecondary] from outside of runs, for a controller by its name. They are held until
-// [Operator.RemoveSource]. Before the operator runs it may be called too; the first runs do not wait for them.
+// AddSecondary is [Context.AddSecondary] outside of runs, for a controller by its name. The
+// secondaries are held until [Operator.RemoveSource]. It may be called before the operator runs;
+// the first runs do not wait for them.
 func (op *Operator) AddSecondary(controller string, secondary SecondarySource) error {
 	c, err := op.controllerNamed(controller)
 	if err != nil {
@@ -62,7 +69,7 @@ func (op *Operator) AddSecondary(controller string, secondary SecondarySource) e
 	return c.AddSecondary(secondary, nil, false)
 }
 
-// AddSource is [Context.AddSource] from outside of runs, for a controller by its name.
+// AddSource is [Context.AddSource] outside of runs, for a controller by its name.
 func (op *Operator) AddSource(controller string, source eventsource.Source) error {
 	c, err := op.controllerNamed(controller)
 	if err != nil {
@@ -71,8 +78,8 @@ func (op *Operator) AddSource(controller string, source eventsource.Source) erro
 	return c.AddSource(source, nil, false)
 }
 
-// RemoveSource ends the hold of [Operator.AddSecondary] or [Operator.AddSource] on what was added to a controller under a
-// name. It stays as long as primaries hold it.
+// RemoveSource ends the hold of [Operator.AddSecondary] or [Operator.AddSource] on the dynamic
+// source of that name. The source stays as long as primaries hold it.
 func (op *Operator) RemoveSource(controller, name string) error {
 	c, err := op.controllerNamed(controller)
 	if err != nil {

@@ -59,9 +59,9 @@ type Secondary[S Object] struct {
 	// deletion are always kept. No write deletes what was dropped; see [Update]. The cache cannot
 	// prove that an [Apply] would change nothing, so each Apply takes a request.
 	Transform *Transform[S]
-	// KeepWhole, if positive, bounds the number of objects that are cached whole. These are the
-	// objects that [Secondary.GetWhole] read or a write returned last. Of all other objects the cache
-	// keeps what Transform leaves, or their metadata without a Transform. Default: no bound.
+	// KeepWhole, if positive, bounds the number of objects that are cached whole: those that were last
+	// written, or last read by [Secondary.GetWhole]. Of all other objects the cache keeps what
+	// Transform leaves, or their metadata without a Transform. Default: no bound.
 	//
 	// Map, Filter and all reads except GetWhole see only that part of every object. If it is too low,
 	// GetWhole makes many requests.
@@ -84,8 +84,9 @@ type Secondary[S Object] struct {
 	// It must be pure. It is called for the old and the new state of each change, and to maintain the
 	// index of the cache, so it must not read the cache.
 	Map func(S) []types.NamespacedName
-	// AddFilter, UpdateFilter and DeleteFilter, if set, tell which changes may make the primaries due. One that was replaced by
-	// another of its name is no update, but a deletion and an addition. They must be pure, and restrict no reads.
+	// AddFilter, UpdateFilter and DeleteFilter, if set, report which changes may make the primaries
+	// due. An object that was replaced by another of its name is a deletion and an addition, not an
+	// update. They must be pure. They do not restrict reads.
 	AddFilter    func(added S) bool
 	UpdateFilter func(old, new S) bool
 	DeleteFilter func(last S) bool

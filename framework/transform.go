@@ -8,18 +8,20 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Transform drops what is not needed of secondaries before they are kept; see [Secondary.Transform]. It is known by its
-// address: two secondaries with the same one may share a cache. Its fields must not be changed once it is registered.
+// Transform drops what is not needed of secondaries before they are cached; see
+// [Secondary.Transform]. It is identified by its address: two secondaries with the same Transform
+// may share a cache. Its fields must not be changed once it is registered.
 type Transform[S Object] struct {
-	// Name says in messages and logs what is kept, as in "images only". Required.
+	// Name in messages and logs of what is kept, as in "images only". Required.
 	Name string
-	// Prune drops, in place, what is not needed. Required. It must be pure, and may be called for several objects
-	// at once. If it panics, that is logged, and the object is kept as far as it got. If it does not return for 10 s, the
-	// object is set aside until its next change, and others are kept whole until it returns.
+	// Prune drops, in place, what is not needed. Required. It must be pure, and may be called for
+	// several objects at once. If it panics, the panic is logged, and the object is kept as Prune left
+	// it. If it does not return for 10 s, the object counts as undecodable until its next change, and
+	// other objects are cached whole until it returns.
 	Prune func(S)
 }
 
-// transformed is a Transform as caches know it.
+// transformed is a Transform as caches use it.
 type transformed[S Object] struct{ by *Transform[S] }
 
 func (t transformed[S]) Label() string  { return t.by.Name }
@@ -32,7 +34,7 @@ func (t *Transform[S]) check() error {
 	return nil
 }
 
-// keeping is that of a Secondary.
+// retention returns what the cache of a Secondary keeps.
 func (s *Secondary[S]) retention() cache.Retention {
 	k := cache.Retention{Whole: s.KeepWhole, Page: s.ListLimit, Shard: s.ShardSelector}
 	if s.Transform != nil {
@@ -43,13 +45,15 @@ func (s *Secondary[S]) retention() cache.Retention {
 	return k
 }
 
-// GetWhole returns the object with that name as it was before [Secondary.Transform], whether it belongs to the primary
-// or not, or nil if the cache shows none. namespace is empty for cluster-scoped objects.
+// GetWhole returns the object with that name as it was before [Secondary.Transform], whether it
+// belongs to the primary or not. It returns nil if the cache shows none. namespace is empty for
+// cluster-scoped objects. Without Transform and KeepWhole it is [Secondary.GetNamed].
 //
-// It is the one read of secondaries that may block: where the cache does not keep the object whole in the version that
-// it shows, it is read from the API server, which takes a request, up to 30 s, and the right to get. If that has a newer
-// version, all caches show it from then on; if it has none, they forget the object. It is never older
-// than what was read or written before. Of a Secondary without Transform and KeepWhole it is [Secondary.GetNamed].
+// It is the only read of secondaries that may block. If the cache does not hold the shown version
+// whole, GetWhole reads the object from the API server. That takes a request, up to 30 s, and the
+// right to get. If the server has a newer version, all caches show that from then on. If the server
+// has none, all caches forget the object. The result is never older than what was read or written
+// before.
 func (s *Secondary[S]) GetWhole(ctx context.Context, c Lookup, namespace, name string) (S, error) {
 	var none S
 	source, err := c.lookup().Informer(s)
