@@ -14,10 +14,12 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
 )
 
-// Ready returns nil while the operator works or could at once: it is running, every controller has started, no
-// watch, no source and no request for the lease is failing, and no code of the author's hangs that others wait for. An instance that stands by is ready, or a rolling update
-// would wait for it in vain; [Operator.Leading] tells them apart. Otherwise the error names all that is not
-// well. It suits a readiness probe.
+// Ready returns nil if the operator works or could work at once. That is: it is running, every
+// controller has started, no watch, source or lease request is failing, and no author's code hangs
+// that others wait for. Otherwise the error names every problem. It suits a readiness probe.
+//
+// An instance that stands by is ready; otherwise a rolling update would wait for it forever.
+// [Operator.Leading] distinguishes the two.
 func (op *Operator) Ready() error {
 	op.mu.Lock()
 	running, controllers, waiting := op.running, slices.Clone(op.controllers), maps.Clone(op.waiting)
@@ -61,11 +63,17 @@ func (op *Operator) Ready() error {
 	return errors.Join(errs...)
 }
 
-// Alive returns nil unless only a new process would help: [Operator.Run] has returned, runs go on for more
-// than a minute after their deadline ([ControllerOptions.RunTimeout]) and keep their primaries from being run
-// again, or other code of the author's hangs for most of a minute: a filter, a mapper, the request of a [Do] or a run
-// that ignores the end of its context. The error names them. It suits a liveness probe, which restarts all for the sake of those. A lost API
-// server, or the lease of another instance, is nothing that a new process would mend: that is in [Operator.Ready].
+// Alive returns nil unless only a new process would help. Otherwise the error names the causes. It
+// suits a liveness probe, which restarts the whole process for them. The causes are:
+//
+//   - [Operator.Run] has returned.
+//   - A run continues for more than a minute after its deadline ([ControllerOptions.RunTimeout]),
+//     which keeps its primary from being run again.
+//   - Other author's code hangs for most of a minute: a filter, a mapper, the request of a [Do], or
+//     a run that ignores the end of its context.
+//
+// An unreachable API server, or the lease of another instance, is not a cause, because a new
+// process would not help. [Operator.Ready] reports them.
 func (op *Operator) Alive() error {
 	op.mu.Lock()
 	ended, controllers := op.ended, slices.Clone(op.controllers)
@@ -84,8 +92,8 @@ func (op *Operator) Alive() error {
 	return errors.Join(errs...)
 }
 
-// Health returns how all sources do, sorted by controller and source. It makes no request; for how far caches are behind
-// the API server, see [Operator.Probe].
+// Health returns the health of all sources, sorted by controller and source. It makes no request.
+// For how far caches are behind the API server, see [Operator.Probe].
 func (op *Operator) Health() []health.Source {
 	all := []health.Source{}
 	for _, c := range op.runners() {
@@ -108,7 +116,7 @@ func (op *Operator) Health() []health.Source {
 	return all
 }
 
-// feeds names the sources over a cache, as in `controller "pages", source "configmap"`.
+// feeds names the sources of a cache, as in `controller "pages", source "configmap"`.
 func (op *Operator) feeds(s *cache.Store) string {
 	var all []string
 	for _, h := range op.Health() {
@@ -119,9 +127,9 @@ func (op *Operator) feeds(s *cache.Store) string {
 	return strings.Join(all, "; ")
 }
 
-// Probe asks the API servers how far all watches are behind: one small request for each, a consistent list of a single
-// object's metadata. It is for pages that people look at and for tests, not for readiness probes. Each request has at most
-// 30 s, and they are sent one after the other.
+// Probe measures how far each watch is behind the API server. It sends one small request for each
+// watch: a consistent list of one object's metadata. Requests are sent one after the other, and
+// each may take 30 s. It is for status pages and tests, not for readiness probes.
 func (op *Operator) Probe(ctx context.Context) []health.Lag {
 	var all []health.Lag
 	for _, s := range op.host.AllStores() {
@@ -132,7 +140,7 @@ func (op *Operator) Probe(ctx context.Context) []health.Lag {
 	return all
 }
 
-// Occupancy returns what the operator holds now. It suits metrics.
+// Occupancy returns the number of items that the operator holds in memory now. It suits metrics.
 func (op *Operator) Occupancy() health.Occupancy {
 	var o health.Occupancy
 	for _, c := range op.host.Clusters() {
