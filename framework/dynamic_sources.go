@@ -9,8 +9,9 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/run"
 )
 
-// Sources that are not among a controller's options can be added while it runs, and removed again: from its runs, or
-// from outside. What a run has added is held for its primary, so that no other one takes it away.
+// Dynamic sources are not in a controller's options. They can be added and removed while it runs, by
+// its runs or from outside. A source that a run has added is held for its primary, so that no other
+// primary removes it.
 
 // ErrNotSynced is returned by reads of secondaries that were added while the operator runs and are
 // not filled yet. Their kind may not be served, or the first list has not been answered. A

@@ -11,10 +11,6 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Look-ups of what lies outside of the cluster: values of type V that sources among [ControllerOptions.Sources] hold for the primary, as
-// [eventsource.Polling], [eventsource.PollingEach] and [eventsource.Inbound] do. One that a source can ask for, and has not yet, it is
-// asked for, which takes as long as that takes, within ctx; all else is read at once. Values are shared and must not be changed.
-
 // Value returns the one value of type V for the primary, and reports whether there is one. More
 // than one value is an error. If several sources hold values of that type, pass the names of those
 // to read. Without names that is an error that lists the sources.

@@ -17,38 +17,47 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
-// Dependent is something that each primary of type P needs: what package dependent makes, or a [Node] of the author's own.
+// Dependent is something that each primary of type P needs: what package dependent makes, or a
+// [Node] of the author's own.
 type Dependent[P Object] interface {
-	// Describe says what it is. It is called once, when the controller is registered; an error ends the registration.
+	// Describe returns the node. It is called once, by [Register]. An error fails the registration.
 	Describe() (Node[P], error)
 }
 
-// Node is a place in a [Workflow], with what it reads from. Its functions are handed the [Context] of the run, as Reconcile is:
-// what they read and write through it counts as the run's. They may be called at the same time as those of other nodes, so they
-// must not change [Context.Primary], which all of them and Reconcile share.
+// Node is a node of a [Workflow], with the sources that it reads. Its functions get the [Context]
+// of the run, as Reconcile does. What they read and write through it counts as the run's. They may
+// run concurrently with those of other nodes, so they must not change [Context.Primary], which all
+// nodes and Reconcile share.
 type Node[P Object] struct {
 	workflow.Node[*Context[P]]
-	// Secondaries and Sources are registered with the controller, as if they were among [ControllerOptions.Secondaries]
-	// and [ControllerOptions.Sources]; several nodes may share one, and the options may have it, too.
+	// Secondaries and Sources are registered with the controller, as if they were in
+	// [ControllerOptions.Secondaries] and [ControllerOptions.Sources]. Several nodes may share one,
+	// and the options may list it too. Default: none.
 	//
-	// Those that only nodes with an ActivationCondition and without DeleteInactive have are there only while that is met for some primary: before the other
-	// functions of an active node the framework adds them, for its primary, and the node waits until they are filled; after a pass that
-	// has left all their nodes inactive it ends that hold. Without any, reads of them fail with [ErrInactive]. Runs can neither
-	// add nor remove them: [Context.AddSecondary], [Context.AddSource] and [Context.RemoveSource] say so.
+	// Some exist only while the ActivationCondition is met for some primary: those that are used only
+	// by nodes with an ActivationCondition and without DeleteInactive. Before the other functions of
+	// an active node, the framework adds them for its primary, and the node waits until they are
+	// filled. After a workflow run that has left all their nodes inactive, the framework ends that
+	// hold. While no primary holds them, reads of them fail with [ErrInactive]. Runs cannot add or
+	// remove them: [Context.AddSecondary], [Context.AddSource] and [Context.RemoveSource] return an
+	// error.
 	Secondaries []SecondarySource
 	Sources     []eventsource.Source
-	// Check, if set, says whether the node makes sense where it is. It is called once, when the controller is registered, with the nodes of the workflow,
-	// Explicit or not, as they were described, when the order of these is known to exist; an error ends the registration. It must not change them. Default: it does.
+	// Check, if set, reports whether the node is valid in its workflow. Default: it is. It is called
+	// once, by [Register], with the described nodes of the workflow, Explicit or not, after the order
+	// of the nodes was found to be valid. An error fails the registration. It must not change the
+	// nodes.
 	Check func(nodes []Node[P]) error
-	// Tag is for Check: what a package that makes nodes knows its own by. Nothing else looks at it. Default: none.
+	// Tag lets a package that makes nodes recognise its own in Check. Nothing else reads it. Default:
+	// none.
 	Tag any
 }
 
-// Describe makes a Node a [Dependent].
+// Describe returns the node itself, which makes a Node a [Dependent].
 func (n Node[P]) Describe() (Node[P], error) { return n, nil }
 
-// NodesBefore returns the names of the nodes that the named one depends on, directly or not, for [Node.Check]. It returns
-// none for a name that no node has.
+// NodesBefore returns the names of the nodes that the named node depends on, directly or not, for
+// [Node.Check]. It returns none for a name that no node has.
 func NodesBefore[P Object](nodes []Node[P], name string) map[string]bool {
 	before := map[string]bool{}
 	for open := []string{name}; len(open) > 0; open = open[1:] {
@@ -66,47 +75,60 @@ func NodesBefore[P Object](nodes []Node[P], name string) map[string]bool {
 	return before
 }
 
-// Workflow is what primaries need and in which order: see package workflow. The zero value is none.
+// Workflow declares what primaries need, and in which order; see package workflow. The zero value
+// is no workflow.
 //
-// A pass goes through it in each run: [workflow.Graph.Reconcile] before Reconcile, [workflow.Graph.Cleanup] before
-// Cleanup, if the reconciler is a [Cleaner]. What is not ready yet is no failure: Reconcile is called, and [Context.WorkflowResult] tells
-// it. What a cleanup has not seen gone keeps the finalizer on the primary, until an event brings the next run.
+// Each run of the controller makes one workflow run: [workflow.Graph.Reconcile] before Reconcile,
+// and [workflow.Graph.Cleanup] before Cleanup, if the reconciler is a [Cleaner]. A node that is not
+// ready yet is not a failure: Reconcile is called, and [Context.WorkflowResult] returns the state.
+// Until a cleanup has seen everything gone, the finalizer stays on the primary, and an event causes
+// the next run.
 //
-// If a cleanup has anything to do (see [workflow.Graph.Cleans]), primaries have the controller's finalizer, even if the reconciler is no
-// Cleaner; it goes once everything is gone and Cleanup, if there is one, agrees. With [ControllerOptions.AllEvents], which puts no
-// finalizer on, such a workflow must be Explicit; a pass is made only for primaries that are there and not in deletion.
+// If a cleanup has anything to do (see [workflow.Graph.Cleans]), primaries have the controller's
+// finalizer, even if the reconciler is not a Cleaner. It is removed once everything is gone and
+// Cleanup, if there is one, agrees. [ControllerOptions.AllEvents] adds no finalizer, so such a
+// workflow must then be Explicit. With AllEvents the workflow runs only for primaries that exist
+// and are not in deletion.
 type Workflow[P Object] struct {
-	// Dependents are its nodes.
+	// Dependents are the nodes. Default: none.
 	Dependents []Dependent[P]
-	// Concurrency bounds the nodes of one run that are worked on at a time. Default [workflow.DefaultConcurrency].
+	// Concurrency bounds the number of nodes that one run works on concurrently. Default
+	// [workflow.DefaultConcurrency].
 	Concurrency int
-	// Explicit leaves it to Reconcile to call [Context.ReconcileWorkflow], and to Cleanup, if there is one, to call
-	// [Context.CleanupWorkflow], and to keep the finalizer until everything is gone. Without a Cleanup that is seen to all the
-	// same. Default: a pass is made before each Reconcile and before each Cleanup.
+	// Explicit leaves the calls to the reconciler. Reconcile calls [Context.ReconcileWorkflow].
+	// Cleanup, if there is one, calls [Context.CleanupWorkflow] and keeps the finalizer until
+	// everything is gone. Without a Cleanup the framework still does both. Default: the workflow runs
+	// before each Reconcile and before each Cleanup.
 	Explicit bool
-	// LeaveErrors has Reconcile and Cleanup called although nodes failed, which [Context.WorkflowResult] tells. Conflicts and sources
-	// that are not filled are no failures, and a cleanup that failed is retried unless Cleanup keeps the finalizer. Default: the run
-	// fails with all errors of the pass. Reconcile is not called, but ErrorStatus is; in deletion neither Cleanup nor ErrorStatus is.
+	// LeaveErrors calls Reconcile and Cleanup even if nodes failed; [Context.WorkflowResult] returns
+	// the errors. Conflicts and sources that are not filled are not failures. A cleanup that failed is
+	// retried unless Cleanup keeps the finalizer.
+	//
+	// Default: the run fails with all errors of the workflow run. Reconcile is not called, but
+	// ErrorStatus is. In deletion neither Cleanup nor ErrorStatus is called.
 	LeaveErrors bool
 }
 
-// ErrInactive is what reads of a secondary or a source return that belongs to a [Workflow] and is not there, as no primary has an
-// active node that reads from it. Who reads it in Reconcile has to expect that.
+// ErrInactive is wrapped by the error of a read of a secondary or source that belongs to a
+// [Workflow] and does not exist now, because no primary has an active node that reads it. A
+// Reconcile that reads it must expect this error.
 var ErrInactive = host.ErrInactive
 
 // WorkflowGraph is the shape of a controller's workflow.
 type WorkflowGraph struct{ graph run.Graph }
 
-// Plan returns the names of the nodes in waves: see [workflow.Graph.Plan].
+// Plan returns the names of the nodes in waves; see [workflow.Graph.Plan].
 func (g WorkflowGraph) Plan() [][]string { return g.graph.Plan() }
 
-// Mermaid draws the graph as a Mermaid flowchart, without states: those are in [Operator.WorkflowResult].
+// Mermaid returns the graph as a Mermaid flowchart, without states. For states see
+// [Operator.WorkflowResult].
 func (g WorkflowGraph) Mermaid() string { return g.graph.Mermaid() }
 
-// DOT draws it in Graphviz's language.
+// DOT returns the graph in Graphviz's language.
 func (g WorkflowGraph) DOT() string { return g.graph.DOT() }
 
-// WorkflowGraph returns the graph of a controller's workflow, and false if there is no such controller or it has none.
+// WorkflowGraph returns the graph of a controller's workflow. It returns false if there is no such
+// controller or it has no workflow.
 func (op *Operator) WorkflowGraph(controller string) (WorkflowGraph, bool) {
 	c, err := op.controllerNamed(controller)
 	if err != nil {
@@ -116,8 +138,9 @@ func (op *Operator) WorkflowGraph(controller string) (WorkflowGraph, bool) {
 	return WorkflowGraph{graph}, exists
 }
 
-// WorkflowResult returns what the newest pass for a primary came to, without the details of verdicts, and false if there was none, or if
-// the primary is gone. Nobody must change it. One is kept for each primary, as long as that exists.
+// WorkflowResult returns the result of the newest workflow run for a primary, without the details
+// of verdicts. It returns false if there was none, or if the primary is gone. The result must not
+// be changed. One result is kept for each primary, as long as the primary exists.
 func (op *Operator) WorkflowResult(controller string, primary types.NamespacedName) (*workflow.Result, bool) {
 	c, err := op.controllerNamed(controller)
 	if err != nil {
@@ -126,7 +149,8 @@ func (op *Operator) WorkflowResult(controller string, primary types.NamespacedNa
 	return c.WorkflowResult(primary)
 }
 
-// manage sets up the workflow of the options. What is always read by its nodes is among the options afterwards.
+// manage sets up the workflow of the options. It adds the sources that are always read to the
+// options.
 func manage[P Object](c *run.Controller, given Workflow[P]) (*workflow.Graph[*Context[P]], error) {
 	m := &c.Workflow
 	m.Exists, m.Explicit, m.Leaves = len(given.Dependents) > 0, given.Explicit, given.LeaveErrors
@@ -154,7 +178,7 @@ func manage[P Object](c *run.Controller, given Workflow[P]) (*workflow.Graph[*Co
 	return graph, errors.Join(errs...)
 }
 
-// checkNodes asks the nodes whether they make sense together.
+// checkNodes calls Check of each node.
 func checkNodes[P Object](c *run.Controller, nodes []Node[P]) (errs []error) {
 	for _, node := range nodes {
 		if node.Check == nil {
@@ -167,7 +191,7 @@ func checkNodes[P Object](c *run.Controller, nodes []Node[P]) (errs []error) {
 	return errs
 }
 
-// describeNodes asks the dependents what they are.
+// describeNodes calls Describe of each dependent.
 func describeNodes[P Object](c *run.Controller, dependents []Dependent[P]) (nodes []Node[P], errs []error) {
 	for i, dependent := range dependents {
 		fail := func(err error) {
@@ -191,7 +215,8 @@ func describeNodes[P Object](c *run.Controller, dependents []Dependent[P]) (node
 	return nodes, errs
 }
 
-// readBy sorts what the nodes read: what is always there goes to the options, which are the author's no more then.
+// readBy registers what the nodes read. Sources that always exist go to the options, whose slices
+// are copied first, because they are the author's.
 func readBy[P Object](c *run.Controller, nodes []Node[P]) error {
 	c.Options.Secondaries, c.Options.Sources = slices.Clone(c.Options.Secondaries), slices.Clone(c.Options.Sources)
 	var errs []error
@@ -215,10 +240,12 @@ func readBy[P Object](c *run.Controller, nodes []Node[P]) error {
 	return errors.Join(errs...)
 }
 
-// comesAndGoes tells whether a node reads only while it is active: not to delete what it made before.
+// comesAndGoes reports whether the node reads only while it is active. With DeleteInactive it also
+// reads while inactive, to delete what it made before.
 func (n *Node[P]) comesAndGoes() bool { return n.ActivationCondition != nil && !n.DeleteInactive }
 
-// activation has a node wait until what it reads from is filled, and then asks the author's own.
+// activation returns a condition that waits until the node's sources are filled, and then calls the
+// author's condition.
 func activation[P Object](needs []*run.Dormant, own workflow.Condition[*Context[P]]) workflow.Condition[*Context[P]] {
 	return func(ctx context.Context, rc *Context[P]) (workflow.Verdict, error) {
 		var waits []string
@@ -241,21 +268,24 @@ func activation[P Object](needs []*run.Dormant, own workflow.Condition[*Context[
 	}
 }
 
-// WorkflowResult returns what the newest pass of this run came to, nil if there was none: the controller has no [Workflow], or
-// it is Explicit. Nobody must change it.
+// WorkflowResult returns the result of the newest workflow run of this run. It is nil if there was
+// none, because the controller has no [Workflow], or an Explicit one that was not called. The
+// result must not be changed.
 func (c *Context[P]) WorkflowResult() *workflow.Result { return c.run.LastResult() }
 
-// ReconcileWorkflow makes a pass through the workflow of the controller, for one that is Explicit; any may make further ones. The
-// result is complete; whether its errors fail the run is up to the caller: see [workflow.Result.Err]. Without a workflow it has no nodes.
+// ReconcileWorkflow runs the workflow of the controller. It is for Explicit workflows, but any
+// reconciler may call it for further workflow runs. The result is complete; the caller decides
+// whether its errors fail the run, see [workflow.Result.Err]. Without a workflow the result has no
+// nodes.
 //
-// A pass ends with ctx and with the run. After the run, or while there is another pass of the same run, it does nothing: [workflow.Result.Cut] is
-// [ErrRunEnded] or says so.
+// The workflow run ends with ctx and with the run. After the run, or during another workflow run of
+// the same run, nothing is done, and [workflow.Result.Cut] is [ErrRunEnded] or the reason.
 func (c *Context[P]) ReconcileWorkflow(ctx context.Context) *workflow.Result {
 	return c.run.PassOnDemand(ctx, workflow.Reconciling)
 }
 
-// CleanupWorkflow is [Context.ReconcileWorkflow] the other way: it deletes everything in reverse order. Cleanup keeps the finalizer until
-// [workflow.Result.Gone].
+// CleanupWorkflow is [Context.ReconcileWorkflow] in the other direction: it deletes everything in
+// reverse order. Cleanup must keep the finalizer until [workflow.Result.Gone] reports true.
 func (c *Context[P]) CleanupWorkflow(ctx context.Context) *workflow.Result {
 	return c.run.PassOnDemand(ctx, workflow.CleaningUp)
 }

@@ -17,44 +17,46 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// ErrRunEnded is what writes, and reads through a [Context], return once the run they belong to has ended, or
-// the operator.
+// ErrRunEnded is returned by writes, and by reads through a [Context], once their run or the
+// operator has ended.
 var ErrRunEnded = write.ErrRunEnded
 
-// Writes is what [Apply] and the other writing functions write through: a [Context] during its run, or
-// what [Operator.Writer] returns outside of any.
+// Writes is what [Apply] and the other writing functions write through: a [Context] during its run,
+// or the result of [Operator.Writer] outside of runs.
 //
-// What the server answers is laid over the caches before the function returns: reads begun after that are
-// at least as new. Within a run, a write of which the server proves that nothing came between it and the
-// state it was computed from makes no further run of its primary due; it does make others due that it
-// concerns.
+// The server's answer is in the caches before the function returns: reads that begin after it are
+// at least as new. Within a run, a write does not make its own primary due if the server proves
+// that nothing changed between the write and the state that it was computed from. It does make
+// other primaries due that it concerns.
 //
-// If the fate of a write is unknown (the connection broke, the server failed), the identical request is
-// repeated until it has a definite answer or ctx ends.
+// If the outcome of a write is unknown (the connection broke, the server failed), the identical
+// request is repeated until it has a definite answer or ctx ends.
 type Writes interface {
 	writer() *write.Writer
 }
 
-// writing is Writes through a writer.
+// writing implements Writes with a writer.
 type writing struct{ by *write.Writer }
 
 func (w writing) writer() *write.Writer { return w.by }
 
-// Apply makes the object exist with the fields it sets, and leaves other fields alone: a server-side
-// apply, or what [ControllerOptions.SecondaryWrites] says instead. desired is reduced to intent:
-// status, managedFields and nulls are not sent, and stringData of a Secret is sent as the data that it
-// becomes. It returns what the server stored, which reads return from then on.
+// Apply makes the object exist with the fields that desired sets, and leaves other fields alone. It
+// is a server-side apply, unless [ControllerOptions.SecondaryWrites] says otherwise. It returns
+// what the server stored, which reads return from then on.
 //
-// If the caches show that the server confirmed the same intent on the same content before, nothing is
-// sent. Otherwise the request is for the very version that reads show; if somebody changed the object
-// since, it is repeated for whatever version there is, of the same object. A resourceVersion that
-// desired carries is respected: then a change by others is a conflict.
+// desired is reduced to its intent: status, managedFields and nulls are not sent. stringData of a
+// Secret is sent as the data that it becomes.
+//
+// Nothing is sent if the caches show that the server confirmed the same intent on the same content
+// before. Otherwise the request is for exactly the version that reads show. If somebody changed the
+// object since, the request is repeated for any version of the same object. If desired carries a
+// resourceVersion, a change by others is a conflict instead.
 func Apply[T Object](ctx context.Context, c Writes, desired T, options ...WriteOption) (T, error) {
 	w := c.writer()
 	return typed[T](w.Apply(ctx, desired, optionsOf(w, options)))
 }
 
-// ApplyStatus is [Apply] for the status sub-resource: only desired's status is sent, always by
+// ApplyStatus is [Apply] for the status subresource: only desired's status is sent, always by
 // server-side apply. The object must exist.
 func ApplyStatus[T Object](ctx context.Context, c Writes, desired T, options ...WriteOption) (T, error) {
 	w := c.writer()
@@ -62,39 +64,44 @@ func ApplyStatus[T Object](ctx context.Context, c Writes, desired T, options ...
 }
 
 // ApplyConfiguration is [Apply] for an apply configuration as controller-gen and client-go generate
-// them, which sends exactly the fields that are set. T is the type of the answer. With
-// [Subresource]("status") it is for the status.
+// them. It sends exactly the fields that are set. T is the type of the answer. With
+// [Subresource]("status") it applies the status.
 func ApplyConfiguration[T Object](ctx context.Context, c Writes, configuration runtime.ApplyConfiguration, options ...WriteOption) (T, error) {
 	w := c.writer()
 	return typed[T](w.ApplyConfiguration(ctx, newObject[T](), configuration, optionsOf(w, options)))
 }
 
-// Create creates the object. A write.generateName is resolved here, so that a create whose answer is lost
-// can be told from one that never arrived: such an object is found by its name and returned, also by the
-// next run's Create of the same content if no cache of the controller shows it. An object that exists
-// already is an error that apierrors.IsAlreadyExists recognises.
+// Create creates the object. If it exists already, the error is one that apierrors.IsAlreadyExists
+// recognises.
+//
+// A metadata.generateName is resolved here, so that a create whose answer was lost can be
+// distinguished from one that never arrived. Such an object is found by its name and returned. The
+// next run's Create of the same content also returns it, if no cache of the controller shows it.
 func Create[T Object](ctx context.Context, c Writes, object T, options ...WriteOption) (T, error) {
 	w := c.writer()
 	return typed[T](w.Create(ctx, object, optionsOf(w, options)))
 }
 
-// Update replaces the object (PUT). It must carry the resourceVersion it was read with: if the
-// object changed since, the error is one that apierrors.IsConflict recognises. Where a cache of the kind keeps a part
-// of the objects only (see [Secondary.Transform]), an Update or a patch of an object that was read is compared with
-// the one on the server first, which takes a request, and refused if it would change what that cache drops.
+// Update replaces the object (PUT). It must carry the resourceVersion that it was read with. If the
+// object changed since, the error is one that apierrors.IsConflict recognises.
+//
+// If a cache of the kind keeps only a part of the objects (see [Secondary.Transform]), an Update or
+// a patch of an object that was read is first compared with the object on the server. That takes a
+// request. The write is refused if it would change what that cache drops.
 func Update[T Object](ctx context.Context, c Writes, object T, options ...WriteOption) (T, error) {
 	w := c.writer()
 	return typed[T](w.Update(ctx, object, optionsOf(w, options)))
 }
 
-// UpdateStatus is [Update] for the status sub-resource.
+// UpdateStatus is [Update] for the status subresource.
 func UpdateStatus[T Object](ctx context.Context, c Writes, object T, options ...WriteOption) (T, error) {
 	return Update(ctx, c, object, append(slices.Clip(options), Subresource("status"))...)
 }
 
-// MergePatch sends a JSON merge patch to the object that object names. It is for the version and UID
-// that object carries, or, if it carries none, for what reads show: if that has changed, the error is one
-// that apierrors.IsConflict recognises. A patch is never repeated on a version it was not computed from.
+// MergePatch sends a JSON merge patch to the object that object identifies. It applies to the
+// version and UID that object carries, or, if it carries none, to those that reads show. If the
+// object changed since, the error is one that apierrors.IsConflict recognises. A patch is never
+// repeated on a version that it was not computed from.
 func MergePatch[T Object](ctx context.Context, c Writes, object T, patch []byte, options ...WriteOption) (T, error) {
 	w := c.writer()
 	return typed[T](w.Patch(ctx, object, types.MergePatchType, patch, optionsOf(w, options)))
@@ -106,20 +113,22 @@ func JSONPatch[T Object](ctx context.Context, c Writes, object T, patch []byte, 
 	return typed[T](w.Patch(ctx, object, types.JSONPatchType, patch, optionsOf(w, options)))
 }
 
-// Delete deletes the very object: it must carry the UID it was read with, and an object of the same
-// name with another UID is left alone. One that is gone already is a success. With [IfUnchanged] it
-// is deleted only at the version that object carries.
+// Delete deletes exactly this object. It must carry the UID that it was read with, and an object of
+// the same name with another UID is left alone. An object that is gone already is a success. With
+// [IfUnchanged] it is deleted only at the version that object carries.
 func Delete(ctx context.Context, c Writes, object Object, options ...WriteOption) error {
 	w := c.writer()
 	return w.Delete(ctx, object, optionsOf(w, options))
 }
 
-// Do is for writes that no other function makes: request sends one, about the object that about names,
-// by whatever client, and returns the object as the server answered it, or nil if the answer is none or
-// holds metadata only: then it is read. Where there is no object any more, as after an eviction that took effect at
-// once, Do returns none and no error. It is readable at once like every write. As nothing is proven about
-// it, it makes the run's own primary due again. A request whose fate is unknown is not repeated, but followed
-// by a read. It must not send more after ctx has ended.
+// Do makes a write that no other function makes. request sends it, with any client, about the
+// object that about identifies. It returns the object of the server's answer, or nil if the answer
+// has no object or only metadata; then the object is read. If the object no longer exists, as after
+// an eviction that took effect at once, Do returns none and no error.
+//
+// The result is readable at once, like that of every write. Nothing is proven about it, so it makes
+// the run's own primary due again. A request with an unknown outcome is not repeated, but followed
+// by a read. request must send nothing after its ctx has ended.
 func Do[T Object](ctx context.Context, c Writes, about T, request func(ctx context.Context) (T, error), options ...WriteOption) (T, error) {
 	w := c.writer()
 	return typed[T](w.Do(ctx, about, func(ctx context.Context) (Object, error) {
@@ -150,9 +159,10 @@ func typed[T Object](o Object, err error) (T, error) {
 	return converted, nil
 }
 
-// Difference returns the JSON merge patch (RFC 7386) that makes of before what after is, for [MergePatch], or nil if they are alike.
-// Lists are replaced as a whole, and all numbers stay exactly what they are. Of a Secret, stringData counts as the data that
-// it becomes. The objects are not changed.
+// Difference returns the JSON merge patch (RFC 7386) that turns before into after, for
+// [MergePatch]. It returns nil if they are equal. Lists are replaced as a whole, and all numbers
+// keep their exact value. stringData of a Secret counts as the data that it becomes. The objects
+// are not changed.
 func Difference(before, after Object) ([]byte, error) {
 	from, err := object.FoldedContent(before)
 	if err != nil {
@@ -169,23 +179,24 @@ func Difference(before, after Object) ([]byte, error) {
 	return json.Marshal(patch)
 }
 
-// MigrateToApply hands the fields that former field managers own by create, update or patch over to the
-// controller's own, which owns them by apply from then on. An operator that used to write an object whole and
-// applies it now needs it once per object: without it, a field that it stops applying stays, as its former
-// manager still owns it. With [Subresource]("status") it is about the fields of the status. former are names
-// as metadata.managedFields shows them. It sends nothing if they own nothing.
+// MigrateToApply moves the fields that former field managers own by create, update or patch to the
+// controller's own manager, which owns them by apply from then on. An operator that used to write
+// whole objects and now applies them needs it once per object. Without it, a field that the
+// operator stops applying stays, because its former manager still owns it.
 //
-// It returns the object as it is then. The object must exist.
+// former are names as in metadata.managedFields. With [Subresource]("status") it moves the fields
+// of the status. Nothing is sent if the former managers own nothing. The object must exist.
+// MigrateToApply returns its resulting state.
 func MigrateToApply[T Object](ctx context.Context, c Writes, object T, former []string, options ...WriteOption) (T, error) {
 	w := c.writer()
 	return typed[T](w.Migrate(ctx, object, former, optionsOf(w, options)))
 }
 
-// WriteSettings are what is effective of the options of a write, for code that passes options of others on.
+// WriteSettings are the effective settings of a write, for code that forwards write options.
 type WriteSettings struct {
-	// FieldManager is what owns the fields that are written: that of [FieldManager], or the controller's.
+	// FieldManager owns the fields that are written: that of [FieldManager], or the controller's.
 	FieldManager string
-	// DryRun says that nothing is stored.
+	// DryRun reports that nothing is stored.
 	DryRun bool
 }
 
@@ -195,20 +206,21 @@ func SettingsOf(c Writes, options ...WriteOption) WriteSettings {
 	return WriteSettings{FieldManager: o.FieldManager, DryRun: o.DryRun}
 }
 
-// Wrote reports whether the server is known to have stored, since this process began or came into office, an intent of the field
-// manager for this very object: it has the same UID, and a cache has shown it ever since. false says nothing: what an
-// earlier process wrote is not known. It takes no request.
+// Wrote reports whether the server is known to have stored an intent of the field manager for
+// exactly this object, since this process started or became the leader. The object must have the
+// same UID, and a cache must have shown it ever since. false proves nothing, because writes of an
+// earlier process are not known. It makes no request.
 func Wrote(c Writes, o Object, fieldManager string) bool {
 	return c.writer().Knows(o, fieldManager)
 }
 
-// maxName is what the API server grants a generated name.
+// maxName is the longest generated name that the API server allows.
 const maxName = 63
 
-// StableName returns base with a suffix of ten characters that follows from the owner's UID and the intent:
-// the same name for the same object on every attempt, also after a crash, and another one for another
-// owner or intent. A create with it meets its own earlier one, as "already exists". A base that is too
-// long for 63 characters is cut.
+// StableName returns base with a suffix of ten characters that is derived from the owner's UID and
+// the intent. The name is the same for the same owner and intent on every attempt, also after a
+// crash, and differs for another owner or intent. A repeated create finds its own earlier object as
+// "already exists". A base that is too long for 63 characters is cut.
 func StableName(base string, owner Object, intent ...string) string {
 	const suffix = 10
 	sum := sha256.Sum256([]byte(string(owner.GetUID()) + "\x00" + strings.Join(intent, "\x00")))
