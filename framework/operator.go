@@ -85,12 +85,12 @@ type Operator struct {
 	stopping *safely.StopSign // for the logger
 	election *lease.Election  // nil if there is none
 
-	mu          sync.Mutex // guards everything below; a leaf
+	mu          sync.Mutex // guards everything below; no lock is taken under it
 	controllers []*run.Controller
 	started     bool
 	running     bool
 	ended       bool
-	waiting     map[string]error // why a controller has not started yet, by its name
+	waiting     map[string]error // why a controller has not started yet, by controller name
 	recorder    events.EventRecorder
 }
 

@@ -100,10 +100,10 @@ func (op *Operator) Health() []health.Source {
 		op.mu.Lock()
 		waits := op.waiting[c.ControllerName()]
 		op.mu.Unlock()
-		op.host.Changing.Lock() // caches are set up under it
+		op.host.Changing.Lock() // guards the setup of caches
 		found := c.CachesHealth()
 		op.host.Changing.Unlock()
-		for _, h := range append(found, c.BroughtHealth()...) { // asks the author's code
+		for _, h := range append(found, c.BroughtHealth()...) { // calls the author's code, so without the lock
 			if !h.Synced && h.Problem == "" && waits != nil {
 				h.Problem = waits.Error()
 			}

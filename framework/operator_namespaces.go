@@ -89,7 +89,7 @@ func (op *Operator) changeLocked(of *cache.Scope, namespaces []string) (tell []f
 	for i, c := range controllers {
 		tell = append(tell, c.LeaveNamespaces(removed, left[i]))
 	}
-	// Not before: what is fed may be of primaries that were just forgotten.
+	// Only now: the stores may deliver objects of primaries that were just forgotten.
 	for _, s := range stores {
 		op.host.Life.Watch(s, added)
 	}

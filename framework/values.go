@@ -100,7 +100,7 @@ type holder[V any] interface {
 // not. It also returns values that were fetched but are not kept, as for a primary that is not
 // polled.
 func fetched[V any, P Object](ctx context.Context, c *Context[P], h holder[V]) ([]V, error) {
-	if c.run.Gone { // what is known of it has been dropped, and is not to be held again
+	if c.run.Gone { // its values were dropped and must not be held again
 		return h.Of(c.run.Key), nil
 	}
 	values, err := []V(nil), error(nil)

@@ -167,7 +167,7 @@ func manage[P Object](c *run.Controller, given Workflow[P]) (*workflow.Graph[*Co
 	}
 	var graph *workflow.Graph[*Context[P]]
 	var err error
-	if len(errs) == 0 { // or what is missing would be complained about twice
+	if len(errs) == 0 { // otherwise errors about missing nodes would be reported twice
 		if graph, err = workflow.New(plain, workflow.Options{Concurrency: given.Concurrency}); err != nil {
 			errs = append(errs, fmt.Errorf("framework: controller %q: Workflow: %w", c.Name, err))
 		} else {
@@ -220,7 +220,7 @@ func describeNodes[P Object](c *run.Controller, dependents []Dependent[P]) (node
 func readBy[P Object](c *run.Controller, nodes []Node[P]) error {
 	c.Options.Secondaries, c.Options.Sources = slices.Clone(c.Options.Secondaries), slices.Clone(c.Options.Sources)
 	var errs []error
-	for _, conditional := range []bool{false, true} { // those that are always there first
+	for _, conditional := range []bool{false, true} { // sources that always exist come first
 		for i, node := range nodes {
 			if node.comesAndGoes() != conditional {
 				continue
