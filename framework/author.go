@@ -80,7 +80,8 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	return c, nil
 }
 
-// guardedFilters returns the filters of the options, guarded against panics.
+// guardedFilters returns the filters of the options, guarded by the controller. If a guarded filter
+// fails, the change passes.
 func guardedFilters[P Object](c *run.Controller, o *ControllerOptions[P]) run.PrimaryFilters {
 	guarded := func(name string, filter func(old, new P) bool) func(old, new trc.Object) bool {
 		return c.GuardedFilter(name, c.Name, untypedFilter(filter))

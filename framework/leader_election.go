@@ -59,8 +59,8 @@ func (m ElectionMode) String() string {
 // again. The process continues. Writes end by the clock of the process: RenewDeadline after the
 // start of the last successful renewal, which is LeaseDuration−RenewDeadline before another
 // instance can lead. Neither a pause of the process nor an unreachable API server extends this. On
-// Linux, nor does suspending the machine, as for a snapshot of a virtual machine. On other
-// platforms the clock may stop meanwhile, which extends the term.
+// Linux, suspending the machine does not extend it either, as for a snapshot of a virtual machine.
+// On other platforms the clock may stop meanwhile, which extends the term.
 //
 // A request in flight at that time is aborted. If the network delivers it even later, only the
 // precondition of the request itself protects against it. Kubernetes events do not count as writes
