@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/framework/internal/run"
@@ -13,16 +14,16 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// reconcilerOf is what an author wrote for primaries of a type.
+// reconcilerOf is the author's reconciler for primaries of a type, without the type.
 type reconcilerOf[P Object] struct {
 	reconciler   Reconciler[P]
-	cleaner      Cleaner[P]                   // nil if the reconciler is none
-	errorHandler ErrorStatusHandler[P]        // nil if the reconciler is none
-	graph        *workflow.Graph[*Context[P]] // of no nodes if there is no workflow
+	cleaner      Cleaner[P]                   // nil if not implemented
+	errorHandler ErrorStatusHandler[P]        // nil if not implemented
+	graph        *workflow.Graph[*Context[P]] // without nodes if there is no workflow
 }
 
 func (a *reconcilerOf[P]) NewRun() *run.Run {
-	made := &struct { // in one piece, as there is one for every run
+	made := &struct { // one allocation for each run
 		Context[P]
 		write write.Writer
 	}{}
@@ -53,7 +54,7 @@ func (a *reconcilerOf[P]) Pass(ctx context.Context, r *run.Run, way workflow.Pas
 	return a.graph.Reconcile(ctx, a.contextOf(r))
 }
 
-// newController returns the controller of what an author wrote.
+// newController returns the controller of a reconciler and its options.
 func newController[P Object](op *Operator, reconciler Reconciler[P], options ControllerOptions[P]) (*run.Controller, error) {
 	if op == nil || object.IsNil(reconciler) {
 		return nil, errors.New("framework: Register: neither the operator nor the reconciler may be nil")
@@ -79,7 +80,8 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	return c, nil
 }
 
-// guardedFilters are the filters of the options.
+// guardedFilters returns the filters of the options, guarded by the controller. If a guarded filter
+// fails, the change passes.
 func guardedFilters[P Object](c *run.Controller, o *ControllerOptions[P]) run.PrimaryFilters {
 	guarded := func(name string, filter func(old, new P) bool) func(old, new trc.Object) bool {
 		return c.GuardedFilter(name, c.Name, untypedFilter(filter))
@@ -95,4 +97,13 @@ func guardedFilters[P Object](c *run.Controller, o *ControllerOptions[P]) run.Pr
 		f.Remove = guarded("DeleteFilter", func(last, _ P) bool { return o.DeleteFilter(last) })
 	}
 	return f
+}
+
+// abilitiesOf returns the optional interfaces of a reconciler.
+func abilitiesOf[P Object]() []source.Ability {
+	required := reflect.TypeFor[Reconciler[P]]()
+	return []source.Ability{
+		{Name: "framework.Cleaner", Of: reflect.TypeFor[Cleaner[P]](), Required: required},
+		{Name: "framework.ErrorStatusHandler", Of: reflect.TypeFor[ErrorStatusHandler[P]](), Required: required},
+	}
 }

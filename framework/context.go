@@ -14,7 +14,7 @@ import (
 )
 
 // Context is one run of one primary: what it may read, what it writes through, and why it runs. It
-// belongs to its run; reads and writes through it fail with [ErrRunEnded] afterwards.
+// belongs to its run. Reads and writes through it fail with [ErrRunEnded] after the run.
 type Context[P Object] struct {
 	run run.Run
 }
@@ -24,18 +24,20 @@ var (
 	_ Writes = (*Context[Object])(nil)
 )
 
-// Primary returns the very copy that Reconcile or Cleanup was given.
+// Primary returns the same copy that Reconcile or Cleanup received.
 func (c *Context[P]) Primary() P {
 	primary, _ := c.run.Primary.(P)
 	return primary
 }
 
-// Gone reports, with [ControllerOptions.AllEvents], that the primary does not exist any more, or not for this
-// controller: [Context.Primary] is what was known of it last. The cache may show another one of its name.
+// Gone reports whether the primary no longer exists, or no longer exists for this controller. It
+// can be true only with [ControllerOptions.AllEvents]. [Context.Primary] is then the last known
+// state. The cache may show another object of that name.
 func (c *Context[P]) Gone() bool { return c.run.Gone }
 
-// Finalizer is the controller's, which keeps primaries until it has cleaned up; empty if it has none: the reconciler is no Cleaner, and
-// nothing of its workflow is to be deleted.
+// Finalizer returns the controller's finalizer, which keeps primaries until the controller has
+// cleaned up. It is empty if the reconciler is not a [Cleaner] and its workflow has nothing to
+// delete.
 func (c *Context[P]) Finalizer() string {
 	if !c.run.Controller.Cleans() {
 		return ""
@@ -49,38 +51,42 @@ func (c *Context[P]) Key() types.NamespacedName { return c.run.Key }
 // Causes returns why this run happens, oldest first. The slice must not be changed.
 func (c *Context[P]) Causes() []timeline.Cause { return c.run.Due.Causes }
 
-// RetryInfo tells a retry from an ordinary run.
+// RetryInfo describes the attempt of a run.
 type RetryInfo struct {
-	// Attempt is 0 for a run after a success, n for the n-th retry.
+	// Attempt is 0 for a run after a success, and n for the n-th retry.
 	Attempt int
-	// LastAttempt is true if the policy grants no further retry.
+	// LastAttempt is true if the policy allows no further retry.
 	LastAttempt bool
-	// BackOffLeft is how long after the start of this run the retry of an earlier failure is due that an event has
-	// brought this run before: if it fails, too, the retry comes then all the same. 0 if none is waited for, as
-	// before the first failure and in the retry itself.
+	// BackOffLeft is the time from the start of this run until the retry of an earlier failure, if an
+	// event caused this run before that retry. If this run fails too, the retry still comes at that
+	// time. It is 0 if no retry is pending, as before the first failure and in the retry itself.
 	BackOffLeft time.Duration
 }
 
-// Retry tells which attempt this run is.
+// Retry returns the attempt that this run is.
 func (c *Context[P]) Retry() RetryInfo {
 	return RetryInfo{Attempt: c.run.Due.Attempt, LastAttempt: c.run.Due.LastAttempt, BackOffLeft: c.run.Due.BackOffLeft}
 }
 
-// NextRunImminent reports whether a further run is already certain to follow this one, so that, say,
-// an intermediate status need not be written. What the run itself has written brings none, as long as that is
-// proven. A rate limit or a back-off may delay it.
+// NextRunImminent reports whether it is already certain that another run follows this one, so that,
+// for example, an intermediate status need not be written. The run's own writes cause no further
+// run, as long as they are proven. A rate limit or a back-off may delay the next run.
 func (c *Context[P]) NextRunImminent() bool { return c.run.Controller.Scheduler.Imminent(c.run.Key) }
 
-// Logger returns the run's logger, which carries controller, controllerGroup, controllerKind,
-// namespace, name and reconcileID. It is also in the ctx of the run.
+// Logger returns the run's logger. It carries controller, controllerGroup, controllerKind,
+// namespace, name and reconcileID. The ctx of the run carries the same logger.
 func (c *Context[P]) Logger() logr.Logger { return c.run.Logger() }
 
-// Live reads an object of T's type from the API server, consistently, past all caches: one request.
-// Use it where a cached answer will not do even though it is at least as new as the controller's own
-// writes. namespace is empty for cluster-scoped objects. *unstructured.Unstructured is refused, as
-// nothing tells its kind. One that does not exist is an error that apierrors.IsNotFound recognises. It gives
-// up after 30 s without an answer. What it found is laid over every cache of the kind before it returns, or that there is
-// none: no later read shows an older state.
+// Live reads an object of T's type from the API server, consistently and past all caches. It takes
+// one request, and gives up after 30 s without an answer. Use it where a cached answer is not
+// enough, although that is at least as new as the controller's own writes.
+//
+// namespace is empty for cluster-scoped objects. *unstructured.Unstructured is refused, because it
+// has no kind. For an object that does not exist it returns an error that apierrors.IsNotFound
+// recognises.
+//
+// The answer, or that there is none, is recorded in every cache of the kind before Live returns: no
+// later read shows an older state.
 func Live[T Object, P Object](ctx context.Context, c *Context[P], namespace, name string) (T, error) {
 	var none T
 	if c.run.Ended.Load() {
@@ -100,11 +106,14 @@ func Live[T Object, P Object](ctx context.Context, c *Context[P], namespace, nam
 	return o.(T), nil
 }
 
-// Event publishes a Kubernetes event about the primary. action says what was done or tried, reason
-// why in one CamelCase word; both are for machines, note is for people. Repetitions are counted by
-// the events API instead of being stored one by one, with the note of the first; a note is cut at 1,024
-// bytes. It never blocks; events are best effort. Once the run has ended, or the lease is lost in which it began, nothing
-// is published: what such a run decides does not come about.
+// Event publishes a Kubernetes event about the primary. action is what was done or tried, and
+// reason is why, in one CamelCase word. Both are for machines. note and args are formatted for
+// people, and cut at 1,024 bytes. The events API counts repetitions instead of storing each, with
+// the note of the first.
+//
+// It never blocks, and events are best effort. Nothing is published once the run has ended, or once
+// the lease that the run began under is lost, because the decisions of such a run do not take
+// effect.
 func (c *Context[P]) Event(kind EventKind, action, reason, note string, args ...any) {
 	if c.run.Ended.Load() || c.run.Write.LostLease() {
 		return
@@ -112,7 +121,7 @@ func (c *Context[P]) Event(kind EventKind, action, reason, note string, args ...
 	c.run.Controller.Operator.Event(c.run.Controller.GVK, c.run.Write.Owner, kind == Warning, action, reason, note, args...)
 }
 
-// EventKind is Normal or Warning.
+// EventKind is [Normal] or [Warning].
 type EventKind int
 
 // The kinds of events.

@@ -1,10 +1,12 @@
-// Package framework is what operator authors import. An author writes what the world should look
-// like as a [Reconciler]; the framework sees to it that it runs when it must, reads nothing older
-// than its own last write, and never runs twice at a time for one resource.
+// Package framework is the package that operator authors import. An author writes the desired state
+// as a [Reconciler]. The framework runs it when a primary is due. It reads nothing older than its
+// own last write, and never runs twice at a time for one primary.
 //
 //	type Reconciler struct{ pods framework.Secondary[*corev1.Pod] }
 //
-//	func (r *Reconciler) Reconcile(ctx context.Context, page *v1.WebPage, c *framework.Context[*v1.WebPage]) (framework.UpdateControl[*v1.WebPage], error) {
+//	func (r *Reconciler) Reconcile(
+//		ctx context.Context, page *v1.WebPage, c *framework.Context[*v1.WebPage],
+//	) (framework.UpdateControl[*v1.WebPage], error) {
 //		...
 //		return framework.PatchStatus(page), nil
 //	}
@@ -16,59 +18,70 @@
 //	})
 //	err = op.Run(ctx)
 //
-// # The words
+// # Terms
 //
-// A primary is the resource a controller reconciles, a secondary one that it reads or writes for it.
-// A run is one call of Reconcile or Cleanup with what the framework does around it. They are the
-// Java Operator SDK's words.
+// A primary is the resource that a controller reconciles. A secondary is a resource that the
+// controller reads or writes for it. A run is one call of Reconcile or Cleanup, with what the
+// framework does around it. The terms are those of the Java Operator SDK.
 //
 // # The life of a run
 //
-// The primary is read through the cache with the controller's own writes laid over it. If it is
-// being deleted and carries the controller's finalizer, Cleanup runs and the finalizer is taken off.
-// Otherwise a missing finalizer is put on, and Reconcile runs in the same run with the object the
-// server returned. What its [UpdateControl] asks for is written; an error leads to a retry with
-// back-off. A reconciler that is no [Cleaner] has no finalizer, unless its [Workflow] has something to delete.
+// The primary is read from the cache, overlaid with the operator's own writes. If the primary is
+// being deleted and carries the controller's finalizer, Cleanup runs and the finalizer is removed.
+// Otherwise a missing finalizer is added, and Reconcile runs in the same run with the object that
+// the server returned. What its [UpdateControl] asks for is written. An error leads to a retry with
+// back-off. A controller has no finalizer if its reconciler is not a [Cleaner] and its [Workflow]
+// has nothing to delete.
 //
-// # Looking up
+// # Reads
 //
-// A run reads what it declared: through its [Secondary], by an [Index], or by type with [One], [All], [Each] and [GetNamed]; other primaries
-// through [Context.Primaries], and what external systems hold with [Value], [Values] and [ValueByID]. Whose a secondary is, [Secondary.By] says,
-// or [Referred].
+// A run reads what the controller declared:
+//   - secondaries by a [Secondary], by an [Index], or by type with [One], [All], [Each] and
+//     [GetNamed]; [Secondary.By] or [Referred] map them to their primaries;
+//   - other primaries with [Context.Primaries];
+//   - values of external systems with [Value], [Values] and [ValueByID].
 //
-// # What comes and goes
+// # Changes while the operator runs
 //
-// A controller whose kinds are not served yet waits for them, and so it does for whatever fails later:
-// [Operator.Ready] says for what, the others run. An object that does not fit its Go type is set aside until it
-// does: it has no runs, keeps its finalizers, and is told of as a Kubernetes event and as [conditions.Stalled].
-// [Operator.SetNamespaces] and [Operator.SetControllerNamespaces] change what is watched. Further secondaries and sources are
-// added by runs, with [Context.AddSecondary] and [Context.AddSource], and go when no primary holds them any more.
+// A controller waits for kinds that are not served yet, and for whatever fails later. The other
+// controllers run. [Operator.Ready] reports what is missing.
+//
+// An object that cannot be decoded into its Go type is undecodable until it decodes again. Until
+// then it has no runs and keeps its finalizers. A Kubernetes event ([ReasonUndecodable]) and the
+// condition Stalled of package conditions report it.
+//
+// [Operator.SetNamespaces] and [Operator.SetControllerNamespaces] change the watched namespaces.
+// Runs add further secondaries and sources with [Context.AddSecondary] and [Context.AddSource].
+// These are removed when no primary holds them.
 //
 // # Workflows
 //
-// What primaries need may be declared as a [Workflow]: nodes that depend on each other, with conditions. A pass goes through it before
-// each Reconcile, and in deletion, the other way, before each Cleanup; the controller's finalizer stays on until everything is gone. See package
-// workflow for the rules, [Context.WorkflowResult] for what came of a pass, and [conditions.MarkWorkflow] to show it in conditions.
+// A [Workflow] declares what primaries need: nodes that depend on each other, with conditions. It
+// runs before each Reconcile. In deletion it runs in reverse order before each Cleanup, and the
+// controller's finalizer stays until everything is gone. Package workflow describes the rules,
+// [Context.WorkflowResult] returns the result, and MarkWorkflow of package conditions shows it in
+// conditions.
 //
 // # Several instances
 //
-// In a cluster, instances of an operator elect the one that works, by a Lease of the operator's name; the others
-// stand by with filled caches, and their writes are refused with [ErrStandby]. See [LeaderElection].
-// [Operator.Ready] suits a readiness probe, [Operator.Alive] a liveness probe.
+// In a cluster, the instances of an operator elect the one that works, by a Lease of the operator's
+// name. The others stand by with filled caches, and their writes fail with [ErrStandby]. See
+// [LeaderElection]. [Operator.Ready] suits a readiness probe, [Operator.Alive] a liveness probe.
 //
 // # Concurrency
 //
-// An [Operator] is set up from one goroutine and run once; its other methods may be called from any. Reconcile is called from many goroutines,
-// never twice at a time for one primary. A [Context] belongs to its run: its methods may be called
-// from goroutines of the run, and writes fail once the run has ended.
+// An [Operator] is set up by one goroutine and run once. Its other methods are safe for concurrent
+// use. Reconcile is called concurrently, but never twice at a time for one primary. A [Context]
+// belongs to its run: goroutines of the run may call its methods, and writes fail once the run has
+// ended.
 //
 // # Ownership
 //
-// Objects that the framework hands to an author are private copies. Objects that an author hands to
-// the framework are not changed and not kept.
+// Objects that the framework passes to an author are private copies. Objects that an author passes
+// to the framework are neither changed nor kept.
 //
 // # How to debug it
 //
-// Log at V(1) for one line per run with its causes, V(4) for the traffic of the caches;
+// Log at V(1) for one line per run with its causes, and at V(4) for the traffic of the caches.
 // [Operator.Records] returns the newest runs with causes, writes and outcome.
 package framework

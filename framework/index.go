@@ -9,30 +9,33 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Index files secondaries of a controller, or its primaries, under values that a function tells: by it, a run looks up those of a value,
-// whether they belong to its primary or not. It usually is a field of the [Reconciler], named in [Secondary.Indexes] or
-// [ControllerOptions.Indexes]; its fields must not be changed after that.
+// Index files the secondaries of a controller, or its primaries, under values that a function
+// computes. A run looks objects up by such a value, whether they belong to its primary or not. An
+// Index is usually a field of the [Reconciler], listed in [Secondary.Indexes] or
+// [ControllerOptions.Indexes]. Its fields must not be changed after that.
 //
-// Reads see the cache with the operator's own writes laid over it, filed under the values that they have now. Indexes
-// of several controllers do not meet, even where these share the cache.
+// Reads see the cache overlaid with the operator's own writes, filed under their current values.
+// Indexes of different controllers are independent, even if the controllers share a cache.
 type Index[S Object] struct {
-	// Name is what errors call it, unique among the indexes beside it. Default: its place among them.
+	// Name in error messages. Default: its position in the list. It must be unique in its list.
 	Name string
-	// Values tells under which values an object is filed, required. It must be pure. If it panics, which is
-	// logged, the object is filed under nothing.
+	// Values returns the values that an object is filed under. Required. It must be pure. If it
+	// panics, the panic is logged, and the object is filed under nothing.
 	Values func(S) []string
 }
 
-// List returns the objects that are filed under a value, in no order: private copies.
+// List returns private copies of the objects that are filed under a value, in no order.
 func (i *Index[S]) List(c Lookup, value string) ([]S, error) { return copies[S](i.shared(c, value)) }
 
-// Get returns the one object that is filed under a value, or nil if there is none. More than one is an error that names them.
+// Get returns the one object that is filed under a value, or nil if there is none. More than one is
+// an error that names them.
 func (i *Index[S]) Get(c Lookup, value string) (S, error) {
 	found, err := i.shared(c, value)
 	return only[S](found, err, func() string { return fmt.Sprintf("object under %q of index %s", value, i.name()) })
 }
 
-// Each is [Index.List] that copies an object when it comes to it. An error is the last that comes.
+// Each is [Index.List] as an iterator, which copies each object when the loop reaches it. An error
+// comes last and ends the iteration.
 func (i *Index[S]) Each(c Lookup, value string) iter.Seq2[S, error] {
 	return each[S](func() ([]trc.Object, error) { return i.shared(c, value) })
 }

@@ -14,11 +14,15 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Live reads one of the secondaries from the API server of its cluster, consistently, past all caches: one request. As with
-// the function [Live], one that does not exist is an error that apierrors.IsNotFound recognises. What is returned is laid over all caches of
-// the kind in that cluster before, in whatever form and version they keep it, so that no later read shows an older state of it, nor another
-// one that had its name before. If there was none, no later read shows what any cache had shown of that name until then; an object
-// that had come and gone before any cache showed it may still be shown, until the watch has brought its end.
+// Live reads one object from the API server of the secondary's cluster, consistently and past all
+// caches. It takes one request. For an object that does not exist it returns an error that
+// apierrors.IsNotFound recognises, as the function [Live] does.
+//
+// The answer is recorded in all caches of the kind in that cluster before Live returns, in each
+// form and version that they keep. No later read shows an older state of the object, nor an earlier
+// object of that name. If the object did not exist, no later read shows what any cache had shown
+// under that name before. One case remains: an object that was created and deleted before any cache
+// showed it may still appear, until the watch delivers its deletion.
 func (s *Secondary[S]) Live(ctx context.Context, c Lookup, namespace, name string) (S, error) {
 	var none S
 	key := trc.Key{Namespace: namespace, Name: name}
@@ -36,21 +40,28 @@ func (s *Secondary[S]) Live(ctx context.Context, c Lookup, namespace, name strin
 	return o.(S), nil
 }
 
-// Selection restricts [Secondary.LiveList]. The zero value is everything.
+// Selection restricts [Secondary.LiveList]. The zero value selects everything.
 type Selection struct {
-	// Namespace to list. Default: all, whichever the Secondary is watched in.
+	// Namespace to list. Default: all namespaces, whichever the Secondary watches.
 	Namespace string
-	// LabelSelector and FieldSelector are in kubectl's syntax. Those of the Secondary do not count.
+	// LabelSelector and FieldSelector are in kubectl's syntax. Default: everything. Those of the
+	// Secondary are not applied.
 	LabelSelector, FieldSelector string
 }
 
-// LiveList lists objects of the type from the API server of the cluster, consistently, past all caches: as they were
-// together at one time after the call. It takes a request for each 500 of them, and none for what is not asked for any
-// more. Each is laid over all caches of the kind before it is returned, so that no later read shows an older state of it,
-// and that its leaving is an event, whatever the watch misses, if it is of a namespace that is watched. They are whole,
-// whatever a Transform drops. What caches showed before the call and the whole list lacks is not shown once its last object
-// was taken; with selectors that takes a request for each of those. An error is the last that comes: one that does not fit
-// its Go type is one.
+// LiveList lists objects of the type from the API server of the secondary's cluster, consistently
+// and past all caches. The result is the state of one moment after the call. It takes one request
+// per 500 objects, and sends no further request when the loop ends early. The objects are whole,
+// whatever a Transform drops.
+//
+// Each object is recorded in all caches of the kind before it is returned, so no later read shows
+// an older state of it. Its deletion is then an event, whatever the watch misses, if its namespace
+// is watched. Objects that caches showed before the call and that are not in the complete list are
+// no longer shown after the loop has taken the last object. With selectors this takes one request
+// for each such object.
+//
+// An error comes last and ends the iteration. An object that does not fit its Go type is such an
+// error.
 func (s *Secondary[S]) LiveList(ctx context.Context, c Lookup, selected Selection) iter.Seq2[S, error] {
 	return func(yield func(S, error) bool) {
 		var none S
@@ -69,7 +80,7 @@ func (s *Secondary[S]) LiveList(ctx context.Context, c Lookup, selected Selectio
 	}
 }
 
-// liveResource is what a secondary is read from past its cache, and through what.
+// liveResource returns the client and the writer for reads of the secondary past its cache.
 func (s *Secondary[S]) liveResource(ctx context.Context, c Lookup) (*client.Client, *write.Writer, error) {
 	if _, err := c.lookup().Informer(s); err != nil {
 		return nil, nil, err
@@ -89,9 +100,10 @@ func (s *Secondary[S]) liveResource(ctx context.Context, c Lookup) (*client.Clie
 	return r, w, err
 }
 
-// LivePrimary reads the run's primary from the API server, consistently, past all caches: one request. One that does not exist any
-// more, or another one of its name, is an error that apierrors.IsNotFound recognises. What it found is laid over the cache as
-// with the function [Live].
+// LivePrimary reads the run's primary from the API server, consistently and past all caches. It
+// takes one request. If the primary no longer exists, or if another object has its name, it returns
+// an error that apierrors.IsNotFound recognises. The answer is recorded in the cache as with the
+// function [Live].
 func (c *Context[P]) LivePrimary(ctx context.Context) (P, error) {
 	var none P
 	if c.run.Ended.Load() {

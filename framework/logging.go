@@ -10,16 +10,17 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
 )
 
-// Logger is what [OperatorOptions.Logger] takes: a [logr.Logger], and nothing else is meant. It is an
-// interface because a zero logr.Logger cannot be told from logr.Discard(): nil is the default, and
-// logr.Discard() switches the log off.
+// Logger is the type of [OperatorOptions.Logger]. Use a [logr.Logger]; no other implementation is
+// intended. It is an interface because a zero logr.Logger is equal to logr.Discard(): nil is the
+// default, and logr.Discard() switches the log off.
 type Logger interface {
-	// V returns the logger for a higher verbosity; V(0) returns the logger itself.
+	// V returns the logger for a higher verbosity. V(0) returns the logger itself.
 	V(level int) logr.Logger
 }
 
-// MaxVerbosity is the highest verbosity that an operator's logger takes, whatever its own level is.
-// client-go logs the headers of requests at 7, and their bodies from 8 on: those of Secrets too.
+// MaxVerbosity is the highest verbosity that an operator's logger accepts, whatever its own level
+// is. client-go logs the headers of requests at 7, and their bodies from 8 on, including those of
+// Secrets.
 const MaxVerbosity = safely.MaxVerbosity
 
 // loggerOr returns the author's logger, or the default: slog's text lines on standard error.

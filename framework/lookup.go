@@ -16,12 +16,14 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Look-ups by the type of secondaries, for code that does not hold their [Secondary]: shared functions, dependents. Who holds it
-// reads through it.
+// The functions One, All, Each and GetNamed look up by the type of secondaries, for code that has no
+// access to their [Secondary], such as shared functions and dependents.
 
-// One returns the one secondary of the primary that is of type S, or nil if there is none. If several sources of the controller hold
-// secondaries of that type, they have to be told apart: the error names them, and sources, the names of some, says which are meant. More than
-// one secondary is an error that names them; use [All] where that is normal.
+// One returns the one secondary of the primary that is of type S, or nil if there is none. More
+// than one is an error that names them; use [All] if several are normal.
+//
+// If several sources of the controller have secondaries of that type, pass the names of those to
+// read. Without names that is an error that lists the sources.
 func One[S Object](c Lookup, sources ...string) (S, error) {
 	var none S
 	if len(sources) == 0 {
@@ -34,20 +36,25 @@ func One[S Object](c Lookup, sources ...string) (S, error) {
 	return only[S](found, err, func() string { return fmt.Sprintf("secondary of type %T of %s", none, c.lookup().PrimaryKey()) })
 }
 
-// All returns all secondaries of the primary that are of type S, of the sources named or, without names, of all. One that
-// several sources of a cluster hold is returned once, as the newest of them has it. They are in no order.
+// All returns all secondaries of the primary that are of type S, in no order. It reads the named
+// sources, or all sources without names. An object that several sources of one cluster have is
+// returned once, in its newest version.
 func All[S Object](c Lookup, sources ...string) ([]S, error) {
 	return copies[S](sharedOf[S](c, sources))
 }
 
-// Each is [All] that copies a secondary when it comes to it: cheaper for who stops early. An error is the last that comes.
+// Each is [All] as an iterator, which copies each secondary when the loop reaches it. That is
+// cheaper for a loop that ends early. An error comes last and ends the iteration.
 func Each[S Object](c Lookup, sources ...string) iter.Seq2[S, error] {
 	return each[S](func() ([]trc.Object, error) { return sharedOf[S](c, sources) })
 }
 
-// GetNamed returns the object of type S with that name, whether it belongs to the primary or not, as the newest of the caches of the sources named or,
-// without names, of all has it; nil if none has it, and an error that wraps [ErrNotWatched] if none watches the namespace. If those of several clusters have one, the error names them. namespace is empty for
-// cluster-scoped objects.
+// GetNamed returns the object of type S with that name, whether it belongs to the primary or not.
+// It reads the named sources, or all sources without names, and returns the newest version. It
+// returns nil if no cache has the object. namespace is empty for cluster-scoped objects.
+//
+// The error wraps [ErrNotWatched] if no source watches the namespace. If sources of several
+// clusters have such an object, the error names them.
 func GetNamed[S Object](c Lookup, namespace, name string, sources ...string) (S, error) {
 	var none S
 	var outside error
@@ -69,15 +76,18 @@ func GetNamed[S Object](c Lookup, namespace, name string, sources ...string) (S,
 	})
 }
 
-// Each is [Secondary.List] that copies a secondary when it comes to it. An error is the last that comes.
+// Each is [Secondary.List] as an iterator, which copies each secondary when the loop reaches it. An
+// error comes last and ends the iteration.
 func (s *Secondary[S]) Each(c Lookup) iter.Seq2[S, error] {
 	return each[S](func() ([]trc.Object, error) { return s.shared(c) })
 }
 
-// Select returns those secondaries of the primary that matches reports true for, in no order. It copies no others, which
-// makes it cheaper than [Secondary.List] where few match. matches is asked about the cache's own objects: it must be pure,
-// and must neither change nor keep them. It is asked about one that does not fit S as well, as far as that could be
-// decoded: if it reports true, that is an error.
+// Select returns those secondaries of the primary for which matches returns true, in no order. It
+// does not copy the others, so it is cheaper than [Secondary.List] if few match.
+//
+// matches gets the cache's own objects. It must be pure, and must neither change nor keep them. It
+// is also called with what could be decoded of an undecodable object. If it returns true for that,
+// Select returns an error.
 func (s *Secondary[S]) Select(c Lookup, matches func(shown metav1.Object) bool) ([]S, error) {
 	found, err := s.selected(c, matches)
 	return copies[S](found, err)
@@ -111,16 +121,18 @@ func (s *Secondary[S]) selected(c Lookup, matches func(metav1.Object) bool) ([]t
 	return found, nil
 }
 
-// Primaries reads the primaries of the controller.
+// Primaries reads the primaries of the controller; see [Context.Primaries].
 type Primaries[P Object] struct{ c *Context[P] }
 
-// Primaries reads the primaries of the controller beside the run's own, as the cache shows them with the operator's own writes laid
-// over it, for instance to see that only one of them claims a name; an [Index] among [ControllerOptions.Indexes] finds those that do. A
-// change of another primary makes the run's own not due.
+// Primaries returns a reader for all primaries of the controller, not only the run's own, for
+// example to check that only one of them claims a name. An [Index] in [ControllerOptions.Indexes]
+// finds those that do. Reads see the cache overlaid with the operator's own writes. A change of
+// another primary does not make the run's own primary due.
 func (c *Context[P]) Primaries() Primaries[P] { return Primaries[P]{c} }
 
-// Get returns a primary, or nil if the cache has none of that name. namespace is empty for cluster-scoped ones. One
-// that the controller does not watch is an error that wraps [ErrNotWatched].
+// Get returns a primary, or nil if the cache has none of that name. namespace is empty for
+// cluster-scoped primaries. For a namespace that the controller does not watch the error wraps
+// [ErrNotWatched].
 func (p Primaries[P]) Get(namespace, name string) (P, error) {
 	var none P
 	if p.c.run.Ended.Load() {
@@ -137,12 +149,14 @@ func (p Primaries[P]) Get(namespace, name string) (P, error) {
 	return copyOf[P](found[0]), nil
 }
 
-// List returns the primaries of a namespace, or with "" of all that the controller watches, in no order: private copies. A
-// namespace that it does not watch is an error that wraps [ErrNotWatched].
+// List returns private copies of the primaries of a namespace, in no order. With "" it returns all
+// primaries that the controller watches. For a namespace that it does not watch the error wraps
+// [ErrNotWatched].
 func (p Primaries[P]) List(namespace string) ([]P, error) { return copies[P](p.shared(namespace)) }
 
-// Each is [Primaries.List] that copies a primary when it comes to it. An error is the last that comes: one that does not fit its Go type
-// is one, as the list would lack it.
+// Each is [Primaries.List] as an iterator, which copies each primary when the loop reaches it. An
+// error comes last and ends the iteration. An undecodable primary is an error, because it would be
+// missing from the list.
 func (p Primaries[P]) Each(namespace string) iter.Seq2[P, error] {
 	return each[P](func() ([]trc.Object, error) { return p.shared(namespace) })
 }
@@ -167,7 +181,7 @@ func (p Primaries[P]) shared(namespace string) ([]trc.Object, error) {
 	return found, nil
 }
 
-// sharedAt returns the object of a key as a cache shows it, or none.
+// sharedAt returns the object of a key from a cache, or none. The object is the cache's own.
 func sharedAt(c Lookup, store *trc.Store, key trc.Key) ([]trc.Object, error) {
 	o := store.Get(key)
 	if o == nil {
@@ -195,7 +209,7 @@ func (s *Secondary[S]) sharedNamed(c Lookup, namespace, name string) ([]trc.Obje
 	return found, err
 }
 
-// ErrNotWatched is what a read by name returns of a namespace that its source does not watch.
+// ErrNotWatched is wrapped by the error of a read in a namespace that its source does not watch.
 var ErrNotWatched = errors.New("framework: the namespace is not watched")
 
 func checkWatched(store *trc.Store, namespace string) error {
@@ -208,7 +222,7 @@ func checkWatched(store *trc.Store, namespace string) error {
 	return fmt.Errorf("%w: %s; see Secondary.Namespaces, ControllerOptions.Namespaces and OperatorOptions.Namespaces", ErrNotWatched, namespace)
 }
 
-// checkKey also refuses a namespace that cannot be.
+// checkKey also refuses a namespace that does not fit the scope of the kind.
 func checkKey(store *trc.Store, r *client.Client, namespace string) error {
 	if err := checkWatched(store, namespace); err != nil {
 		return err
@@ -222,7 +236,8 @@ func checkKey(store *trc.Store, r *client.Client, namespace string) error {
 	return nil
 }
 
-// checkNamespace tells why nothing can be found where nothing was.
+// checkNamespace returns an error if an object that was not found could not have been found in that
+// namespace.
 func (s *Secondary[S]) checkNamespace(c Lookup, namespace string) error {
 	for _, d := range c.lookup().Registered() {
 		if d.Key != any(s) || d.Resource == nil {
@@ -237,7 +252,7 @@ func (s *Secondary[S]) checkNamespace(c Lookup, namespace string) error {
 	return nil
 }
 
-// sourcesOf are the names of the sources of a type.
+// sourcesOf returns the names of the sources of a type.
 func sourcesOf[S Object](c Lookup) []string {
 	var names []string
 	for _, d := range c.lookup().Registered() {
@@ -252,7 +267,8 @@ func sharedOf[S Object](c Lookup, sources []string) ([]trc.Object, error) {
 	return gather[S](c, sources, func(s *Secondary[S]) ([]trc.Object, error) { return s.shared(c) })
 }
 
-// gather reads from the sources of a type that are named, or from all. What several of them have is returned once, the newest.
+// gather reads from the named sources of a type, or from all. It returns the newest version of an
+// object that several of them have.
 func gather[S Object](c Lookup, names []string, read func(*Secondary[S]) ([]trc.Object, error)) ([]trc.Object, error) {
 	if err := checkSources[S](c, names); err != nil {
 		return nil, err
@@ -283,13 +299,14 @@ func gather[S Object](c Lookup, names []string, read func(*Secondary[S]) ([]trc.
 	return all, nil
 }
 
-// isNewer compares versions; those that are no integers tell nothing.
+// isNewer compares resource versions. Versions that are no integers cannot be compared, and are not
+// newer.
 func isNewer(o, than trc.Object) bool {
 	order, err := resourceversion.CompareResourceVersion(o.GetResourceVersion(), than.GetResourceVersion())
 	return err == nil && order > 0
 }
 
-// checkSources refuses names of which no source of the type is.
+// checkSources refuses names that no source of the type has.
 func checkSources[S Object](c Lookup, names []string) error {
 	var none S
 	known := sourcesOf[S](c)
@@ -308,7 +325,8 @@ func checkSources[S Object](c Lookup, names []string) error {
 	return errors.Join(errs...)
 }
 
-// checkActive says that what is asked for is there only while a node of the workflow is active.
+// checkActive returns ErrInactive for a source that exists only while a node of the workflow is
+// active, and that does not exist now.
 func checkActive[S Object](c Lookup, known, names []string) error {
 	for _, d := range c.lookup().DormantSecondaries() {
 		if _, is := d.Key.(*Secondary[S]); !is || slices.Contains(known, d.Name) {
@@ -323,7 +341,7 @@ func checkActive[S Object](c Lookup, known, names []string) error {
 
 func quoted(names []string) string { return fmt.Sprintf("%q", names) }
 
-// only returns the one of some objects, or nil if there is none.
+// only returns the single object of a list, or nil if the list is empty. More than one is an error.
 func only[S Object](found []trc.Object, err error, what func() string) (S, error) {
 	var none S
 	switch {
@@ -340,7 +358,7 @@ func only[S Object](found []trc.Object, err error, what func() string) (S, error
 	return none, fmt.Errorf("framework: get the %s: there are %d: %s", what(), len(found), strings.Join(names, ", "))
 }
 
-// each copies objects one by one.
+// each returns an iterator that copies objects one by one.
 func each[S Object](read func() ([]trc.Object, error)) iter.Seq2[S, error] {
 	return func(yield func(S, error) bool) {
 		found, err := read()
@@ -357,7 +375,7 @@ func each[S Object](read func() ([]trc.Object, error)) iter.Seq2[S, error] {
 	}
 }
 
-// copies copies all objects.
+// copies returns copies of all objects.
 func copies[S Object](found []trc.Object, err error) ([]S, error) {
 	if err != nil {
 		return nil, err
@@ -369,8 +387,8 @@ func copies[S Object](found []trc.Object, err error) ([]S, error) {
 	return all, nil
 }
 
-// checkUndecodable returns an error if a secondary of the primary is set aside, as far as what could be decoded of it
-// tells: reads would lack it.
+// checkUndecodable returns an error if a secondary of the primary is undecodable, because reads
+// would miss it. It maps what could be decoded of the object.
 func checkUndecodable(c Lookup, store *trc.Store, maps func(trc.Object) []trc.Key) error {
 	for _, u := range store.AllUndecodable() {
 		for _, primary := range maps(u.Object) {

@@ -39,59 +39,64 @@ const (
 	DefaultStaleAfter   = trc.DefaultStaleAfter
 )
 
-// OperatorOptions configure an [Operator].
+// OperatorOptions configures an [Operator]. The zero value of each field is its documented default.
 type OperatorOptions struct {
-	// Scheme knows the Go types of all primaries and secondaries; required unless all of them are
+	// Scheme contains the Go types of all primaries and secondaries. Required unless all of them are
 	// unstructured.
 	Scheme *runtime.Scheme
 	// Name of the operator, in the user agent and as the reporting controller of events. Default
-	// "evenkeel". The API server takes qualified names only, as in "pages" or "example.com/pages".
+	// "evenkeel". It must be a qualified name, as in "pages" or "example.com/pages", because the API
+	// server accepts no other.
 	Name string
-	// Namespaces that controllers watch unless they say otherwise. Default: all. [Operator.SetNamespaces]
+	// Namespaces to watch, for controllers that set none. Default: all. [Operator.SetNamespaces]
 	// changes them.
 	Namespaces []string
-	// Logger takes everything the operator logs: a logr.Logger. Default: lines of text on standard error, as
-	// slog writes them; logr.Discard() switches the log off. Failures are errors; of the rest, verbosity 0 is
-	// state changes, 1 a line per run, 2 causes, 4 the traffic of caches. What the context of a run and
-	// [Context.Logger] carry takes nothing above [MaxVerbosity]: there client-go logs the bodies of requests.
+	// Logger receives everything that the operator logs: a logr.Logger. Default: lines of text on
+	// standard error, as slog writes them. logr.Discard() switches the log off.
+	//
+	// Failures are errors. Of the rest, verbosity 0 is state changes, 1 a line per run, 2 causes, and
+	// 4 the traffic of caches. The logger in the context of a run and of [Context.Logger] is limited
+	// to [MaxVerbosity], because client-go logs the bodies of requests above that.
 	Logger Logger
-	// SyncTimeout bounds the wait for the first list of every cache, and for every source, at the start. Default
-	// 2 minutes; too low fails on large clusters, too high hides missing rights.
+	// SyncTimeout bounds the wait for the first list of each cache, and for each source, at the start.
+	// Default 2 minutes. If it is too low, the start fails on large clusters. If it is too high,
+	// missing rights show late.
 	SyncTimeout time.Duration
-	// StartPolicy is what happens then. Default: [WaitForKinds].
+	// StartPolicy is what happens after SyncTimeout. Default: [WaitForKinds].
 	StartPolicy StartPolicy
-	// StaleAfter is how long nothing may be heard on a watch until [Operator.Ready] says so: neither an event
-	// nor one of the bookmarks that the API server sends about once a minute. Default 3 minutes. Under 2 minutes
-	// it cries wolf; too high hides connections that are dead though nobody has noticed. Such a watch is begun anew.
+	// StaleAfter is how long a watch may be silent until [Operator.Ready] reports it and the watch is
+	// restarted. Silent means neither an event nor a bookmark, which the API server sends about once a
+	// minute. Default 3 minutes. Under 2 minutes it reports healthy watches. If it is too high, dead
+	// connections that nobody closed stay hidden.
 	StaleAfter time.Duration
-	// Grace is how long runs in flight may go on when the operator stops, before their ctx ends.
-	// Default 10 s; negative for none.
+	// Grace is how long runs in flight may continue when the operator stops, before their ctx ends.
+	// Default 10 s. Negative means no time.
 	Grace time.Duration
-	// LeaderElection is how one of several instances is chosen to work. Default: by a Lease of the operator's
-	// name if the process runs in a cluster, not at all elsewhere.
+	// LeaderElection is how one of several instances is elected to work. Default: by a Lease of the
+	// operator's name if the process runs in a cluster, and no election elsewhere.
 	LeaderElection LeaderElection
 }
 
-// Operator runs controllers against one API server. Set it up with [NewOperator] and [Register], then
-// call [Operator.Run], once.
+// Operator runs controllers against one API server. Set it up with [NewOperator] and [Register],
+// then call [Operator.Run], once.
 type Operator struct {
 	options  OperatorOptions
 	host     host.Host
 	stopping *safely.StopSign // for the logger
 	election *lease.Election  // nil if there is none
 
-	mu          sync.Mutex // guards everything below; a leaf
+	mu          sync.Mutex // guards everything below; no lock is taken under it
 	controllers []*run.Controller
 	started     bool
 	running     bool
 	ended       bool
-	waiting     map[string]error // why a controller has not started yet, by its name
+	waiting     map[string]error // why a controller has not started yet, by controller name
 	recorder    events.EventRecorder
 }
 
 // NewOperator returns an operator for the API server that config points at. It makes no request.
-// Client-side rate limits are off unless config sets them: the API server's priority and fairness
-// rules.
+// Client-side rate limits are off unless config sets them, because the API server's priority and
+// fairness protects the server.
 func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error) {
 	var errs []error
 	if config == nil {
@@ -140,7 +145,7 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	return op, err
 }
 
-// ownConfig is a copy of a client's configuration with the operator's defaults.
+// ownConfig returns a copy of a client's configuration with the operator's defaults.
 func ownConfig(config *rest.Config, operator string) *rest.Config {
 	config = rest.CopyConfig(config)
 	if config.UserAgent == "" {
@@ -160,7 +165,8 @@ func ownConfig(config *rest.Config, operator string) *rest.Config {
 	return config
 }
 
-// validate names every option that makes no sense; the name and the election have their defaults.
+// validate reports every invalid option. The name and the leader election already have their
+// defaults.
 func (o *OperatorOptions) validate() error {
 	var errs []error
 	bad := func(field string, value any, why string) {
@@ -184,10 +190,13 @@ func (o *OperatorOptions) validate() error {
 	return errors.Join(append(errs, o.LeaderElection.validate())...)
 }
 
-// Register adds a controller for primaries of type P. It makes no request. It returns an error that
-// names every option that makes no sense, and refuses a second controller of the same name, or with
-// the same finalizer on the same kind: the two would take each other's finalizer off. As the default of that follows from
-// the kind, all but one of several such controllers must set [ControllerOptions.Finalizer].
+// Register adds a controller for primaries of type P. It makes no request. It must be called before
+// [Operator.Run].
+//
+// It returns an error that names every invalid option. It refuses a second controller of the same
+// name. It also refuses a second controller with the same finalizer on the same kind, because each
+// would remove the other's finalizer. The default finalizer follows from the kind, so all but one
+// of several such controllers must set [ControllerOptions.Finalizer].
 func Register[P Object](op *Operator, reconciler Reconciler[P], options ControllerOptions[P]) error {
 	c, err := newController(op, reconciler, options)
 	if err != nil {
@@ -220,18 +229,22 @@ func (op *Operator) add(c *run.Controller) error {
 	return nil
 }
 
-// Run works until ctx ends or something it cannot work without fails: every controller starts as soon as
-// the caches that it reads are filled, which happens in parallel; what happens where they cannot be is up to
-// [OperatorOptions.StartPolicy]. At the end no run starts any more, those in flight may
-// finish within the grace period, and nothing is written after Run has returned. It returns nil
-// after an orderly stop, otherwise an error that says which part failed. An operator runs once.
+// Run runs the controllers until ctx ends, or until something fails that it cannot work without. An
+// operator runs once.
+//
+// Caches fill in parallel, and each controller starts as soon as the caches that it reads are
+// filled. [OperatorOptions.StartPolicy] decides what happens if they cannot be filled. At the end
+// no more runs start, runs in flight may finish within the grace period, and nothing is written
+// after Run has returned.
+//
+// Run returns nil after an orderly stop, otherwise an error that names the part that failed.
 func (op *Operator) Run(ctx context.Context) error {
 	controllers, err := op.start()
 	if err != nil {
 		return err
 	}
 	defer op.noteEnd()
-	// Also what runs write that have ignored their cancellation.
+	// This also covers writes of runs that ignored their cancellation.
 	defer op.host.Cluster.Inflight.Close()
 	defer op.setRunning(false)
 	op.stopping.Watch(ctx)
@@ -257,8 +270,8 @@ func (op *Operator) Run(ctx context.Context) error {
 	return err
 }
 
-// work runs the controllers until ctx ends, or one of them or the election fails. The election goes on
-// until nothing is written any more.
+// work runs the controllers until ctx ends, or until one of them or the election fails. The
+// election continues until nothing is written.
 func (op *Operator) work(ctx context.Context, l *host.Life, controllers []*run.Controller) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -314,10 +327,12 @@ func (op *Operator) setRunning(running bool) {
 	op.running = running
 }
 
-// Writer returns what writes go through that are made outside of any run, by whatever goroutine, as the
-// field manager given (empty: the operator's name). What they are answered with is readable at once like
-// every write, and they trigger like the changes of anybody else. They fail once [Operator.Run] has returned,
-// and with [ErrStandby] before this instance leads and while it stands by.
+// Writer returns what code outside of any run writes through. It is safe for concurrent use.
+// fieldManager owns the written fields. Default: the operator's name.
+//
+// Answers are readable at once, like those of every write. The writes trigger runs like the changes
+// of anybody else. They fail once [Operator.Run] has returned. They fail with [ErrStandby] before
+// this instance leads, and while it stands by.
 func (op *Operator) Writer(fieldManager string) Writes {
 	if fieldManager == "" {
 		fieldManager = op.options.Name
@@ -326,7 +341,7 @@ func (op *Operator) Writer(fieldManager string) Writes {
 }
 
 // Records returns the newest runs of the named controller, oldest first; see
-// [ControllerOptions.KeepRecords]. It is nil for an unknown controller.
+// [ControllerOptions.KeepRecords]. It returns nil for an unknown controller.
 func (op *Operator) Records(controller string) []timeline.Record {
 	op.mu.Lock()
 	defer op.mu.Unlock()
@@ -338,7 +353,7 @@ func (op *Operator) Records(controller string) []timeline.Record {
 	return nil
 }
 
-// startEvents starts the recorder of Kubernetes events; repetitions are counted in series.
+// startEvents starts the recorder of Kubernetes events, which counts repetitions in series.
 func (op *Operator) startEvents(ctx context.Context) (stop func(), err error) {
 	client, err := typedevents.NewForConfigAndClient(op.host.Cluster.Config, op.host.Cluster.HTTP)
 	if err != nil {
@@ -355,8 +370,9 @@ func (op *Operator) startEvents(ctx context.Context) (stop func(), err error) {
 	return broadcaster.Shutdown, nil
 }
 
-// event publishes a Kubernetes event, unless another instance leads: it is for that one to tell. It leaves the object's
-// version out: events about several of them would not count as repetitions.
+// event publishes a Kubernetes event, unless another instance leads, which publishes its own. It
+// omits the object's version: otherwise events about several versions would not count as
+// repetitions.
 func (op *Operator) event(gvk schema.GroupVersionKind, about Object, warning bool, action, reason, note string, args ...any) {
 	kind := Normal
 	if warning {
@@ -374,12 +390,12 @@ func (op *Operator) event(gvk schema.GroupVersionKind, about Object, warning boo
 	}
 }
 
-// undecodable publishes an event about an object of the operator's own cluster that is set aside.
+// undecodable publishes an event about an undecodable object of the operator's own cluster.
 func (op *Operator) undecodable(gvk schema.GroupVersionKind, u *trc.Undecodable) {
 	op.event(gvk, u, true, "Decode", ReasonUndecodable, "%s", run.UndecodableNote(u))
 }
 
-// takesOff reports whether a controller takes a finalizer of a kind off.
+// takesOff reports whether a controller removes this finalizer of this kind.
 func (op *Operator) takesOff(gk, finalizer string) bool {
 	return slices.ContainsFunc(op.runners(), func(c *run.Controller) bool {
 		otherGK, name := c.FinalizerName()

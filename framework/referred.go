@@ -10,13 +10,16 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Referred declares, for [ControllerOptions.Secondaries], secondaries that the primaries refer to, as a template or a
-// Secret that many of them share: refers names those of a primary. A change of one makes all primaries due
-// that refer to it now, which an index tells; [Secondary.Get] and [Secondary.List] return those that the run's
-// primary refers to and that exist.
+// Referred declares, for [ControllerOptions.Secondaries], secondaries that the primaries refer to,
+// such as a template or a Secret that many of them share. refers returns the names that a primary
+// refers to. It must be pure. A name without a namespace is in the primary's namespace.
 //
-// A name without a namespace is one in the primary's. refers must be pure. Whether a primary that begins to refer to
-// something else is due for that is up to the filters of primaries: a change of its specification is.
+// A change of a secondary makes all primaries due that refer to it now, which an index finds.
+// [Secondary.Get] and [Secondary.List] return the existing secondaries that the run's primary
+// refers to.
+//
+// A primary that changes its references is due only if the filters of primaries pass that change.
+// They pass a change of its specification by default.
 func Referred[P, S Object](secondary *Secondary[S], refers func(primary P) []types.NamespacedName) SecondarySource {
 	return &referred[P, S]{secondary, refers}
 }
@@ -39,7 +42,7 @@ func (r *referred[P, S]) describe() source.Description {
 	return d
 }
 
-// named returns those of some objects that exist.
+// named returns those of the keys that exist, as the cache's own objects.
 func named(c Lookup, store *trc.Store, keys []trc.Key) ([]trc.Object, error) {
 	var found []trc.Object
 	for _, key := range keys {

@@ -17,93 +17,110 @@ import (
 )
 
 // Secondary declares the secondaries of type S that a controller reads, and reads them. The zero
-// value means: those with an owner reference to the primary, in the controller's namespaces. It
-// usually is a field of the [Reconciler], registered through [ControllerOptions.Secondaries]; its
-// fields must not be changed after that. For those that primaries refer to, see [Referred].
+// value stands for the objects with an owner reference to the primary, in the controller's
+// namespaces. A Secondary is usually a field of the [Reconciler], registered through
+// [ControllerOptions.Secondaries]. Its fields must not be changed after that. For objects that
+// primaries refer to, see [Referred].
 //
-// Reads see the cache with the operator's own writes laid over it, and never block. What they return
-// are private copies. A read that would have to return an object that does not fit S, which a
-// CustomResourceDefinition may let in, is an error.
+// Reads see the cache overlaid with the operator's own writes, and never block. They return private
+// copies. A read fails if it would have to return an object that cannot be decoded into S, which a
+// CustomResourceDefinition may let in.
 type Secondary[S Object] struct {
-	// Name of the event source, unique within the controller. Default: the kind in lower case.
+	// Name of the event source. Default: the kind in lower case. It must be unique within the
+	// controller.
 	Name string
-	// GroupVersionKind is required for *unstructured.Unstructured and *metav1.PartialObjectMetadata
-	// (metadata only), and must be empty otherwise.
+	// GroupVersionKind of the secondaries. It is required for *unstructured.Unstructured and
+	// *metav1.PartialObjectMetadata (metadata only). It must be empty otherwise.
 	GroupVersionKind schema.GroupVersionKind
-	// Namespaces to watch. Default: those of the controller. For all, give [AllNamespaces].
+	// Namespaces to watch. Default: those of the controller. Use [AllNamespaces] for all.
 	Namespaces []string
 	// LabelSelector restricts what is watched, in kubectl's syntax. Default: everything.
 	LabelSelector string
-	// FieldSelector restricts it further, in kubectl's syntax: by metadata.name, metadata.namespace and what else
-	// the kind offers. Default: everything.
+	// FieldSelector restricts what is watched, in kubectl's syntax: by metadata.name,
+	// metadata.namespace and the other fields that the kind supports. Default: everything.
 	FieldSelector string
-	// ShardSelector restricts it to a part of all UIDs, as several instances may share the work: one or several, joined
-	// by ||, of shardRange(object.metadata.uid, '0x0000000000000000', '0x8000000000000000'). It needs an API server with
-	// the feature gate ShardedListAndWatch (alpha in Kubernetes 1.36); one that ignores it ends [Operator.Run]. Default:
-	// everything.
+	// ShardSelector restricts what is watched to a part of all UIDs, so that several instances can
+	// share the work. Default: everything.
+	//
+	// It is one or several, joined by ||, of shardRange(object.metadata.uid, '0x0000000000000000',
+	// '0x8000000000000000'). It needs an API server with the feature gate ShardedListAndWatch (alpha
+	// in Kubernetes 1.36). A server that ignores it ends [Operator.Run].
 	ShardSelector string
-	// ListLimit is how many objects a list asks for at a time, each time keeping what Transform leaves of
-	// them. Default: lists are streamed where the server offers that, which takes no more memory and fewer requests,
-	// and come in one piece elsewhere. Set it for servers that do not stream (before Kubernetes 1.34).
+	// ListLimit is the page size of lists, in objects. Of each page only what Transform keeps stays in
+	// memory. Default: lists are streamed where the server supports it, which takes no more memory and
+	// fewer requests; other servers send a list in one piece. Set it for servers that do not stream
+	// (before Kubernetes 1.34).
 	ListLimit int64
-	// Transform drops what is not needed of the objects before they are kept. Map, Filter and all reads see what it
-	// leaves, but for [Secondary.GetWhole]. Name, namespace, UID, resourceVersion, generation, owner references,
-	// finalizers and the times of creation and deletion survive it. No write deletes what was dropped: see
-	// [Update]. What is applied is never known to be so already: each [Apply] takes a request. Default: all but
-	// managedFields is kept.
+	// Transform drops what is not needed of the objects before they are cached. Default: only
+	// managedFields is dropped.
+	//
+	// Map, Filter and all reads except [Secondary.GetWhole] see what it leaves. Name, namespace, UID,
+	// resourceVersion, generation, owner references, finalizers, and the times of creation and
+	// deletion are always kept. No write deletes what was dropped; see [Update]. The cache cannot
+	// prove that an [Apply] would change nothing, so each Apply takes a request.
 	Transform *Transform[S]
-	// KeepWhole, if positive, bounds the cache: so many objects are kept whole, those last read by
-	// [Secondary.GetWhole] or written, and of all others what Transform leaves, or their metadata without one. All other
-	// reads, Map and Filter see no more than that of any. Too low, and GetWhole makes many requests. Default: no bound.
+	// KeepWhole, if positive, bounds the number of objects that are cached whole: those that were last
+	// written, or last read by [Secondary.GetWhole]. Of all other objects the cache keeps what
+	// Transform leaves, or their metadata without a Transform. Default: no bound.
+	//
+	// Map, Filter and all reads except GetWhole see only that part of every object. If it is too low,
+	// GetWhole makes many requests.
 	KeepWhole int
-	// Cluster is another cluster that they are in, with the operator's scheme. Default: the operator's. What is to be
-	// written there goes through [Secondary.In]; what a [Context] writes goes to the operator's. As owner references do
-	// not reach beyond a cluster, set By (to [eventsource.PrimaryRef], say) or Map, or use [Referred]. Secondaries that share the pointer share connections and
-	// caches; what it points to must not be changed.
+	// Cluster is the configuration of another cluster that holds the secondaries. It uses the
+	// operator's scheme. Default: the operator's cluster.
+	//
+	// Use [Secondary.In] to write there; a [Context] writes to the operator's cluster. Owner
+	// references do not reach beyond a cluster, so set By (to [eventsource.PrimaryRef], for example)
+	// or Map, or use [Referred]. Secondaries with the same pointer share connections and caches. The
+	// configuration must not be changed.
 	Cluster *rest.Config
-	// By is how secondaries tell their primaries: by [eventsource.Owners], [eventsource.PrimaryRef], [eventsource.Names], or
-	// [eventsource.AnyOf] them. Default: eventsource.Owners{}, all owners of the primary's group and kind, unless Map is set.
+	// By maps secondaries to their primaries: [eventsource.Owners], [eventsource.PrimaryRef],
+	// [eventsource.Names], or [eventsource.AnyOf] of them. Default: eventsource.Owners{}, all owners
+	// of the primary's group and kind, unless Map is set.
 	By eventsource.Relation
-	// Map tells the primaries of a secondary, beside those that By tells if that is set, too. One without a namespace
-	// is in that of the secondary. It
-	// must be pure: it is asked for the old and the new state of each change, and to keep the index of
-	// the cache, which it must not read for that.
+	// Map returns the primaries of a secondary. They are added to those of By if both are set. A name
+	// without a namespace is in the namespace of the secondary. Default: none.
+	//
+	// It must be pure. It is called for the old and the new state of each change, and to maintain the
+	// index of the cache, so it must not read the cache.
 	Map func(S) []types.NamespacedName
-	// AddFilter, UpdateFilter and DeleteFilter, if set, tell which changes may make the primaries due. One that was replaced by
-	// another of its name is no update, but a deletion and an addition. They must be pure, and restrict no reads.
+	// AddFilter, UpdateFilter and DeleteFilter, if set, report which changes may make the primaries
+	// due. An object that was replaced by another of its name is a deletion and an addition, not an
+	// update. They must be pure. They do not restrict reads.
 	AddFilter    func(added S) bool
 	UpdateFilter func(old, new S) bool
 	DeleteFilter func(last S) bool
-	// Filter, if set, is asked about all that the more specific ones let pass. old is nil for an addition, new for a
-	// deletion. Default: every change. It must be pure.
+	// Filter, if set, is asked about every change that the specific filters pass. old is nil for an
+	// addition, new is nil for a deletion. Default: every change. It must be pure.
 	Filter func(old, new S) bool
-	// Indexes file the secondaries under values of the author's, by which they are looked up. Each [Index] can be among those of
-	// one secondary of a controller.
+	// Indexes file the secondaries under values that the author computes, to look them up by. Each
+	// [Index] can belong to one secondary of a controller only. Default: none.
 	Indexes []*Index[S]
-	// SyncTimeout bounds the wait for their kind and their first list at the start. Default: [OperatorOptions.SyncTimeout].
+	// SyncTimeout bounds the wait for the kind and the first list at the start. Default:
+	// [OperatorOptions.SyncTimeout].
 	SyncTimeout time.Duration
-	// Late is what happens then. Default: what [OperatorOptions.StartPolicy] says.
+	// OnSyncTimeout is what happens after SyncTimeout. Default: [OperatorOptions.StartPolicy] decides.
 	OnSyncTimeout SyncPolicy
 }
 
-// AllNamespaces, as the only element of a list of namespaces, stands for all of them.
+// AllNamespaces, as the only element of a list of namespaces, stands for all namespaces.
 const AllNamespaces = cache.AllNamespaces
 
-// SecondarySource is a [Secondary] of any type.
+// SecondarySource is a [Secondary] of any type, or what [Referred] returns.
 type SecondarySource interface {
 	describe() source.Description
 }
 
-// Secondaries lists the secondaries of a controller for [ControllerOptions.Secondaries].
+// Secondaries returns a list of secondaries for [ControllerOptions.Secondaries].
 func Secondaries(secondaries ...SecondarySource) []SecondarySource { return secondaries }
 
-// Lookup is where secondaries are looked up: a [Context].
+// Lookup is what secondaries are read through: a [Context].
 type Lookup interface {
 	lookup() *run.Run
 }
 
 // Get returns the one secondary of the primary, or nil if there is none. More than one is an error
-// that names them; use [Secondary.List] where that is normal.
+// that names them; use [Secondary.List] if several are normal.
 func (s *Secondary[S]) Get(c Lookup) (S, error) {
 	found, err := s.shared(c)
 	return only[S](found, err, func() string { return fmt.Sprintf("secondary of %s", c.lookup().PrimaryKey()) })
@@ -114,17 +131,21 @@ func (s *Secondary[S]) List(c Lookup) ([]S, error) {
 	return copies[S](s.shared(c))
 }
 
-// GetNamed returns the object with that name, whether it belongs to the primary or not, or nil if
-// the cache has none. namespace is empty for cluster-scoped objects. One that is not watched is an error that wraps
-// [ErrNotWatched]: the cache does not know what is there.
+// GetNamed returns the object with that name, whether it belongs to the primary or not. It returns
+// nil if the cache has none. namespace is empty for cluster-scoped objects. For a namespace that is
+// not watched the error wraps [ErrNotWatched], because the cache cannot show what exists there.
 func (s *Secondary[S]) GetNamed(c Lookup, namespace, name string) (S, error) {
 	found, err := s.sharedNamed(c, namespace, name)
 	return only[S](found, err, nil)
 }
 
-// Covers reports whether the secondaries in a namespace are watched at the moment, and have been listed: whether reads show those that are there, as far as selectors let
-// them, and one that comes, changes or goes is an event. namespace is empty for cluster-scoped objects. It is false for one that [Operator.SetNamespaces] has added until its first list
-// has come, whose objects are events then, and for one that it has removed. An error tells that the Secondary cannot be read, as it is not registered, say.
+// Covers reports whether a namespace is watched now and its first list is complete. If so, reads
+// show all objects there that the selectors match, and each addition, change and deletion is an
+// event. namespace is empty for cluster-scoped objects.
+//
+// It is false for a namespace that [Operator.SetNamespaces] added until its first list is complete;
+// the objects of that list are events. It is false for a namespace that was removed. It returns an
+// error if the Secondary cannot be read, for example because it is not registered.
 func (s *Secondary[S]) Covers(c Lookup, namespace string) (bool, error) {
 	source, err := c.lookup().Informer(s)
 	if err != nil {
@@ -155,7 +176,7 @@ func (s *Secondary[S]) shared(c Lookup) ([]trc.Object, error) {
 func (s *Secondary[S]) describe() source.Description {
 	d := source.Description{
 		Key: s, Name: s.Name, Object: newObject[S](), GVK: s.GroupVersionKind,
-		Namespaces: s.Namespaces, Labels: s.LabelSelector, Fields: s.FieldSelector, Config: s.Cluster, Retention: s.keeping(),
+		Namespaces: s.Namespaces, Labels: s.LabelSelector, Fields: s.FieldSelector, Config: s.Cluster, Retention: s.retention(),
 		Sync: source.SyncPolicy{Timeout: s.SyncTimeout, OnTimeout: source.OnTimeout(s.OnSyncTimeout)},
 	}
 	if s.Map != nil {
@@ -168,7 +189,7 @@ func (s *Secondary[S]) describe() source.Description {
 	return d
 }
 
-// untypedFilter is an author's filter as sources call it; nil for none.
+// untypedFilter converts an author's filter to the type that sources call. It returns nil for nil.
 func untypedFilter[T Object](filter func(old, new T) bool) func(old, new trc.Object) bool {
 	if filter == nil {
 		return nil
@@ -192,7 +213,7 @@ func newObject[T Object]() T {
 
 func copyOf[T Object](o trc.Object) T { return o.DeepCopyObject().(T) }
 
-// keysOf are the secondaries as controllers know them.
+// keysOf returns the secondaries as the untyped keys that controllers use.
 func keysOf(secondaries []SecondarySource) []any {
 	var keys []any
 	for _, s := range secondaries {
@@ -201,5 +222,23 @@ func keysOf(secondaries []SecondarySource) []any {
 	return keys
 }
 
-// describe describes secondaries that reads name by a key.
+// describe describes the secondary behind an untyped key.
 func describe(key any) source.Description { return key.(SecondarySource).describe() }
+
+// filters combines the filters of a secondary. It returns nil if there is none. The specific
+// filters are asked first.
+func (s *Secondary[S]) filters() func(old, new trc.Object) bool {
+	if s.AddFilter == nil && s.UpdateFilter == nil && s.DeleteFilter == nil {
+		return untypedFilter(s.Filter)
+	}
+	specific := func(old, new trc.Object) bool {
+		switch {
+		case old == nil:
+			return s.AddFilter == nil || s.AddFilter(new.(S))
+		case new == nil:
+			return s.DeleteFilter == nil || s.DeleteFilter(old.(S))
+		}
+		return s.UpdateFilter == nil || s.UpdateFilter(old.(S), new.(S))
+	}
+	return eventsource.Filter[trc.Object](specific).And(untypedFilter(s.Filter))
+}

@@ -95,7 +95,7 @@ var ofDependents = []mutant{
 	{
 		name:   "the informer of an inactive node that is to be deleted is gone",
 		breaks: "C102: an inactive node is deleted where that is asked for",
-		file:   "framework/nodes.go",
+		file:   "framework/workflow.go",
 		old:    "return n.ActivationCondition != nil && !n.DeleteInactive",
 		new:    "return n.ActivationCondition != nil",
 		kills:  dependents("TestDeleteInactive"),
@@ -287,7 +287,7 @@ var ofDependents = []mutant{
 	{
 		name:   "a node that depends on another by way of a third is told of reading it",
 		breaks: "C99: dependents that read each other out of order are named, and no others",
-		file:   "framework/workflows.go",
+		file:   "framework/workflow.go",
 		old:    "				open = append(open, next)\n",
 		new:    "",
 		kills:  dependents("TestAReadOfANode"),

@@ -73,7 +73,7 @@ var ofDynamic = []mutant{
 	{
 		name:   "the namespaces of one controller are those of all",
 		breaks: "C98: others keep theirs",
-		file:   "framework/namespaces.go",
+		file:   "framework/operator_namespaces.go",
 		old:    "func(s *cache.Store) bool { return s.Key.Follows != of }",
 		new:    "func(s *cache.Store) bool { return s.Key.Follows == nil }",
 		kills:  dynamic("TestC98ChangeNamespace|" + histories),
@@ -129,7 +129,7 @@ var ofDynamic = []mutant{
 	{
 		name:   "the author's code is called under the lock of namespaces",
 		breaks: "G15: no source of the author's stops others",
-		file:   "framework/namespaces.go",
+		file:   "framework/operator_namespaces.go",
 		old:    "	op.host.Changing.Unlock()\n	for _, deliver := range tell {\n		deliver()\n	}\n",
 		new:    "	for _, deliver := range tell {\n		deliver()\n	}\n	op.host.Changing.Unlock()\n",
 		kills:  dynamic("TestG15NoCodeOf"),

@@ -114,7 +114,7 @@ var ofFence = []mutant{
 	{
 		name:   "controllers resume although the lease was lost while catching up",
 		breaks: "G06: no run begins without the lease",
-		file:   "framework/leader_operator.go",
+		file:   "framework/operator_leader.go",
 		old:    "if !op.host.Cluster.Fence.Allowed() || ctx.Err() != nil {",
 		new:    "if op == nil {",
 		kills:  inVirtualTime("TestG06ControllersDoNotResume"),
@@ -122,7 +122,7 @@ var ofFence = []mutant{
 	{
 		name:   "controllers resume as long as the elector has not noticed",
 		breaks: "G06: the clock ends a term",
-		file:   "framework/leader_operator.go",
+		file:   "framework/operator_leader.go",
 		old:    "if !op.host.Cluster.Fence.Allowed() || ctx.Err() != nil {",
 		new:    "if ctx.Err() != nil {",
 		kills:  inVirtualTime("TestG06ControllersDoNotResume"),
@@ -146,7 +146,7 @@ var ofFence = []mutant{
 	{
 		name:   "what was confirmed in one term counts in the next",
 		breaks: "G12: what another instance gave up is applied again",
-		file:   "framework/leader_operator.go",
+		file:   "framework/operator_leader.go",
 		old:    "			c.Memo.Forget()\n",
 		new:    "			_ = c\n",
 		kills:  inVirtualTime("TestG05WhatWasConfirmed"),

@@ -132,7 +132,7 @@ var ofFootguns = []mutant{
 	{
 		name:   "the default finalizer follows from the name of the controller",
 		breaks: "G09: a controller that is renamed cleans up",
-		file:   "framework/options.go",
+		file:   "framework/controller_options.go",
 		old:    "		o.Finalizer = defaultFinalizer(gvk.Group, strings.ToLower(gvk.Kind))\n",
 		new:    "		o.Finalizer = defaultFinalizer(gvk.Group, o.Name)\n",
 		kills:  far("TestTheDefaultFinalizerFollowsFromTheKind"),

@@ -358,7 +358,7 @@ var ofFramework = []mutant{
 	{
 		name:   "sources start, and runs with them, before the caches are filled",
 		breaks: "G01: no run begins with half a picture",
-		file:   "framework/starting.go",
+		file:   "framework/operator_start.go",
 		old:    "op.awaitSync(ctx, c, c.Caches(), missed)",
 		new:    "op.awaitSync(ctx, c, c.Brought(), missed)",
 		kills:  []suite{{folder: "framework", run: "TestSourcesStart"}},

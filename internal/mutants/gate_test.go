@@ -87,7 +87,7 @@ var ofGate = []mutant{
 	{
 		name:   "what is kept for a term is kept for ever",
 		breaks: "G10: what an instance knew before another one led counts no more",
-		file:   "framework/perterm.go",
+		file:   "framework/context_values.go",
 		old:    "	case t != nil:\n		kept = &t.Values\n",
 		new:    "	case t != nil:\n",
 		kills:  far("TestPerTermLasts"),

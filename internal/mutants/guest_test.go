@@ -65,7 +65,7 @@ var ofAuthor = []mutant{
 	{
 		name:   "what hangs is not reported",
 		breaks: "G15: the culprit is named",
-		file:   "framework/health.go",
+		file:   "framework/operator_health.go",
 		old:    "	errs = append(errs, safely.Hung(safely.TooLong, op.host.Calls))\n",
 		new:    "",
 		kills:  []suite{{folder: "framework", run: "TestG06G19ALostLease"}},

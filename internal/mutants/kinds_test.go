@@ -93,7 +93,7 @@ var ofKinds = []mutant{
 	{
 		name:   "a kind that is not served ends the operator",
 		breaks: "G15: the other controllers run",
-		file:   "framework/starting.go",
+		file:   "framework/operator_start.go",
 		old:    "		missed = missed || cache.IsMissing(err)\n",
 		new:    "		missed = false\n",
 		kills:  []suite{{folder: "framework", run: "TestG18AKind"}},

@@ -53,7 +53,7 @@ var ofLookups = []mutant{
 	{
 		name:   "the generic filter is not asked beside a specific one",
 		breaks: "C46: what the generic filter rejects makes no run",
-		file:   "framework/relation.go",
+		file:   "framework/secondary.go",
 		old:    ".And(untypedFilter(s.Filter))",
 		new:    ".And()",
 		kills:  []suite{{folder: "framework", run: "TestC46"}},
@@ -101,7 +101,7 @@ var ofLookups = []mutant{
 	{
 		name:   "the last run of a primary has its external values held again",
 		breaks: "G16: nothing is left of an object that is gone",
-		file:   "framework/external.go",
+		file:   "framework/values.go",
 		old:    "	if c.run.Gone { //",
 		new:    "	if c.run.Gone && c.run.Key.Name == \"\" { //",
 		kills:  []suite{{folder: "framework", run: "TestG16LookUps"}},

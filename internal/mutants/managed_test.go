@@ -47,7 +47,7 @@ var ofManaged = []mutant{
 	{
 		name:   "a node does not wait for what it reads from",
 		breaks: "G01: nothing is taken for missing that is there",
-		file:   "framework/nodes.go",
+		file:   "framework/workflow.go",
 		old:    "		if len(waits) > 0 {",
 		new:    "		if len(waits) > 99 {",
 		kills:  managed("TestG16AnInactiveNode|TestC102ANodeWaits"),

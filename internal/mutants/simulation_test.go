@@ -16,7 +16,7 @@ var ofSimulation = []mutant{
 	{
 		name:   "whoever takes over begins with what its watches have told",
 		breaks: "G01: the first runs of a term read what the leader before has written",
-		file:   "framework/leader_operator.go",
+		file:   "framework/operator_leader.go",
 		old:    "	op.host.CatchUp(ctx, op.options.LeaderElection.RenewDeadline, op.options.LeaderElection.RetryPeriod)\n",
 		new:    "",
 		kills:  worlds,

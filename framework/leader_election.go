@@ -14,30 +14,31 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/write"
 )
 
-// ErrStandby is what writes return while another instance of the operator leads, and those of a run that
-// began before the lease was lost.
+// ErrStandby is returned by writes while another instance of the operator leads, and by writes of a
+// run that began before the lease was lost.
 var ErrStandby = write.ErrStandby
 
-// Defaults of a zero [LeaderElection], those of the core components of Kubernetes.
+// Defaults of a zero [LeaderElection]. They are those of the core components of Kubernetes.
 const (
 	DefaultLeaseDuration = 15 * time.Second
 	DefaultRenewDeadline = 10 * time.Second
 	DefaultRetryPeriod   = 2 * time.Second
 )
 
-// serviceAccountNamespace is where a Pod finds the namespace that it runs in.
+// serviceAccountNamespace is the file in which a Pod finds its own namespace.
 const serviceAccountNamespace = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// ElectionMode says whether instances of an operator elect a leader.
+// ElectionMode is whether the instances of an operator elect a leader.
 type ElectionMode int
 
 // The modes of leader election.
 const (
-	// InCluster elects one if the process runs in a Pod with a service account, and none elsewhere.
+	// InCluster elects a leader if the process runs in a Pod with a service account, and none
+	// elsewhere.
 	InCluster ElectionMode = iota
-	// Always elects one; outside of a cluster, Namespace is required.
+	// Always elects a leader. Outside of a cluster, Namespace is required.
 	Always
-	// Never elects none: there must not be two instances then.
+	// Never elects no leader. There must not be two instances then.
 	Never
 )
 
@@ -49,42 +50,50 @@ func (m ElectionMode) String() string {
 	return [...]string{"InCluster", "Always", "Never"}[m]
 }
 
-// LeaderElection configures how several instances of an operator agree on the one that works, by a Lease of
-// Kubernetes. The others stand by: their caches are filled, nothing is run, and every write is refused with
-// [ErrStandby], also those of [Operator.Writer]. The zero value is the documented default.
+// LeaderElection configures how several instances of an operator elect the one that works, by a
+// Lease of Kubernetes. The zero value is the documented default. The other instances stand by:
+// their caches are filled, no run starts, and every write fails with [ErrStandby], including writes
+// through [Operator.Writer].
 //
-// An instance that cannot renew the lease in time ends the contexts of its runs, refuses writes, and stands
-// by again; the process goes on. Writes end by the clock of the process, RenewDeadline after the begin of
-// the last renewal that succeeded, LeaseDuration−RenewDeadline before another can lead: neither a pause of
-// the process nor a lost API server prolongs that, nor, on Linux, that the machine is suspended, as a virtual one is for
-// a snapshot. On other platforms the clock may stand still meanwhile, and the term with it. A request that has left by then is broken off; what the
-// network delivers even later is not known to anybody, and only its own precondition guards it. Kubernetes
-// events are no writes in this sense.
+// An instance that cannot renew the lease in time cancels its runs, refuses writes, and stands by
+// again. The process continues. Writes end by the clock of the process: RenewDeadline after the
+// start of the last successful renewal, which is LeaseDuration−RenewDeadline before another
+// instance can lead. Neither a pause of the process nor an unreachable API server extends this. On
+// Linux, suspending the machine does not extend it either, as for a snapshot of a virtual machine.
+// On other platforms the clock may stop meanwhile, which extends the term.
 //
-// The service account needs the rights to get, create and update leases (coordination.k8s.io) in the
-// namespace; [Operator.Run] says at the start what is missing.
+// A request in flight at that time is aborted. If the network delivers it even later, only the
+// precondition of the request itself protects against it. Kubernetes events do not count as writes
+// here.
+//
+// The service account needs the rights to get, create and update leases (coordination.k8s.io) in
+// the namespace. [Operator.Run] reports missing rights at the start.
 type LeaderElection struct {
-	// Mode is whether there is an election. Default: in a cluster.
+	// Mode is whether there is an election. Default: [InCluster].
 	Mode ElectionMode
-	// Name of the Lease. Default: OperatorOptions.Name. Two operators of the same name in one namespace
-	// exclude each other.
+	// Name of the Lease. Default: [OperatorOptions.Name]. Two operators with the same Lease exclude
+	// each other.
 	Name string
-	// Namespace of the Lease. Default: that of the Pod.
+	// Namespace of the Lease. Default: that of the Pod. Required outside of a cluster.
 	Namespace string
-	// Identity of this instance, unique among all. Default: the host's name and a random UUID.
+	// Identity of this instance. Default: the host name and a random UUID. It must be unique among all
+	// instances.
 	Identity string
-	// LeaseDuration is how long the others wait after the last renewal that they saw. Default 15 s, in whole
-	// seconds. Too high, and nobody works for long after a crash.
+	// LeaseDuration is how long other instances wait after the last renewal that they saw. Default 15
+	// s. It must be whole seconds, at least one. If it is too high, no instance works for long after a
+	// crash.
 	LeaseDuration time.Duration
-	// RenewDeadline is how long the leader may write after its last renewal. Default 10 s; it must be shorter
-	// than LeaseDuration by what a request on its way may take. Too low, and a slow API server costs the lease.
+	// RenewDeadline is how long the leader may write after its last renewal. Default 10 s. It must be
+	// shorter than LeaseDuration, by the time that a request in flight may take. If it is too low, a
+	// slow API server costs the lease.
 	RenewDeadline time.Duration
-	// RetryPeriod is the time between two attempts to get or renew the lease. Default 2 s; it must be less
-	// than RenewDeadline/1.2. Too low burdens the API server.
+	// RetryPeriod is the time between two attempts to acquire or renew the lease. Default 2 s. It must
+	// be less than RenewDeadline/1.2. If it is too low, it loads the API server.
 	RetryPeriod time.Duration
 }
 
-// inferNamespace reads the namespace of the Pod that the process runs in; empty outside of a cluster.
+// inferNamespace returns the namespace of the Pod that the process runs in. It is empty outside of
+// a cluster.
 func inferNamespace(file string) string {
 	content, err := os.ReadFile(file)
 	if err != nil {
@@ -93,8 +102,8 @@ func inferNamespace(file string) string {
 	return strings.TrimSpace(string(content))
 }
 
-// resolved returns the options with their defaults, for an operator of a name in a namespace (empty outside
-// of a cluster). Its Mode is Always or Never.
+// resolved returns the options with their defaults, for the named operator. namespace is that of
+// the Pod, empty outside of a cluster. The resulting Mode is Always or Never.
 func (o LeaderElection) resolved(operator, namespace string) LeaderElection {
 	if o.Mode == InCluster {
 		if o.Mode = Never; namespace != "" {
@@ -126,7 +135,7 @@ func (o LeaderElection) resolved(operator, namespace string) LeaderElection {
 	return o
 }
 
-// lease is what the lease is held by.
+// lease returns the options of the Lease.
 func (o LeaderElection) lease() lease.Options {
 	return lease.Options{
 		Name: o.Name, Namespace: o.Namespace, Identity: o.Identity,
@@ -134,7 +143,7 @@ func (o LeaderElection) lease() lease.Options {
 	}
 }
 
-// validate names every resolved option that makes no sense. Names do not matter where there is no election.
+// validate reports every invalid resolved option. It checks names only if there is an election.
 func (o LeaderElection) validate() error {
 	var errs []error
 	bad := func(field string, value any, why string) {

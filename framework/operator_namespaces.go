@@ -10,13 +10,15 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// SetNamespaces changes [OperatorOptions.Namespaces], at any time: controllers and secondaries that name
-// namespaces of their own keep to these; see [Operator.SetControllerNamespaces]. Empty is all, as is [AllNamespaces].
+// SetNamespaces changes [OperatorOptions.Namespaces]. It may be called at any time. Controllers and
+// secondaries with namespaces of their own are not affected; see
+// [Operator.SetControllerNamespaces]. An empty list stands for all namespaces, as does
+// [AllNamespaces].
 //
-// It returns at once. In a namespace that is added no primary is run before everything its controller reads is
-// filled; [Operator.Ready] fails until then. Of one that is removed nothing is read any more, its primaries are
-// forgotten as they are (finalizers stay), and runs in flight there are cancelled. A change from all namespaces to
-// some, or back, does both to all of them.
+// It returns at once. In an added namespace no primary is run before everything that its controller
+// reads is filled, and [Operator.Ready] fails until then. In a removed namespace nothing is read,
+// primaries are forgotten as they are (finalizers stay), and runs in flight are cancelled. A change
+// from all namespaces to some, or back, removes and adds all of them.
 func (op *Operator) SetNamespaces(namespaces []string) error {
 	if err := cache.CheckNamespaces(namespaces); err != nil {
 		return fmt.Errorf("framework: SetNamespaces %q: %w", namespaces, err)
@@ -25,12 +27,13 @@ func (op *Operator) SetNamespaces(namespaces []string) error {
 	return nil
 }
 
-// SetControllerNamespaces changes [ControllerOptions.Namespaces] of one controller, at any time, and with them those of
-// its secondaries that name none of their own. All else is as with [Operator.SetNamespaces], and concerns this
-// controller alone: no other one shares the caches of namespaces that a controller names.
+// SetControllerNamespaces changes [ControllerOptions.Namespaces] of one controller, and the
+// namespaces of those of its secondaries that set none. It may be called at any time. The effects
+// are those of [Operator.SetNamespaces], for this controller only: a controller that sets
+// namespaces shares their caches with no other.
 //
-// It is an error if there is no such controller, or if it follows the operator's namespaces, as it names none; and to
-// give none, for all there is [AllNamespaces].
+// It returns an error if there is no such controller, if the controller sets no namespaces and so
+// follows the operator's, or if namespaces is empty. Use [AllNamespaces] for all.
 func (op *Operator) SetControllerNamespaces(controller string, namespaces []string) error {
 	fail := func(why error) error {
 		return fmt.Errorf("framework: SetControllerNamespaces %q %q: %w", controller, namespaces, why)
@@ -53,7 +56,8 @@ func (op *Operator) SetControllerNamespaces(controller string, namespaces []stri
 	return nil
 }
 
-// change changes the namespaces of a scope, and tells of it when changing is no longer held: that is the author's code.
+// change changes the namespaces of a scope. It calls the author's code only after it has released
+// the lock Changing.
 func (op *Operator) change(of *cache.Scope, namespaces []string) {
 	op.host.Changing.Lock()
 	tell := op.changeLocked(of, namespaces)
@@ -63,7 +67,8 @@ func (op *Operator) change(of *cache.Scope, namespaces []string) {
 	}
 }
 
-// changeLocked returns what is to be called without changing, which it is called with.
+// changeLocked returns the functions to call after Changing is released. The caller must hold
+// Changing.
 func (op *Operator) changeLocked(of *cache.Scope, namespaces []string) (tell []func()) {
 	before, after := cache.NamespaceList(of.Namespaces), cache.NamespaceList(namespaces)
 	of.Namespaces = slices.Clone(namespaces)
@@ -84,7 +89,7 @@ func (op *Operator) changeLocked(of *cache.Scope, namespaces []string) (tell []f
 	for i, c := range controllers {
 		tell = append(tell, c.LeaveNamespaces(removed, left[i]))
 	}
-	// Not before: what is fed may be of primaries that were just forgotten.
+	// Only now: the stores may deliver objects of primaries that were just forgotten.
 	for _, s := range stores {
 		op.host.Life.Watch(s, added)
 	}

@@ -14,24 +14,27 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/source"
 )
 
-// StartPolicy is what becomes of an operator of which a part cannot start. The other controllers run in any
-// case; one never runs before all it reads is there, or it would act on half a picture.
+// StartPolicy is what happens to the operator if a part cannot start. The other controllers run in
+// any case. A controller never runs before everything that it reads is available, because it would
+// act on a part of the state.
 type StartPolicy int
 
 const (
-	// WaitForKinds is the default. A controller whose kind, or that of a secondary, is not served yet waits for
-	// it without limit, as its CustomResourceDefinition may be installed later. Anything else that takes longer
-	// than SyncTimeout ends [Operator.Run] with an error: caches that are not filled, sources that are not
-	// synced, an API server that does not answer. A controller that had to wait for a kind ends it no more.
+	// WaitForKinds is the default. A controller waits without limit for its kind, or the kind of a
+	// secondary, if that is not served yet, because the CustomResourceDefinition may be installed
+	// later. Anything else that takes longer than SyncTimeout ends [Operator.Run] with an error: a
+	// cache that is not filled, a source that is not synced, an API server that does not answer. A
+	// controller that had to wait for a kind never ends Run.
 	WaitForKinds StartPolicy = iota
-	// FailStart ends Run also where a kind is not served within SyncTimeout.
+	// FailStart also ends Run if a kind is not served within SyncTimeout.
 	FailStart
-	// WaitForAll never ends Run for that: the controller waits, [Operator.Ready] and the log say for what.
+	// WaitForAll never ends Run for a slow start. The controller waits, and [Operator.Ready] and the
+	// log report what for.
 	WaitForAll
 )
 
-// operate starts a controller as soon as all that it reads is there, and runs it until ctx ends, which is an
-// orderly stop at any point.
+// operate starts a controller as soon as everything that it reads is available, and runs it until
+// ctx ends. The end of ctx is an orderly stop at any point.
 func (op *Operator) operate(ctx context.Context, l *host.Life, c *run.Controller) error {
 	missed, err := op.awaitKinds(ctx, c)
 	if err != nil || ctx.Err() != nil {
@@ -60,7 +63,7 @@ func (op *Operator) operate(ctx context.Context, l *host.Life, c *run.Controller
 	return nil
 }
 
-// setUp has the stores of a controller fed, in the namespaces of this moment.
+// setUp starts to fill the stores of a controller, in its current namespaces.
 func (op *Operator) setUp(l *host.Life, c *run.Controller) error {
 	op.host.Changing.Lock()
 	defer op.host.Changing.Unlock()
@@ -71,12 +74,14 @@ func (op *Operator) setUp(l *host.Life, c *run.Controller) error {
 	return nil
 }
 
-// isBounded tells whether the start of a controller fails after SyncTimeout; missed is set if a kind was not served.
+// isBounded reports whether the start of a controller fails after SyncTimeout. missed reports
+// whether a kind was not served.
 func (op *Operator) isBounded(missed bool) bool {
 	return op.options.StartPolicy == FailStart || op.options.StartPolicy == WaitForKinds && !missed
 }
 
-// awaitKinds asks discovery until all kinds of a controller are served, and reports whether one was not.
+// awaitKinds polls discovery until all kinds of a controller are served, and reports whether one
+// was missing.
 func (op *Operator) awaitKinds(ctx context.Context, c *run.Controller) (missed bool, err error) {
 	began, poll := time.Now(), host.KindPoll
 	limit := began.Add(op.options.SyncTimeout)
@@ -107,7 +112,7 @@ func (op *Operator) awaitKinds(ctx context.Context, c *run.Controller) (missed b
 	}
 }
 
-// findKinds asks once, for as long as a request may take.
+// findKinds queries discovery once, within the timeout of a request.
 func (op *Operator) findKinds(ctx context.Context, c *run.Controller, limit time.Time, missed bool) error {
 	ctx, cancel := client.WithRequestTimeout(ctx)
 	defer cancel()
@@ -118,7 +123,8 @@ func (op *Operator) findKinds(ctx context.Context, c *run.Controller, limit time
 	return c.FindKinds(ctx)
 }
 
-// awaitSync waits for the first list of a controller's stores, or for its author's sources: each has SyncTimeout.
+// awaitSync waits for the first list of a controller's stores, or for its author's sources. Each of
+// them has SyncTimeout.
 func (op *Operator) awaitSync(ctx context.Context, c *run.Controller, needs []run.Need, missed bool) error {
 	began := time.Now()
 	for _, n := range needs {
@@ -147,7 +153,7 @@ func (op *Operator) awaitSync(ctx context.Context, c *run.Controller, needs []ru
 	return nil
 }
 
-// waits notes what a controller waits for, and says so in the log when that changes.
+// waits records what a controller waits for, and logs it when it changes.
 func (op *Operator) waits(c *run.Controller, reason error) {
 	op.mu.Lock()
 	before := op.waiting[c.ControllerName()]

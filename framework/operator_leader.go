@@ -8,7 +8,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/run"
 )
 
-// Leading tells whether the operator may work: it is running, and it holds the lease if there is an election.
+// Leading reports whether the operator may work: it is running, and it holds the lease if there is
+// an election.
 func (op *Operator) Leading() bool {
 	op.mu.Lock()
 	running := op.running
@@ -16,7 +17,7 @@ func (op *Operator) Leading() bool {
 	return running && op.host.Cluster.Fence.Allowed()
 }
 
-// checkElection finds out at the start whether this instance may take part in the election.
+// checkElection checks at the start that this instance has the rights that the election needs.
 func (op *Operator) checkElection(ctx context.Context) error {
 	if op.election == nil {
 		return nil
@@ -26,8 +27,8 @@ func (op *Operator) checkElection(ctx context.Context) error {
 	return op.election.CheckRights(ctx)
 }
 
-// elect takes part in the election, if there is one, from standing by until the returned function is called,
-// which must be after the last write. Should that fail, it calls stop.
+// elect joins the election, if there is one, and returns once the controllers are paused. The
+// caller must call resign after its last write. If the election fails, elect calls stop.
 func (op *Operator) elect(ctx context.Context, stop func(), controllers []*run.Controller) (resign func() error) {
 	if op.election == nil {
 		return func() error { return nil }
@@ -42,7 +43,8 @@ func (op *Operator) elect(ctx context.Context, stop func(), controllers []*run.C
 	}
 	op.election.Finish = func() {
 		op.pause(controllers)
-		// Others apply by the same field managers from now on: what was confirmed says nothing of theirs.
+		// Other instances apply with the same field managers from now on, so earlier confirmations prove
+		// nothing.
 		for _, c := range op.host.Clusters() {
 			c.Memo.Forget()
 		}
@@ -59,7 +61,7 @@ func (op *Operator) elect(ctx context.Context, stop func(), controllers []*run.C
 	}
 }
 
-// pause ends the runs of all controllers, and lets none begin.
+// pause ends the runs of all controllers and lets none begin.
 func (op *Operator) pause(controllers []*run.Controller) {
 	var pausing sync.WaitGroup
 	for _, c := range controllers {
@@ -72,11 +74,12 @@ func (op *Operator) pause(controllers []*run.Controller) {
 	pausing.Wait()
 }
 
-// beginTerm has the caches catch up with the former leader, and resumes the runs then, unless the lease was lost meanwhile.
+// beginTerm waits until the caches show the writes of the former leader. Then it resumes the runs,
+// unless the lease was lost meanwhile.
 func (op *Operator) beginTerm(ctx context.Context, resume func()) {
 	op.host.CatchUp(ctx, op.options.LeaderElection.RenewDeadline, op.options.LeaderElection.RetryPeriod)
 	if !op.host.Cluster.Fence.Allowed() || ctx.Err() != nil {
-		return // by the clock at least
+		return // the clock at least says that the lease has expired
 	}
 	op.host.Cluster.PublishUndecodable()
 	resume()

@@ -11,12 +11,14 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Look-ups of what lies outside of the cluster: values of type V that sources among [ControllerOptions.Sources] hold for the primary, as
-// [eventsource.Polling], [eventsource.PollingEach] and [eventsource.Inbound] do. One that a source can ask for, and has not yet, it is
-// asked for, which takes as long as that takes, within ctx; all else is read at once. Values are shared and must not be changed.
-
-// Value returns the one value of type V that there is for the primary, and whether there is one. If several sources hold
-// values of that type, the error names them, and sources says which are meant. More than one value is an error, too.
+// Value returns the one value of type V for the primary, and reports whether there is one. More
+// than one value is an error. If several sources hold values of that type, pass the names of those
+// to read. Without names that is an error that lists the sources.
+//
+// Value, [Values] and [ValueByID] read what event sources in [ControllerOptions.Sources] hold for
+// the primary, such as [eventsource.Polling], [eventsource.PollingEach] and [eventsource.Inbound].
+// If a source can fetch the values and has not done so yet, the call fetches them, within ctx.
+// Everything else is read at once. Values are shared and must not be changed.
 func Value[V any, P Object](ctx context.Context, c *Context[P], sources ...string) (value V, found bool, err error) {
 	if len(sources) == 0 {
 		if all := holdersOf[V](c); len(all) > 1 {
@@ -34,8 +36,9 @@ func Value[V any, P Object](ctx context.Context, c *Context[P], sources ...strin
 	return all[0], true, nil
 }
 
-// Values returns the values of type V that there are for the primary, of the sources named or, without names, of all. Those of one source are
-// sorted by their IDs.
+// Values returns the values of type V for the primary. It reads the named sources, or all sources
+// without names. The values of one source are sorted by their IDs. See [Value] for what is read,
+// and when it blocks.
 func Values[V any, P Object](ctx context.Context, c *Context[P], sources ...string) ([]V, error) {
 	holders, err := namedHolders[V](c, sources)
 	if err != nil {
@@ -52,8 +55,9 @@ func Values[V any, P Object](ctx context.Context, c *Context[P], sources ...stri
 	return all, nil
 }
 
-// ValueByID returns the value of type V with an ID that there is for the primary, and whether there is one. If several sources have one of that
-// ID, the error names them.
+// ValueByID returns the value of type V with an ID for the primary, and reports whether there is
+// one. If several sources have a value of that ID, the error names them. See [Value] for what is
+// read, and when it blocks.
 func ValueByID[V any, P Object](ctx context.Context, c *Context[P], id string, sources ...string) (value V, found bool, err error) {
 	holders, err := namedHolders[V](c, sources)
 	if err != nil {
@@ -84,17 +88,19 @@ func ValueByID[V any, P Object](ctx context.Context, c *Context[P], id string, s
 	return value, found, nil
 }
 
-// holder is a source that embeds [eventsource.Values], or has its reads. If it has a Fetch, too, by whatever a primary is told, that is called first.
+// holder is a source that embeds [eventsource.Values], or that has the same reads. If it also has a
+// Fetch method, by any of the ways to identify a primary, that is called first.
 type holder[V any] interface {
 	eventsource.Source
 	Of(primary trc.Key) []V
 	Get(primary trc.Key, id string) (V, bool)
 }
 
-// fetched are the values that a source holds, after it has asked for them if it has not before. What it does not keep, as of a primary that
-// is not polled, it has nevertheless been told.
+// fetched returns the values that a source holds, and makes it fetch them first if it can and has
+// not. It also returns values that were fetched but are not kept, as for a primary that is not
+// polled.
 func fetched[V any, P Object](ctx context.Context, c *Context[P], h holder[V]) ([]V, error) {
-	if c.run.Gone { // what is known of it has been dropped, and is not to be held again
+	if c.run.Gone { // its values were dropped and must not be held again
 		return h.Of(c.run.Key), nil
 	}
 	values, err := []V(nil), error(nil)
@@ -130,7 +136,7 @@ func holdersOf[V any, P Object](c *Context[P]) []holder[V] {
 	return all
 }
 
-// namedHolders are those of some names, or all.
+// namedHolders returns the named holders, or all without names.
 func namedHolders[V any, P Object](c *Context[P], names []string) ([]holder[V], error) {
 	if c.run.Ended.Load() {
 		return nil, ErrRunEnded

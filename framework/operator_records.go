@@ -6,8 +6,9 @@ import (
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
-// History returns the newest runs of a primary, oldest first; see [ControllerOptions.KeepRecordsPerPrimary]. It
-// is nil for an unknown controller, and for a primary that is gone.
+// History returns the newest runs of a primary, oldest first; see
+// [ControllerOptions.KeepRecordsPerPrimary]. It returns nil for an unknown controller and for a
+// primary that is gone.
 func (op *Operator) History(controller string, primary types.NamespacedName) []timeline.Record {
 	op.mu.Lock()
 	defer op.mu.Unlock()
