@@ -13,7 +13,7 @@ func (c *Cluster) undecodable(s *Store, u *trc.Undecodable) {
 	if errors.Is(u.Err, ErrUnread) {
 		return // it is logged already, and the watch ends it
 	}
-	c.Logger.Error(u.Err, "an object does not fit its Go type and is set aside", "kind", s.Resource.GVK.String(),
+	c.Logger.Error(u.Err, "an object does not fit its Go type: it is undecodable", "kind", s.Resource.GVK.String(),
 		"objectNamespace", u.GetNamespace(), "objectName", u.GetName())
 	c.publish(s, u)
 }
