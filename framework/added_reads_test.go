@@ -149,7 +149,8 @@ func TestG05WhatARunWritesToAnAddedClusterIsItsOwn(t *testing.T) {
 	})
 }
 
-// TestC49WhatMayComeLateIsDeclaredForAllThat: it is read in every way, is the same if a run adds it, and is not removed.
+// TestC49WhatMayComeLateIsDeclaredForAllThat: it is read in every way, is the same if a run adds
+// it, and is not removed.
 func TestC49WhatMayComeLateIsDeclaredForAllThat(t *testing.T) {
 	overTwo(t, func(m, far *modelled, _ client.Client, _ *readers) {
 		r := newReads()

@@ -24,7 +24,8 @@ func (v *virtual) lateAnswers(verb string, linger time.Duration) {
 	})
 }
 
-// fromElsewhere are the ways in which an answer about a page may come late, other than to its own run.
+// fromElsewhere are the ways in which an answer about a page may come late, other than to its own
+// run.
 var fromElsewhere = map[string]struct {
 	verb string
 	ask  func(v *virtual, w framework.Writes) error
@@ -47,7 +48,8 @@ var fromElsewhere = map[string]struct {
 	}},
 }
 
-// TestC81AnAnswerFromElsewhereThatComesLateBringsNoSecondLastRun: the page is gone, and its last run was made.
+// TestC81AnAnswerFromElsewhereThatComesLateBringsNoSecondLastRun: the page is gone, and its last
+// run was made.
 func TestC81AnAnswerFromElsewhereThatComesLateBringsNoSecondLastRun(t *testing.T) {
 	for what, way := range fromElsewhere {
 		for _, replaced := range []bool{false, true} {
@@ -149,7 +151,8 @@ func TestC81APageThatOnlyAnAnswerTellsOfHasItsLastRun(t *testing.T) {
 	})
 }
 
-// TestG07ALateAnswerAboutOneThatWasReplacedLeavesTheTimerOfTheNextOne, whether a last run follows or not.
+// TestG07ALateAnswerAboutOneThatWasReplacedLeavesTheTimerOfTheNextOne, whether a last run follows
+// or not.
 func TestG07ALateAnswerAboutOneThatWasReplacedLeavesTheTimerOfTheNextOne(t *testing.T) {
 	for _, allEvents := range []bool{false, true} {
 		for _, hidden := range []bool{false, true} {
@@ -199,7 +202,8 @@ func TestG07ALateAnswerAboutOneThatWasReplacedLeavesTheTimerOfTheNextOne(t *test
 	}
 }
 
-// TestG01ALateAnswerAboutOneThatWasReplacedLeavesTheUnresolvedWriteOfTheNextOne: it begins its next run with finding out.
+// TestG01ALateAnswerAboutOneThatWasReplacedLeavesTheUnresolvedWriteOfTheNextOne: it begins its next
+// run with finding out.
 func TestG01ALateAnswerAboutOneThatWasReplacedLeavesTheUnresolvedWriteOfTheNextOne(t *testing.T) {
 	for _, allEvents := range []bool{false, true} {
 		for _, hidden := range []bool{false, true} {

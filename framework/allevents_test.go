@@ -327,7 +327,8 @@ func TestAllEventsWritesNothingToAPrimaryThatIsGone(t *testing.T) {
 	})
 }
 
-// TestAllEventsTheAuthorKeepsAFinalizer is what AllEvents is for: a finalizer on some primaries only.
+// TestAllEventsTheAuthorKeepsAFinalizer is what AllEvents is for: a finalizer on some primaries
+// only.
 func TestAllEventsTheAuthorKeepsAFinalizer(t *testing.T) {
 	const own = "example.com/mine"
 	d := newDiary()

@@ -322,7 +322,8 @@ func TestG15AnObjectWhoseDecoderPanicsIsSetAside(t *testing.T) {
 	}
 }
 
-// TestG06G19ALostLeaseComesBackThoughARequestIgnoresItsContext, and Alive names the request within a minute.
+// TestG06G19ALostLeaseComesBackThoughARequestIgnoresItsContext, and Alive names the request within
+// a minute.
 func TestG06G19ALostLeaseComesBackThoughARequestIgnoresItsContext(t *testing.T) {
 	withReplicas(t, func(r *replicas) {
 		goOn := make(chan struct{})

@@ -120,7 +120,8 @@ func TestC87APrimaryThatWasDeletedWhileTheOperatorWasDownIsCleanedUp(t *testing.
 	})
 }
 
-// TestC94WhatCleanupDoesToItsCopyStaysThere: the finalizer goes all the same, from what the server has.
+// TestC94WhatCleanupDoesToItsCopyStaysThere: the finalizer goes all the same, from what the server
+// has.
 func TestC94WhatCleanupDoesToItsCopyStaysThere(t *testing.T) {
 	d := newCleaningDiary()
 	d.control = func(_ context.Context, page *Page, c *pageContext) (framework.DeleteControl, error) {

@@ -69,8 +69,8 @@ func TestG07APrimaryThatComesAfterADeleteRunHasFailedForGoodIsRun(t *testing.T) 
 	}
 }
 
-// TestG04WhatHappensToASuccessorIsNotTakenForTheLastRun: the addition of the next incarnation does not trigger, a
-// change of it does, while the last run of the one before is still to succeed.
+// TestG04WhatHappensToASuccessorIsNotTakenForTheLastRun: the addition of the next incarnation does
+// not trigger, a change of it does, while the last run of the one before is still to succeed.
 func TestG04WhatHappensToASuccessorIsNotTakenForTheLastRun(t *testing.T) {
 	for what, happens := range map[string]func(*virtual){
 		"an update":               func(v *virtual) { v.patch(newPage("default", "p"), `{"spec":{"html":"c"}}`) },

@@ -34,7 +34,8 @@ func TestC59C105WithoutACleanerFinalizersAreNobodysBusiness(t *testing.T) {
 	})
 }
 
-// TestC59WhatPutsTheFinalizerOnIsNoReasonForARun: the original needs the run that follows, ours goes on in the same.
+// TestC59WhatPutsTheFinalizerOnIsNoReasonForARun: the original needs the run that follows, ours
+// goes on in the same.
 func TestC59WhatPutsTheFinalizerOnIsNoReasonForARun(t *testing.T) {
 	d := newCleaningDiary()
 	inVirtualTime(t, d, pageOptions{AllGenerations: true}, func(v *virtual) {
@@ -50,7 +51,8 @@ func TestC59WhatPutsTheFinalizerOnIsNoReasonForARun(t *testing.T) {
 	})
 }
 
-// TestC65C73C93EventsOfPrimariesThatDoNotExistRunNothing, be it that they never did or do not any more.
+// TestC65C73C93EventsOfPrimariesThatDoNotExistRunNothing, be it that they never did or do not any
+// more.
 func TestC65C73C93EventsOfPrimariesThatDoNotExistRunNothing(t *testing.T) {
 	d := newDiary()
 	d.configMaps.Map = mapToPage("p")

@@ -17,8 +17,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 )
 
-// unwatched makes one ConfigMap with a drawn name for each page, which it cannot see in any cache: it notes the name in
-// the status.
+// unwatched makes one ConfigMap with a drawn name for each page, which it cannot see in any cache:
+// it notes the name in the status.
 func unwatched(options ...framework.WriteOption) *pages {
 	r := &pages{}
 	r.reconcile = func(ctx context.Context, p *Page, c *pageContext) (pageUpdate, error) {
@@ -107,7 +107,8 @@ func TestADrawnNameThatExistsAfterALostAttemptIsSuccess(t *testing.T) {
 	}
 }
 
-// TestG14ADrawnNameThatSomebodyElseHasIsNotTaken: the attempt is lost on its way, and another takes the name.
+// TestG14ADrawnNameThatSomebodyElseHasIsNotTaken: the attempt is lost on its way, and another takes
+// the name.
 func TestG14ADrawnNameThatSomebodyElseHasIsNotTaken(t *testing.T) {
 	for whose, options := range map[string][]framework.WriteOption{"owned": {framework.OwnedByPrimary()}, "nobody's": nil} {
 		t.Run(whose, func(t *testing.T) {
@@ -137,7 +138,8 @@ func TestG14ADrawnNameThatSomebodyElseHasIsNotTaken(t *testing.T) {
 	}
 }
 
-// TestG13WhatAFormerRunMadeIsNotTakenForAFurtherOne: whoever sees in a cache what was made asks for what is still missing.
+// TestG13WhatAFormerRunMadeIsNotTakenForAFurtherOne: whoever sees in a cache what was made asks for
+// what is still missing.
 func TestG13WhatAFormerRunMadeIsNotTakenForAFurtherOne(t *testing.T) {
 	for _, watched := range []bool{true, false} {
 		t.Run(fmt.Sprint("watched: ", watched), func(t *testing.T) {
@@ -255,7 +257,8 @@ func TestADrawnNameOfAWriteOutsideOfRunsIsMadeOnce(t *testing.T) {
 	})
 }
 
-// TestG16WhatRunsMadeIsForgotten once a run has succeeded without asking for it, and with its primary.
+// TestG16WhatRunsMadeIsForgotten once a run has succeeded without asking for it, and with its
+// primary.
 func TestG16WhatRunsMadeIsForgotten(t *testing.T) {
 	for _, how := range []string{"a run succeeds", "the page goes"} {
 		t.Run(how, func(t *testing.T) {
@@ -297,7 +300,8 @@ func TestG16WhatRunsMadeIsForgotten(t *testing.T) {
 	}
 }
 
-// TestG13AServerThatFailsOnACreateItHasCarriedOutMakesOneObject: etcd took too long to answer it, say.
+// TestG13AServerThatFailsOnACreateItHasCarriedOutMakesOneObject: etcd took too long to answer it,
+// say.
 func TestG13AServerThatFailsOnACreateItHasCarriedOutMakesOneObject(t *testing.T) {
 	for name, status := range map[string]metav1.Status{
 		"internal error": {Code: 500, Reason: metav1.StatusReasonInternalError, Message: "etcdserver: request timed out"},

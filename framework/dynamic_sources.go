@@ -9,9 +9,9 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/run"
 )
 
-// Dynamic sources are not in a controller's options. They can be added and removed while it runs, by
-// its runs or from outside. A source that a run has added is held for its primary, so that no other
-// primary removes it.
+// Dynamic sources are not in a controller's options. They can be added and removed while it runs,
+// by its runs or from outside. A source that a run has added is held for its primary, so that no
+// other primary removes it.
 
 // ErrNotSynced is returned by reads of secondaries that were added while the operator runs and are
 // not filled yet. Their kind may not be served, or the first list has not been answered. A

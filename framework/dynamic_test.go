@@ -18,8 +18,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// dynamically is a reconciler of pages that adds what a function declares in every run, and tells how many it reads
-// each time, or "nothing yet".
+// dynamically is a reconciler of pages that adds what a function declares in every run, and tells
+// how many it reads each time, or "nothing yet".
 func dynamically[S framework.Object](declare func() *framework.Secondary[S]) (*pages, chan string) {
 	runs := make(chan string, 1000)
 	return &pages{reconcile: func(_ context.Context, page *Page, c *pageContext) (pageUpdate, error) {

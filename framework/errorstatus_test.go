@@ -39,7 +39,8 @@ func TestAnErrorStatusThatIsNotRetriedSurvivesAConflict(t *testing.T) {
 	})
 }
 
-// TestC92AnUpdateThatIsRefusedIsAFailureOfTheRun: the status can tell why the resource is not as wanted.
+// TestC92AnUpdateThatIsRefusedIsAFailureOfTheRun: the status can tell why the resource is not as
+// wanted.
 func TestC92AnUpdateThatIsRefusedIsAFailureOfTheRun(t *testing.T) {
 	r := &failingPages{}
 	r.reconcile = func(_ context.Context, page *Page, _ *pageContext) (pageUpdate, error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
-// CopyReconciler keeps a copy of every page in another cluster. No owner reference reaches there, so Map tells whose a copy
-// is, and Cleanup deletes it.
+// CopyReconciler keeps a copy of every page in another cluster. No owner reference reaches there,
+// so Map tells whose a copy is, and Cleanup deletes it.
 type CopyReconciler struct {
 	copies framework.Secondary[*corev1.ConfigMap]
 }

@@ -9,15 +9,15 @@ import (
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
-// CertifiedReconciler reads Secrets for as long as there are pages with a certificate. While there are none, nothing of
-// Secrets is watched.
+// CertifiedReconciler reads Secrets for as long as there are pages with a certificate. While there
+// are none, nothing of Secrets is watched.
 type CertifiedReconciler struct {
 	secrets framework.Secondary[*corev1.Secret]
 	serve   func(ctx context.Context, page *v1.WebPage, certificate *corev1.Secret) error
 }
 
-// Reconcile says in every run what it needs. At first, reading is [framework.ErrNotSynced], which it returns: it
-// comes again when the Secrets are there.
+// Reconcile says in every run what it needs. At first, reading is [framework.ErrNotSynced], which
+// it returns: it comes again when the Secrets are there.
 func (r *CertifiedReconciler) Reconcile(ctx context.Context, page *v1.WebPage, c *framework.Context[*v1.WebPage]) (framework.UpdateControl[*v1.WebPage], error) {
 	name, certified := page.Annotations["example.com/certificate"]
 	if !certified {

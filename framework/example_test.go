@@ -108,14 +108,14 @@ func ExamplePatchStatus_freshObject() {
 	_ = reconcile
 }
 
-// AllocatingReconciler gives every page a generated id, once. What it stores in the status is there in
-// every later run, so that nothing has to be locked, repeated or waited for.
+// AllocatingReconciler gives every page a generated id, once. What it stores in the status is there
+// in every later run, so that nothing has to be locked, repeated or waited for.
 type AllocatingReconciler struct {
 	allocate func(ctx context.Context) (id string, err error)
 }
 
-// Reconcile allocates an id if there is none, and stores it by apply, which holds its ground when somebody
-// else changes the page at the same time.
+// Reconcile allocates an id if there is none, and stores it by apply, which holds its ground when
+// somebody else changes the page at the same time.
 func (r *AllocatingReconciler) Reconcile(ctx context.Context, page *v1.WebPage, _ *framework.Context[*v1.WebPage]) (framework.UpdateControl[*v1.WebPage], error) {
 	id := page.Status.URL
 	if id == "" {
@@ -130,8 +130,8 @@ func (r *AllocatingReconciler) Reconcile(ctx context.Context, page *v1.WebPage, 
 	}), nil
 }
 
-// Allocated values: see also the specs "Allocated values", which run it against a watch that delivers
-// nothing and with changes by others.
+// Allocated values: see also the specs "Allocated values", which run it against a watch that
+// delivers nothing and with changes by others.
 func Example_allocatedValues() {
 	register := func(op *framework.Operator, r *AllocatingReconciler) error {
 		return framework.Register(op, r, framework.ControllerOptions[*v1.WebPage]{PrimaryWrites: framework.ByApply})

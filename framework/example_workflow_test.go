@@ -19,8 +19,9 @@ type StagedReconciler struct {
 	retract func(ctx context.Context, page *v1.WebPage) error
 }
 
-// Workflow is what a page needs: its content, and then to be published. The content goes by garbage collection; what is
-// published is retracted before the page goes, for which the framework has a finalizer.
+// Workflow is what a page needs: its content, and then to be published. The content goes by garbage
+// collection; what is published is retracted before the page goes, for which the framework has a
+// finalizer.
 func (r *StagedReconciler) Workflow() framework.Workflow[*v1.WebPage] {
 	type node = workflow.Node[*framework.Context[*v1.WebPage]]
 	content := framework.Node[*v1.WebPage]{

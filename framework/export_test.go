@@ -79,7 +79,8 @@ func Rewind(op *Operator, gvk schema.GroupVersionKind) {
 // Unresolved is the number of writes of unknown fate that wait for the next run of their primary.
 func Unresolved(op *Operator) int { return op.Occupancy().Unresolved }
 
-// Loops is the number of primaries that are remembered because their last run may have made them due.
+// Loops is the number of primaries that are remembered because their last run may have made them
+// due.
 func Loops(op *Operator) int {
 	return op.controllers[0].Loops.Len()
 }
@@ -90,21 +91,24 @@ func Departures(op *Operator) int { return op.Occupancy().Departures }
 // Histories is the number of primaries that records are kept of one by one.
 func Histories(op *Operator) int { return op.Occupancy().Histories }
 
-// RecordAllocations is how often a controller allocates to record a run that ended as the record says.
+// RecordAllocations is how often a controller allocates to record a run that ended as the record
+// says.
 func RecordAllocations(op *Operator, r timeline.Record) float64 {
 	c := op.controllers[0]
 	key := trc.Key{Namespace: "default", Name: "p"}
 	return testing.AllocsPerRun(100, func() { c.Record(key, r) })
 }
 
-// RunAllocations is how often a whole run of a primary allocates, from where the scheduler calls it.
+// RunAllocations is how often a whole run of a primary allocates, from where the scheduler calls
+// it.
 func RunAllocations(op *Operator, primary types.NamespacedName, cause timeline.Cause) float64 {
 	c := op.controllers[0]
 	run := scheduler.Run{Causes: []timeline.Cause{cause}}
 	return testing.AllocsPerRun(100, func() { c.Reconcile(context.Background(), primary, run) })
 }
 
-// CancelledLifetime returns the context of a run that was cancelled, and asked only after its deadline.
+// CancelledLifetime returns the context of a run that was cancelled, and asked only after its
+// deadline.
 func CancelledLifetime(cause error) context.Context {
 	l := &admission.Lifetime{}
 	l.Begin(context.Background(), -time.Second, logs(logr.Discard))
@@ -138,7 +142,8 @@ func ResolvedElection(o LeaderElection, operator, file string) (LeaderElection, 
 // WantsOther tells whether what is wanted of an object has changed.
 func WantsOther(old, new Object) bool { return run.GenerationChanged(old, new) }
 
-// StillReads has a run read secondaries, and returns what counts those that their source holds, whatever has become of it.
+// StillReads has a run read secondaries, and returns what counts those that their source holds,
+// whatever has become of it.
 func StillReads[P Object](c *Context[P], secondary SecondarySource) (count func() int) {
 	source, err := c.run.Informer(secondary)
 	if err != nil {
@@ -190,5 +195,6 @@ func ResumesAfterCatchingUp(t *testing.T, leading context.Context, until time.Ti
 	return resumed
 }
 
-// SetAsleep has an operator with leader election believe that the machine was suspended so long so far.
+// SetAsleep has an operator with leader election believe that the machine was suspended so long so
+// far.
 func SetAsleep(op *Operator, asleep func() time.Duration) { op.election.Asleep = asleep }

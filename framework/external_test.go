@@ -139,7 +139,8 @@ func TestC104ASourceOfPrimariesOfAnyTypeIsAskedToo(t *testing.T) {
 	})
 }
 
-// TestC104WhatIsAskedForOfAPrimaryThatIsNotPolledIsRead: it is not kept, but whoever cleans up has to know what there is.
+// TestC104WhatIsAskedForOfAPrimaryThatIsNotPolledIsRead: it is not kept, but whoever cleans up has
+// to know what there is.
 func TestC104WhatIsAskedForOfAPrimaryThatIsNotPolledIsRead(t *testing.T) {
 	polling, err := eventsource.NewPollingEach(eventsource.PollingEachOptions[*Page, bucket]{
 		Name: "polled", Period: 1000 * time.Hour, Values: byBucketID, Select: func(*Page) bool { return false },
@@ -156,7 +157,8 @@ func TestC104WhatIsAskedForOfAPrimaryThatIsNotPolledIsRead(t *testing.T) {
 	})
 }
 
-// TestG16LookUpsInTheLastRunOfAPrimaryHoldNothing: what was known of it is dropped already, and stays so.
+// TestG16LookUpsInTheLastRunOfAPrimaryHoldNothing: what was known of it is dropped already, and
+// stays so.
 func TestG16LookUpsInTheLastRunOfAPrimaryHoldNothing(t *testing.T) {
 	asked := 0
 	inbound, err := eventsource.NewInbound(eventsource.InboundOptions[bucket]{

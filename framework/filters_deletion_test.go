@@ -61,7 +61,8 @@ func TestG09NoFilterKeepsAPrimaryFromItsCleanup(t *testing.T) {
 	}
 }
 
-// TestG09ALaterChangeOfAPrimaryInDeletionPassesEveryFilter: what Cleanup waits for may be another's finalizer, or a mark.
+// TestG09ALaterChangeOfAPrimaryInDeletionPassesEveryFilter: what Cleanup waits for may be another's
+// finalizer, or a mark.
 func TestG09ALaterChangeOfAPrimaryInDeletionPassesEveryFilter(t *testing.T) {
 	options := hidesAll()
 	options.AddFilter, options.Filter = nil, func(old, _ *Page) bool { return old == nil }
@@ -119,7 +120,8 @@ func TestG09APrimaryInDeletionPassesEveryFilterAfterARestart(t *testing.T) {
 	})
 }
 
-// TestFiltersDecideAboutPrimariesInDeletionThatAreNotOurs: without the controller's finalizer nothing hangs.
+// TestFiltersDecideAboutPrimariesInDeletionThatAreNotOurs: without the controller's finalizer
+// nothing hangs.
 func TestFiltersDecideAboutPrimariesInDeletionThatAreNotOurs(t *testing.T) {
 	d := newDiary()
 	options := pageOptions{AllEvents: true, Filter: func(_, new *Page) bool { return new != nil && new.Name == "p" }}

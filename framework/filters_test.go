@@ -147,7 +147,8 @@ func TestC60WithoutTheGenerationFilterOnlyTheAuthorsDecides(t *testing.T) {
 	})
 }
 
-// TestAReplacedGenerationFilterTellsWhatIsWanted: a label is, the specification is not; what is ends the back-off.
+// TestAReplacedGenerationFilterTellsWhatIsWanted: a label is, the specification is not; what is
+// ends the back-off.
 func TestAReplacedGenerationFilterTellsWhatIsWanted(t *testing.T) {
 	d := newDiary()
 	d.after = func(context.Context, *Page, *pageContext) (pageUpdate, error) {
@@ -174,8 +175,8 @@ func TestAReplacedGenerationFilterTellsWhatIsWanted(t *testing.T) {
 	})
 }
 
-// TestC57AReplacedGenerationFilterDoesNotHideTheLifeOfThePrimary: a requested deletion and a missing finalizer
-// are not its business.
+// TestC57AReplacedGenerationFilterDoesNotHideTheLifeOfThePrimary: a requested deletion and a
+// missing finalizer are not its business.
 func TestC57AReplacedGenerationFilterDoesNotHideTheLifeOfThePrimary(t *testing.T) {
 	cleanups := 0
 	r := &cleaningPages{cleanup: func(context.Context, *Page, *pageContext) (framework.DeleteControl, error) {

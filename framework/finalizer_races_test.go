@@ -180,7 +180,8 @@ func TestG09AnotherFieldManagerDoesNotGetTheFinalizer(t *testing.T) {
 	})
 }
 
-// TestG09AFinalizerThatTheAuthorTookOffStaysOff: in deletion the API server refuses to have it again.
+// TestG09AFinalizerThatTheAuthorTookOffStaysOff: in deletion the API server refuses to have it
+// again.
 func TestG09AFinalizerThatTheAuthorTookOffStaysOff(t *testing.T) {
 	r := cleansUp()
 	r.cleanup = func(ctx context.Context, page *Page, c *pageContext) (framework.DeleteControl, error) {
@@ -232,8 +233,8 @@ func TestG09APrimaryThatWentDuringItsCleanupIsNoFailure(t *testing.T) {
 	})
 }
 
-// TestG14TheFinalizerIsNotTakenOffASuccessor that came while the one before was cleaned up, with the
-// finalizer on, and is in the cache already.
+// TestG14TheFinalizerIsNotTakenOffASuccessor that came while the one before was cleaned up, with
+// the finalizer on, and is in the cache already.
 func TestG14TheFinalizerIsNotTakenOffASuccessor(t *testing.T) {
 	r := cleansUp()
 	during := make(chan func(), 1)
@@ -265,8 +266,8 @@ func TestG14TheFinalizerIsNotTakenOffASuccessor(t *testing.T) {
 	})
 }
 
-// TestG09ACleanupThatRanOutOfTimeKeepsTheFinalizer, though it says that all is clean: it was told to
-// stop, and what it did after that was refused.
+// TestG09ACleanupThatRanOutOfTimeKeepsTheFinalizer, though it says that all is clean: it was told
+// to stop, and what it did after that was refused.
 func TestG09ACleanupThatRanOutOfTimeKeepsTheFinalizer(t *testing.T) {
 	r := cleansUp()
 	cleanups := 0

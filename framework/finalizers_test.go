@@ -23,8 +23,8 @@ func intentFor(page *Page, html string, finalizers ...string) *Page {
 	}
 }
 
-// TestG09WhatTheAuthorWritesOfThePrimaryKeepsTheFinalizer in every way there is, in a first write that lists it
-// and a second one that does not, and in Cleanup.
+// TestG09WhatTheAuthorWritesOfThePrimaryKeepsTheFinalizer in every way there is, in a first write
+// that lists it and a second one that does not, and in Cleanup.
 func TestG09WhatTheAuthorWritesOfThePrimaryKeepsTheFinalizer(t *testing.T) {
 	type author func(ctx context.Context, page *Page, c *pageContext, html string, listed []string) (pageUpdate, error)
 	apply := func(options ...framework.WriteOption) author {
@@ -88,8 +88,8 @@ func TestG09WhatTheAuthorWritesOfThePrimaryKeepsTheFinalizer(t *testing.T) {
 	}
 }
 
-// TestG09AFinalizerThatWasAppliedIsNotGivenUp, as by an operator before this one that put it on by apply: then
-// no other field manager owns it.
+// TestG09AFinalizerThatWasAppliedIsNotGivenUp, as by an operator before this one that put it on by
+// apply: then no other field manager owns it.
 func TestG09AFinalizerThatWasAppliedIsNotGivenUp(t *testing.T) {
 	r := &cleaningPages{cleanup: func(context.Context, *Page, *pageContext) (framework.DeleteControl, error) {
 		return framework.RemoveFinalizer(), nil

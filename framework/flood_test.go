@@ -13,8 +13,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// TestG15G16AFloodOfPushesIsNotKeptAndNothingIsLost: a million keys are pushed for, most of which do not exist, while those that do are
-// pushed for, too, and run slowly.
+// TestG15G16AFloodOfPushesIsNotKeptAndNothingIsLost: a million keys are pushed for, most of which
+// do not exist, while those that do are pushed for, too, and run slowly.
 func TestG15G16AFloodOfPushesIsNotKeptAndNothingIsLost(t *testing.T) {
 	const pagesThere, keys, pushers = 50, 1_000_000, 4
 	inbound, err := eventsource.NewInbound(eventsource.InboundOptions[int]{Name: "flood"})

@@ -27,7 +27,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 )
 
-// Gadget is a kind that the specs install, remove and fill with what does not fit it: its schema takes anything.
+// Gadget is a kind that the specs install, remove and fill with what does not fit it: its schema
+// takes anything.
 type Gadget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -112,8 +113,8 @@ type workshop struct {
 	group  string
 	scheme *runtime.Scheme
 	ns     string
-	// cluster makes the kind cluster-scoped; noStatus leaves its status sub-resource out; sharing has each condition
-	// belong to a manager of its own.
+	// cluster makes the kind cluster-scoped; noStatus leaves its status sub-resource out; sharing has
+	// each condition belong to a manager of its own.
 	cluster, noStatus, sharing bool
 }
 

@@ -55,7 +55,8 @@ func (r *rowdy) PrimaryChanged(old, new trc.Object) {
 	}
 }
 
-// hosting is an operator in virtual time with a source and, after it, one that behaves; there is a page p.
+// hosting is an operator in virtual time with a source and, after it, one that behaves; there is a
+// page p.
 func hosting(t *testing.T, r *rowdy, test func(v *virtual, runs *atomic.Int32, polite eventsource.Sink)) {
 	t.Helper()
 	var sink eventsource.Sink

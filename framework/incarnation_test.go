@@ -25,9 +25,9 @@ func (*statusApplier) Reconcile(ctx context.Context, p *Page, c *pageContext) (p
 	return pageUpdate{}, err
 }
 
-// TestG14AStatusDoesNotLandOnAnotherIncarnation changes the primary before the first attempt of an apply of
-// its status, and replaces it before the second. The server does not refuse a patch of the status of a custom
-// resource for its UID.
+// TestG14AStatusDoesNotLandOnAnotherIncarnation changes the primary before the first attempt of an
+// apply of its status, and replaces it before the second. The server does not refuse a patch of the
+// status of a custom resource for its UID.
 func TestG14AStatusDoesNotLandOnAnotherIncarnation(t *testing.T) {
 	overModel(t, func(m *modelled) {
 		attempts := 0

@@ -40,7 +40,8 @@ func pageNames(all []*Page, err error) string {
 	return strings.Join(names, " ")
 }
 
-// TestC51AnIndexFollowsOwnWritesAtOnce, also those that move an object to another value, and forgets what is gone.
+// TestC51AnIndexFollowsOwnWritesAtOnce, also those that move an object to another value, and
+// forgets what is gone.
 func TestC51AnIndexFollowsOwnWritesAtOnce(t *testing.T) {
 	words := &framework.Index[*corev1.ConfigMap]{Values: wordsOf}
 	r := looking(nil)
@@ -78,7 +79,8 @@ func TestC51AnIndexFollowsOwnWritesAtOnce(t *testing.T) {
 	})
 }
 
-// TestAnIndexFindsWhatBelongsToOthersToo, of secondaries and of primaries, with an error where one is wanted and there are several.
+// TestAnIndexFindsWhatBelongsToOthersToo, of secondaries and of primaries, with an error where one
+// is wanted and there are several.
 func TestAnIndexFindsWhatBelongsToOthersToo(t *testing.T) {
 	words, byHTML := &framework.Index[*corev1.ConfigMap]{Name: "words", Values: wordsOf}, pagesByHTML()
 	r := looking(func(_ context.Context, page *Page, c *pageContext) string {

@@ -6,7 +6,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// TestTheInstanceIsTheLeaseWhereThereIsOne: its holders are one after the other. Without one, each operator is another.
+// TestTheInstanceIsTheLeaseWhereThereIsOne: its holders are one after the other. Without one, each
+// operator is another.
 func TestTheInstanceIsTheLeaseWhereThereIsOne(t *testing.T) {
 	instance := func(election LeaderElection) string {
 		op, err := NewOperator(&rest.Config{Host: "http://127.0.0.1:1"}, OperatorOptions{Name: "shop", LeaderElection: election})

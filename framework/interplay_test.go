@@ -97,7 +97,8 @@ func TestACreatedObjectThatDoesNotDecodeIsNotToldAsUnmapped(t *testing.T) {
 	})
 }
 
-// TestG13NoPartOfAnObjectIsASuccess: what a create made under a drawn name does not decode any more.
+// TestG13NoPartOfAnObjectIsASuccess: what a create made under a drawn name does not decode any
+// more.
 func TestG13NoPartOfAnObjectIsASuccess(t *testing.T) {
 	var v *virtual
 	b := newToolbox(func(b *toolbox, ctx context.Context, c *pageContext, run int) {

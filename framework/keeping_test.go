@@ -19,7 +19,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 )
 
-// onlyShort keeps of ConfigMaps the data whose keys are one letter, and of those with a longer one nothing.
+// onlyShort keeps of ConfigMaps the data whose keys are one letter, and of those with a longer one
+// nothing.
 var onlyShort = &framework.Transform[*corev1.ConfigMap]{
 	Name: "short keys",
 	Prune: func(c *corev1.ConfigMap) {
@@ -94,8 +95,8 @@ func TestC50TransformIsWhatReadsMappersFiltersAndOwnWritesShow(t *testing.T) {
 	})
 }
 
-// TestC50AnApplyRepairsWhatTheCacheDoesNotKeep: the memo of confirmed applies must not take objects for unchanged
-// that differ in what is dropped.
+// TestC50AnApplyRepairsWhatTheCacheDoesNotKeep: the memo of confirmed applies must not take objects
+// for unchanged that differ in what is dropped.
 func TestC50AnApplyRepairsWhatTheCacheDoesNotKeep(t *testing.T) {
 	for _, mode := range []framework.WriteMode{framework.ByApply, framework.ByPatch} {
 		t.Run(mode.String(), func(t *testing.T) {

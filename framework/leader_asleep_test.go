@@ -11,8 +11,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 )
 
-// TestG06ATermEndsWhileTheMachineIsSuspended: the clock that Go measures time with stands still then, and that of the
-// others, who may lead by now, does not.
+// TestG06ATermEndsWhileTheMachineIsSuspended: the clock that Go measures time with stands still
+// then, and that of the others, who may lead by now, does not.
 func TestG06ATermEndsWhileTheMachineIsSuspended(t *testing.T) {
 	withReplicas(t, func(r *replicas) {
 		var slept atomic.Int64

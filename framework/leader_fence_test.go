@@ -42,8 +42,8 @@ func TestG06ControllersDoNotResumeOnceTheLeaseIsLost(t *testing.T) {
 }
 
 // TestG05WhatWasConfirmedInOneTermIsNotBelievedInTheNext: another instance has applied less by the
-// same field manager meanwhile. Nothing of the content has changed by that, as somebody else owns the
-// field, too; but the first instance does not own it any more, until it applies again.
+// same field manager meanwhile. Nothing of the content has changed by that, as somebody else owns
+// the field, too; but the first instance does not own it any more, until it applies again.
 func TestG05WhatWasConfirmedInOneTermIsNotBelievedInTheNext(t *testing.T) {
 	withReplicas(t, func(r *replicas) {
 		applies := func(more bool) *pages {
@@ -183,8 +183,8 @@ func TestG06TheLeaseIsRenewedWhateverLimitsOtherRequests(t *testing.T) {
 	})
 }
 
-// TestG06WritesUnderWayEndWithTheTerm, and before the next one may begin: a request that outlives its
-// term could be carried out in another's.
+// TestG06WritesUnderWayEndWithTheTerm, and before the next one may begin: a request that outlives
+// its term could be carried out in another's.
 func TestG06WritesUnderWayEndWithTheTerm(t *testing.T) {
 	withReplicas(t, func(r *replicas) {
 		var ended atomic.Int64

@@ -46,7 +46,8 @@ func TestG06NoRunBeginsWithoutTheLease(t *testing.T) {
 	})
 }
 
-// TestG07AnErrorStatusHandlerDoesNotSettleARunThatLostTheLease: what it thinks of the end of a term is no answer.
+// TestG07AnErrorStatusHandlerDoesNotSettleARunThatLostTheLease: what it thinks of the end of a term
+// is no answer.
 func TestG07AnErrorStatusHandlerDoesNotSettleARunThatLostTheLease(t *testing.T) {
 	withReplicas(t, func(r *replicas) {
 		runs, asked := 0, 0
@@ -76,7 +77,8 @@ func TestG07AnErrorStatusHandlerDoesNotSettleARunThatLostTheLease(t *testing.T) 
 	})
 }
 
-// TestG16WhoStandsByKeepsNothingOfWhatIsGone: secondaries go after their primary, and map to it still.
+// TestG16WhoStandsByKeepsNothingOfWhatIsGone: secondaries go after their primary, and map to it
+// still.
 func TestG16WhoStandsByKeepsNothingOfWhatIsGone(t *testing.T) {
 	withReplicas(t, func(r *replicas) {
 		owned := func() (*pages, pageOptions) {

@@ -112,8 +112,8 @@ func (p *instanceProcess) signal(s syscall.Signal) {
 	Expect(p.Process.Signal(s)).To(Succeed())
 }
 
-// onlyHoldersWroteTruly checks by etcd's history that whoever wrote the ConfigMaps of a namespace held the lease
-// then, and returns in which order they wrote.
+// onlyHoldersWroteTruly checks by etcd's history that whoever wrote the ConfigMaps of a namespace
+// held the lease then, and returns in which order they wrote.
 func onlyHoldersWroteTruly(truth *testenv.Truth, ns string) (order []string) {
 	GinkgoHelper()
 	Expect(truth.WaitNow(ctx)).To(Succeed())

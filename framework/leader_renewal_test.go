@@ -8,8 +8,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 )
 
-// A renewal whose answer comes too late is repeated as it was, which changes nothing any more: nobody but the leader
-// counts from then. All that follows is lost.
+// A renewal whose answer comes too late is repeated as it was, which changes nothing any more:
+// nobody but the leader counts from then. All that follows is lost.
 func TestG06ARenewalThatIsRepeatedPutsNothingOff(t *testing.T) {
 	withReplicas(t, func(r *replicas) {
 		a := r.start("a", copies())

@@ -130,8 +130,8 @@ func instance(c apimodel.Commit) string {
 	return name
 }
 
-// onlyHoldersWrote checks against all that was written that whoever wrote ConfigMaps held the lease then (G06), and
-// returns how often each wrote.
+// onlyHoldersWrote checks against all that was written that whoever wrote ConfigMaps held the lease
+// then (G06), and returns how often each wrote.
 func (r *replicas) onlyHoldersWrote() map[string]int {
 	r.Helper()
 	holder, wrote := "", map[string]int{}
@@ -169,7 +169,8 @@ func copies() *pages {
 	}}
 }
 
-// unreachable loses all requests of an instance but those for discovery, which client-go repeats patiently.
+// unreachable loses all requests of an instance but those for discovery, which client-go repeats
+// patiently.
 func unreachable(lost string) func(string, apimodel.Request) apimodel.Fault {
 	return func(instance string, request apimodel.Request) apimodel.Fault {
 		return apimodel.Fault{Drop: instance == lost && request.Verb != "discovery"}

@@ -12,8 +12,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 )
 
-// A run that goes on through the loss of the lease and its return belongs to a term that is over, also if it has written
-// nothing yet, and what it is about to write needs no request.
+// A run that goes on through the loss of the lease and its return belongs to a term that is over,
+// also if it has written nothing yet, and what it is about to write needs no request.
 func TestG06ARunOfATermThatIsOverWritesNothingInTheNext(t *testing.T) {
 	withReplicas(t, func(r *replicas) {
 		proceed, outcome := make(chan struct{}), make(chan error, 1)

@@ -165,7 +165,8 @@ func TestG06ARunOfAnEarlierTermCannotWrite(t *testing.T) {
 	})
 }
 
-// What became of a write is found out in the next term without repeating it: others may have undone it since.
+// What became of a write is found out in the next term without repeating it: others may have undone
+// it since.
 func TestG06WritesOfUnknownFateAreNotRepeatedInALaterTerm(t *testing.T) {
 	withReplicas(t, func(r *replicas) {
 		runs := 0
@@ -292,8 +293,8 @@ func TestG01WhoTakesOverReadsWhatTheLeaderBeforeWrote(t *testing.T) {
 	})
 }
 
-// TestG01WhoTakesOverCatchesUpWithMany: though some reads are lost, which keeps nobody from what the others brought, and without a read of
-// each where there are many.
+// TestG01WhoTakesOverCatchesUpWithMany: though some reads are lost, which keeps nobody from what
+// the others brought, and without a read of each where there are many.
 func TestG01WhoTakesOverCatchesUpWithMany(t *testing.T) {
 	for name, c := range map[string]struct {
 		many  int
@@ -386,7 +387,8 @@ func TestG19TheLeaseIsRenewedThroughTheGracePeriodAndReleasedAfterTheLastWrite(t
 	})
 }
 
-// Whatever happens to the requests of three instances, nobody writes without the lease, and somebody does write.
+// Whatever happens to the requests of three instances, nobody writes without the lease, and
+// somebody does write.
 func TestG06NobodyWritesWithoutTheLeaseWhateverTheNetworkDoes(t *testing.T) {
 	for seed := range uint64(6) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

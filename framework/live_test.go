@@ -14,7 +14,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 )
 
-// TestG02NoReadIsOlderThanOneOfTheServer: the cache does not know that what it shows is gone, nor what has come instead.
+// TestG02NoReadIsOlderThanOneOfTheServer: the cache does not know that what it shows is gone, nor
+// what has come instead.
 func TestG02NoReadIsOlderThanOneOfTheServer(t *testing.T) {
 	overModel(t, func(m *modelled) {
 		r := newReaders()

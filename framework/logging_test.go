@@ -238,7 +238,8 @@ func TestWarningsAboutFailingPrimariesAreBounded(t *testing.T) {
 	})
 }
 
-// TestAnOrderlyStopLogsNoError: lists, watches, reads, writes, runs and a lease are under way when it begins.
+// TestAnOrderlyStopLogsNoError: lists, watches, reads, writes, runs and a lease are under way when
+// it begins.
 func TestAnOrderlyStopLogsNoError(t *testing.T) {
 	for name, hold := range map[string]func(apimodel.Request) apimodel.Fault{
 		"at rest": nil,

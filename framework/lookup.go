@@ -16,8 +16,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// The functions One, All, Each and GetNamed look up by the type of secondaries, for code that has no
-// access to their [Secondary], such as shared functions and dependents.
+// The functions One, All, Each and GetNamed look up by the type of secondaries, for code that has
+// no access to their [Secondary], such as shared functions and dependents.
 
 // One returns the one secondary of the primary that is of type S, or nil if there is none. More
 // than one is an error that names them; use [All] if several are normal.

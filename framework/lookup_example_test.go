@@ -17,7 +17,8 @@ type TitleReconciler struct {
 	byHTML framework.Index[*v1.WebPage]
 }
 
-// Reconcile looks the claimants up by an index, in which a page that another run has just written is found, too.
+// Reconcile looks the claimants up by an index, in which a page that another run has just written
+// is found, too.
 func (r *TitleReconciler) Reconcile(_ context.Context, page *v1.WebPage, c *framework.Context[*v1.WebPage]) (framework.UpdateControl[*v1.WebPage], error) {
 	for other, err := range r.byHTML.Each(c, page.Spec.HTML) {
 		if err != nil {
@@ -69,7 +70,8 @@ func (r *PublishingReconciler) Cleanup(ctx context.Context, _ *v1.WebPage, c *fr
 	return framework.RemoveFinalizer(), nil
 }
 
-// Secondaries in another namespace are found by marks, and only what concerns their content makes the page due.
+// Secondaries in another namespace are found by marks, and only what concerns their content makes
+// the page due.
 func ExampleWithPrimaryRef() {
 	register := func(op *framework.Operator) error {
 		r := &PublishingReconciler{}
@@ -96,7 +98,8 @@ func ExampleOne() {
 // Repository is what an external system holds.
 type Repository struct{ Name, URL string }
 
-// What an external system holds for the primary is looked up by its type, whichever kind of source sees it.
+// What an external system holds for the primary is looked up by its type, whichever kind of source
+// sees it.
 func ExampleValues() {
 	reconcile := func(ctx context.Context, page *v1.WebPage, c *framework.Context[*v1.WebPage]) (framework.UpdateControl[*v1.WebPage], error) {
 		repositories, err := framework.Values[Repository](ctx, c)

@@ -27,7 +27,8 @@ func numbered(p *Page, i int, data string) *corev1.ConfigMap {
 	}
 }
 
-// waysToMany are the ways in which a run may give its page many ConfigMaps that say what the page does.
+// waysToMany are the ways in which a run may give its page many ConfigMaps that say what the page
+// does.
 var waysToMany = map[string]func(ctx context.Context, r *pages, p *Page, c *pageContext, i int) error{
 	"applies": func(ctx context.Context, _ *pages, p *Page, c *pageContext, i int) error {
 		_, err := framework.Apply(ctx, c, numbered(p, i, p.Spec.HTML), framework.OwnedByPrimary())
@@ -60,7 +61,8 @@ var waysToMany = map[string]func(ctx context.Context, r *pages, p *Page, c *page
 	},
 }
 
-// TestG05ManyWritesOfARunBringNoFurtherRun, whether their echoes come before or after their answers.
+// TestG05ManyWritesOfARunBringNoFurtherRun, whether their echoes come before or after their
+// answers.
 func TestG05ManyWritesOfARunBringNoFurtherRun(t *testing.T) {
 	for way, write := range waysToMany {
 		for _, parallel := range []bool{false, true} {
@@ -171,7 +173,8 @@ func TestG05ManySecondariesOfManyPrimaries(t *testing.T) {
 	})
 }
 
-// TestG05ManyDeletionsOfARunBringOneFurtherRun, and after a relist that hides all of it none is brought by each.
+// TestG05ManyDeletionsOfARunBringOneFurtherRun, and after a relist that hides all of it none is
+// brought by each.
 func TestG05ManyDeletionsOfARunBringOneFurtherRun(t *testing.T) {
 	for _, relist := range []bool{false, true} {
 		t.Run(map[bool]string{true: "relist", false: "watch"}[relist], func(t *testing.T) {

@@ -128,7 +128,8 @@ func TestRegisterRefusesTriggersThatExcludeEachOther(t *testing.T) {
 	}
 }
 
-// TestEveryKindMakesAFinalizer that the API server takes: the names of finalizers end at 63 characters.
+// TestEveryKindMakesAFinalizer that the API server takes: the names of finalizers end at 63
+// characters.
 func TestEveryKindMakesAFinalizer(t *testing.T) {
 	for _, length := range []int{1, 53, 54, 63} {
 		kind := schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: strings.Repeat("X", length)}

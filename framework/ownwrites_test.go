@@ -48,7 +48,8 @@ func (e *echoFirst) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// loseAnswers loses the answers to the first n writes of a resource, after the server carried them out.
+// loseAnswers loses the answers to the first n writes of a resource, after the server carried them
+// out.
 func loseAnswers(n int32, method, resource string) func(http.RoundTripper) http.RoundTripper {
 	var lost atomic.Int32
 	return func(next http.RoundTripper) http.RoundTripper {

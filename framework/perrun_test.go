@@ -56,7 +56,8 @@ func TestWhatIsKeptPerRunIsMadeOncePerRunAndKey(t *testing.T) {
 	})
 }
 
-// TestAnApplyIfAbsentCreatesOrTellsWhatThereIs, which it leaves alone, whether the cache shows it or is behind.
+// TestAnApplyIfAbsentCreatesOrTellsWhatThereIs, which it leaves alone, whether the cache shows it
+// or is behind.
 func TestAnApplyIfAbsentCreatesOrTellsWhatThereIs(t *testing.T) {
 	for name, mode := range map[string]framework.WriteMode{"by apply": framework.ByApply, "by patch": framework.ByPatch} {
 		for _, lag := range []time.Duration{0, time.Hour} {

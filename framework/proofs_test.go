@@ -18,8 +18,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 )
 
-// expectRuns waits for that many runs of a page, and checks that no further one follows and that nothing
-// is left of them.
+// expectRuns waits for that many runs of a page, and checks that no further one follows and that
+// nothing is left of them.
 func expectRuns(op *framework.Operator, page *Page, n int) {
 	GinkgoHelper()
 	Eventually(func() int { return len(records(op, page)) }).Should(BeNumerically(">=", n))
@@ -41,7 +41,8 @@ func newGate() *gate {
 
 func (g *gate) open() { g.once.Do(func() { close(g.opened) }) }
 
-// meddle lets f happen just before the n-th request of a method to a resource, as if another was faster.
+// meddle lets f happen just before the n-th request of a method to a resource, as if another was
+// faster.
 func meddle(method, resource string, f func(n int32)) func(*restConfig) {
 	var sent atomic.Int32
 	return func(config *restConfig) {

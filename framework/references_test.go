@@ -16,8 +16,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 )
 
-// referral is a world in which pages name the ConfigMaps they read, in a random history: what the pages say, what the ConfigMaps hold, and
-// which runs plainly follow from a step.
+// referral is a world in which pages name the ConfigMaps they read, in a random history: what the
+// pages say, what the ConfigMaps hold, and which runs plainly follow from a step.
 type referral struct {
 	v      *virtual
 	random *rand.Rand
@@ -80,8 +80,8 @@ func (w *referral) step(number int) (what string, runs []string) {
 	return "create map " + name, w.of(name)
 }
 
-// TestPrimaryToSecondaryIndex_C54_WhenReferencesMoveThoseThatReferNowAreDue, exactly these, whatever the history; and each reads what
-// it refers to now.
+// TestPrimaryToSecondaryIndex_C54_WhenReferencesMoveThoseThatReferNowAreDue, exactly these,
+// whatever the history; and each reads what it refers to now.
 func TestPrimaryToSecondaryIndex_C54_WhenReferencesMoveThoseThatReferNowAreDue(t *testing.T) {
 	for seed := range uint64(25) {
 		r := looking(nil)

@@ -15,7 +15,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 )
 
-// readers are pages that name the ConfigMaps they read in their specification; they note what they find.
+// readers are pages that name the ConfigMaps they read in their specification; they note what they
+// find.
 type readers struct {
 	*pages
 	mu    sync.Mutex // guards found

@@ -13,8 +13,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 )
 
-// TestC99AWriteRefusesAnOptionThatItCannotCarryOut: left out in silence, it would do something else than it reads. A matcher is for
-// what may be there already.
+// TestC99AWriteRefusesAnOptionThatItCannotCarryOut: left out in silence, it would do something else
+// than it reads. A matcher is for what may be there already.
 func TestC99AWriteRefusesAnOptionThatItCannotCarryOut(t *testing.T) {
 	matcher := framework.MatchedBy(func(_, _ *corev1.ConfigMap) bool { return true })
 	there := configMapOf(newPage("default", "there"), "1")

@@ -49,7 +49,8 @@ func TestMappersByTheControllerAlone(t *testing.T) {
 	})
 }
 
-// TestMappersByMarksAcrossNamespaces: the run marks what it writes, reads it, is told of it, and its own write does not make it due.
+// TestMappersByMarksAcrossNamespaces: the run marks what it writes, reads it, is told of it, and
+// its own write does not make it due.
 func TestMappersByMarksAcrossNamespaces(t *testing.T) {
 	marks := eventsource.PrimaryRef{}
 	r := looking(nil)
@@ -167,7 +168,8 @@ func (a *asked) filter(s *framework.Secondary[*corev1.ConfigMap]) {
 	s.Filter = func(old, new *corev1.ConfigMap) bool { return a.ofMaps("every", old, new) }
 }
 
-// TestC46C52EachFilterOfASecondaryIsAskedAboutItsChangesAndTheGenericOneAboutAll, and what they refuse makes no run; reads show it.
+// TestC46C52EachFilterOfASecondaryIsAskedAboutItsChangesAndTheGenericOneAboutAll, and what they
+// refuse makes no run; reads show it.
 func TestC46C52EachFilterOfASecondaryIsAskedAboutItsChangesAndTheGenericOneAboutAll(t *testing.T) {
 	all := []string{"p: x=1", "p: x=2", "p: ", "p: x=3"}
 	for refused, want := range map[string][]string{
@@ -302,7 +304,8 @@ func TestMappersByMarksHoweverItIsWritten(t *testing.T) {
 	})
 }
 
-// TestMarkedWithIsRefusedWhereItMakesNoSense: where it would do nothing, or what it does could not be mapped back.
+// TestMarkedWithIsRefusedWhereItMakesNoSense: where it would do nothing, or what it does could not
+// be mapped back.
 func TestMarkedWithIsRefusedWhereItMakesNoSense(t *testing.T) {
 	r := looking(func(ctx context.Context, page *Page, c *pageContext) string {
 		marks := eventsource.PrimaryRef{Name: "example.com/page"}

@@ -17,7 +17,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 )
 
-// overTwo runs a reconciler of pages that reads ConfigMaps of another cluster, where there is one named p already.
+// overTwo runs a reconciler of pages that reads ConfigMaps of another cluster, where there is one
+// named p already.
 func overTwo(t *testing.T, test func(m *modelled, remote *modelled, there client.Client, r *readers)) {
 	overModel(t, func(m *modelled) {
 		far := &modelled{T: m.T, model: newModel(t)}

@@ -31,7 +31,8 @@ func written(m *apimodel.Model, resource string) string {
 	return strings.Join(all, ", ")
 }
 
-// copied applies a ConfigMap of the page to the other cluster, and returns what reads show of it after that.
+// copied applies a ConfigMap of the page to the other cluster, and returns what reads show of it
+// after that.
 func (r *readers) copied(ctx context.Context, page *Page, c *pageContext, data string) (shown string, err error) {
 	stored, err := framework.Apply(ctx, r.configMaps.In(c), configMapOf(page, data))
 	if err != nil {
@@ -79,7 +80,8 @@ func TestG05OwnWritesToAnotherClusterAreReadAtOnceAndDoNotTrigger(t *testing.T) 
 	})
 }
 
-// UIDs and versions of two clusters may be the same, as after one was copied: models count both alike.
+// UIDs and versions of two clusters may be the same, as after one was copied: models count both
+// alike.
 func TestG04AnOwnWriteInOneClusterDoesNotExplainAChangeInAnother(t *testing.T) {
 	overModel(t, func(m *modelled) {
 		far := newModel(t)

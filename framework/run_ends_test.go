@@ -13,8 +13,8 @@ import (
 	"github.com/evenkeel/evenkeel/scheduler"
 )
 
-// TestG02AfterARestoreFromABackupAFailingPrimaryRunsAtOnce: what it failed for may be no more, and no
-// generation tells of it.
+// TestG02AfterARestoreFromABackupAFailingPrimaryRunsAtOnce: what it failed for may be no more, and
+// no generation tells of it.
 func TestG02AfterARestoreFromABackupAFailingPrimaryRunsAtOnce(t *testing.T) {
 	for name, policy := range map[string]retry.Policy{
 		"that waits for a retry":  {Initial: 24 * time.Hour, Factor: 1, Jitter: retry.NoJitter},

@@ -10,8 +10,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 )
 
-// TestG05APrimaryMayOwnOthersOfItsKind: what it creates makes that one due, and not itself, though the source of its
-// secondaries has the controller's name.
+// TestG05APrimaryMayOwnOthersOfItsKind: what it creates makes that one due, and not itself, though
+// the source of its secondaries has the controller's name.
 func TestG05APrimaryMayOwnOthersOfItsKind(t *testing.T) {
 	d := newDiary()
 	var children framework.Secondary[*Page]

@@ -19,7 +19,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// scribbler is an author that writes in every way, and scribbles over whatever it is handed, at its own pace.
+// scribbler is an author that writes in every way, and scribbles over whatever it is handed, at its
+// own pace.
 type scribbler struct {
 	t *testing.T
 	cleaningPages
@@ -85,8 +86,8 @@ func (s *scribbler) run(ctx context.Context, p *Page, c *pageContext) (pageUpdat
 	return framework.PatchResourceAndStatus(own), nil
 }
 
-// Nothing that an author is handed is what the framework goes on with: neither the caches, nor what the run holds
-// of the primary, which every write is made conditional on.
+// Nothing that an author is handed is what the framework goes on with: neither the caches, nor what
+// the run holds of the primary, which every write is made conditional on.
 func TestG17AnAuthorMayChangeWhateverItIsHanded(t *testing.T) {
 	for _, lag := range []time.Duration{0, time.Minute} { // echoes that come, and answers that stay laid over
 		t.Run(fmt.Sprint("watches lag ", lag), func(t *testing.T) {

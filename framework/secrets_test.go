@@ -275,7 +275,8 @@ func TestARefusalThatQuotesASecretIsNotRepeated(t *testing.T) {
 
 func apierrorsAs(err error, status *apierrors.APIStatus) bool { return errors.As(err, status) }
 
-// mangling answers requests for a Secret with a body of which the kind is missing: decoders quote such as a whole.
+// mangling answers requests for a Secret with a body of which the kind is missing: decoders quote
+// such as a whole.
 type mangling struct{ http.RoundTripper }
 
 func (m mangling) RoundTrip(request *http.Request) (*http.Response, error) {
@@ -290,7 +291,8 @@ func (m mangling) RoundTrip(request *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// TestSecretsThatCannotBeListedAreNotQuoted: in no form, neither in the log nor by Ready, which say what is wrong.
+// TestSecretsThatCannotBeListedAreNotQuoted: in no form, neither in the log nor by Ready, which say
+// what is wrong.
 func TestSecretsThatCannotBeListedAreNotQuoted(t *testing.T) {
 	kind := corev1.SchemeGroupVersion.WithKind("Secret")
 	for form, secondaries := range map[string][]framework.SecondarySource{

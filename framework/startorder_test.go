@@ -66,8 +66,8 @@ func (s *slowSource) PrimaryChanged(_, new trc.Object) {
 	s.note("%s is told of %s", s.source, new.GetName())
 }
 
-// startWith starts an operator of pages with two sources beside one page that exists and caches that take 3 s to
-// fill, and returns how it ended and what it ran.
+// startWith starts an operator of pages with two sources beside one page that exists and caches
+// that take 3 s to fill, and returns how it ended and what it ran.
 func startWith(t *testing.T, options framework.OperatorOptions, takes ...time.Duration) (*protocol, error) {
 	t.Helper()
 	var p *protocol
@@ -109,7 +109,8 @@ func TestSourcesStartInTheirOrderWhenTheCachesAreFilled(t *testing.T) {
 	p.expect(t, "0s one is told of p", "0s two is told of p", "3s one starts", "3s two starts", "7s p runs", "1m0s two stops", "1m0s one stops")
 }
 
-// TestASourceHasItsOwnTimeToSync: that of the caches before it does not count. What follows is a matter of choice.
+// TestASourceHasItsOwnTimeToSync: that of the caches before it does not count. What follows is a
+// matter of choice.
 func TestASourceHasItsOwnTimeToSync(t *testing.T) {
 	told := []string{"0s one is told of p", "0s two is told of p", "3s one starts", "3s two starts"}
 	p, err := startWith(t, framework.OperatorOptions{SyncTimeout: 5 * time.Second}, 4*time.Second, 4*time.Second)
@@ -123,7 +124,8 @@ func TestASourceHasItsOwnTimeToSync(t *testing.T) {
 	p.expect(t, append(slices.Clone(told), "23s p runs", "1m0s two stops", "1m0s one stops")...)
 }
 
-// TestASourceThatDoesNotStartIsStartedAgainUntilItsTimeIsUp, which ends Run with its name, unless that is not wanted.
+// TestASourceThatDoesNotStartIsStartedAgainUntilItsTimeIsUp, which ends Run with its name, unless
+// that is not wanted.
 func TestASourceThatDoesNotStartIsStartedAgainUntilItsTimeIsUp(t *testing.T) {
 	p, err := startWith(t, framework.OperatorOptions{SyncTimeout: 5 * time.Second}, time.Second, -1)
 	expectError(t, err, `controller "webpage": source "two" is not filled after 5s: start, attempt 3: no wire`)
@@ -164,7 +166,8 @@ func TestAPartThatCannotStartEndsTheOthersToo(t *testing.T) {
 	})
 }
 
-// TestAnOperatorThatIsStoppedBeforeItStartsDoesNothing, and says nothing of it; nor can it be started later.
+// TestAnOperatorThatIsStoppedBeforeItStartsDoesNothing, and says nothing of it; nor can it be
+// started later.
 func TestAnOperatorThatIsStoppedBeforeItStartsDoesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model := newModel(t)

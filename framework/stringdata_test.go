@@ -34,7 +34,8 @@ func untypedSecretWith(text map[string]string) *unstructured.Unstructured {
 	}}
 }
 
-// TestStringDataOfASecretIsSentAsData in every way to write a desired Secret: so what is as desired takes no request, and what is not desired any more goes.
+// TestStringDataOfASecretIsSentAsData in every way to write a desired Secret: so what is as desired
+// takes no request, and what is not desired any more goes.
 func TestStringDataOfASecretIsSentAsData(t *testing.T) {
 	type write func(ctx context.Context, c framework.Writes, text map[string]string) error
 	typed := func(options ...framework.WriteOption) write {

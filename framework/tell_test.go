@@ -21,8 +21,8 @@ import (
 	"github.com/evenkeel/evenkeel/retry"
 )
 
-// events returns the Kubernetes events, as "type reason about: note", with how often each was sent: all but those that
-// a run failed.
+// events returns the Kubernetes events, as "type reason about: note", with how often each was sent:
+// all but those that a run failed.
 func (v *virtual) events() map[string]int {
 	v.t.Helper()
 	all := v.allEvents()

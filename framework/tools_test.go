@@ -12,8 +12,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 )
 
-// toolKind is a kind whose Go type, Tool, is older than what the server knows: it lacks spec.color, parts[].weight and
-// status.worn, and cannot hold every size.
+// toolKind is a kind whose Go type, Tool, is older than what the server knows: it lacks spec.color,
+// parts[].weight and status.worn, and cannot hold every size.
 var toolKind = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: "Tool"}
 
 // modelOfTools is how a model serves them.

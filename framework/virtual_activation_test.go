@@ -103,7 +103,8 @@ func TestG16HoldsOfAWorkflowEndWithThePrimary(t *testing.T) {
 	}
 }
 
-// TestC102WhatNodesShareStaysWhileOneIsActive: also if another one is not, and if it is of the options it is always there.
+// TestC102WhatNodesShareStaysWhileOneIsActive: also if another one is not, and if it is of the
+// options it is always there.
 func TestC102WhatNodesShareStaysWhileOneIsActive(t *testing.T) {
 	for _, c := range []struct {
 		name      string

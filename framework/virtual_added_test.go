@@ -150,7 +150,8 @@ func (s *lingering) Start(sink eventsource.Sink) (func(), error) {
 	return func() { time.Sleep(10 * time.Second); stop() }, err
 }
 
-// TestG08WaitingForWhatWasAddedIsNoFailure: no error status is written for it; beside a failure it is one.
+// TestG08WaitingForWhatWasAddedIsNoFailure: no error status is written for it; beside a failure it
+// is one.
 func TestG08WaitingForWhatWasAddedIsNoFailure(t *testing.T) {
 	var joined atomic.Bool
 	var handled atomic.Int32
@@ -185,7 +186,8 @@ func TestG08WaitingForWhatWasAddedIsNoFailure(t *testing.T) {
 	})
 }
 
-// TestG07TheLastRunOfAPrimaryWaitsForWhatItAdds: it is not done before it has read that, and leaves nothing.
+// TestG07TheLastRunOfAPrimaryWaitsForWhatItAdds: it is not done before it has read that, and leaves
+// nothing.
 func TestG07TheLastRunOfAPrimaryWaitsForWhatItAdds(t *testing.T) {
 	a := newAdding()
 	last := 0

@@ -29,8 +29,8 @@ func keeper() *cleaningPages {
 	return r
 }
 
-// TestG05OneRunThreeRequestsThoughWatchesLagAMinute: own writes make no run, and what has been written is known
-// however late the watches are.
+// TestG05OneRunThreeRequestsThoughWatchesLagAMinute: own writes make no run, and what has been
+// written is known however late the watches are.
 func TestG05OneRunThreeRequestsThoughWatchesLagAMinute(t *testing.T) {
 	r := keeper()
 	inVirtualTime(t, r, withConfigMaps(&r.pages, pageOptions{MaxInterval: scheduler.NoMaxInterval}), func(v *virtual) {
@@ -70,8 +70,8 @@ func TestG05OneRunThreeRequestsThoughWatchesLagAMinute(t *testing.T) {
 	})
 }
 
-// TestAConflictStormIsMetWithBoundedRequests: somebody changes the page before each write of it arrives, so that
-// none ever can succeed.
+// TestAConflictStormIsMetWithBoundedRequests: somebody changes the page before each write of it
+// arrives, so that none ever can succeed.
 func TestAConflictStormIsMetWithBoundedRequests(t *testing.T) {
 	r := keeper()
 	inVirtualTime(t, r, withConfigMaps(&r.pages, pageOptions{}), func(v *virtual) {
@@ -100,7 +100,8 @@ func TestAConflictStormIsMetWithBoundedRequests(t *testing.T) {
 	})
 }
 
-// TestAForeignWriterThatNeverStopsDoesNotKeepPagesFromConverging: it changes the page ten times a second.
+// TestAForeignWriterThatNeverStopsDoesNotKeepPagesFromConverging: it changes the page ten times a
+// second.
 func TestAForeignWriterThatNeverStopsDoesNotKeepPagesFromConverging(t *testing.T) {
 	r := keeper()
 	inVirtualTime(t, r, withConfigMaps(&r.pages, pageOptions{}), func(v *virtual) {
@@ -123,8 +124,8 @@ func TestAForeignWriterThatNeverStopsDoesNotKeepPagesFromConverging(t *testing.T
 	})
 }
 
-// TestG05AForeignChangeAndTheAnswerAfterItMakeOneRun, also if whoever tells of the change is slow: the run's answer then
-// waits behind it.
+// TestG05AForeignChangeAndTheAnswerAfterItMakeOneRun, also if whoever tells of the change is slow:
+// the run's answer then waits behind it.
 func TestG05AForeignChangeAndTheAnswerAfterItMakeOneRun(t *testing.T) {
 	d := newDiary()
 	var v *virtual

@@ -22,8 +22,8 @@ import (
 	"github.com/evenkeel/evenkeel/scheduler"
 )
 
-// visitors are the runs of one controller, which read the ConfigMap of their page's name while that wants it. What
-// they take for true at last is all that counts.
+// visitors are the runs of one controller, which read the ConfigMap of their page's name while that
+// wants it. What they take for true at last is all that counts.
 type visitors struct {
 	pages
 	t *testing.T
@@ -170,8 +170,8 @@ func (r *visitors) calmDown() {
 	r.calm = true
 }
 
-// TestG04G16WhatComesAndGoesLosesNothingAndLeavesNothing: sources that runs add and remove, and the namespaces of two
-// controllers, one of which has its own, under load.
+// TestG04G16WhatComesAndGoesLosesNothingAndLeavesNothing: sources that runs add and remove, and the
+// namespaces of two controllers, one of which has its own, under load.
 func TestG04G16WhatComesAndGoesLosesNothingAndLeavesNothing(t *testing.T) {
 	for seed := range uint64(30) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
@@ -273,7 +273,8 @@ func TestC98ChangeNamespaceITOfOneController(t *testing.T) {
 	})
 }
 
-// TestC98G16ACacheThatTwoControllersReadGoesWithTheSecond: one that follows the same namespaces is one.
+// TestC98G16ACacheThatTwoControllersReadGoesWithTheSecond: one that follows the same namespaces is
+// one.
 func TestC98G16ACacheThatTwoControllersReadGoesWithTheSecond(t *testing.T) {
 	one, two := newAdding(), newAdding()
 	register := func(op *framework.Operator) error {
@@ -351,7 +352,8 @@ func TestC97TicksThatARunAddsDieWithThePrimary(t *testing.T) {
 	})
 }
 
-// TestG16AnotherClusterGoesWithTheLastSecondariesThere: and one of which none were taken is not kept.
+// TestG16AnotherClusterGoesWithTheLastSecondariesThere: and one of which none were taken is not
+// kept.
 func TestG16AnotherClusterGoesWithTheLastSecondariesThere(t *testing.T) {
 	a := newAdding()
 	inVirtualTime(t, a, pageOptions{}, func(v *virtual) {

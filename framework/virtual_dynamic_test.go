@@ -193,7 +193,8 @@ func TestG18WhatIsAddedAndMayNotBeReadIsNamed(t *testing.T) {
 	})
 }
 
-// TestC98WhatIsAddedFromOutsideGoesFromOutside: a run that reads it without having added it is told that it is not there.
+// TestC98WhatIsAddedFromOutsideGoesFromOutside: a run that reads it without having added it is told
+// that it is not there.
 func TestC98WhatIsAddedFromOutsideGoesFromOutside(t *testing.T) {
 	var mu sync.Mutex
 	var saw []string
@@ -262,7 +263,8 @@ func TestC98AnotherSourceUnderTheSameNameIsRefused(t *testing.T) {
 	})
 }
 
-// TestC98WhatIsRemovedIsReadToTheEndByTheRunsThatHaveBegunTo: nothing disappears under them, and others are refused.
+// TestC98WhatIsRemovedIsReadToTheEndByTheRunsThatHaveBegunTo: nothing disappears under them, and
+// others are refused.
 func TestC98WhatIsRemovedIsReadToTheEndByTheRunsThatHaveBegunTo(t *testing.T) {
 	a := newAdding()
 	a.then = func(_ context.Context, _ *Page, c *pageContext) error {

@@ -56,8 +56,8 @@ func withConfigMaps(r *pages, options pageOptions) pageOptions {
 	return options
 }
 
-// unanswered gives a fate to the writes of a verb and resource, and loses the reads of the resource too if
-// it is to.
+// unanswered gives a fate to the writes of a verb and resource, and loses the reads of the resource
+// too if it is to.
 func unanswered(fate apimodel.Fault, verb, resource string, readsToo bool) func(apimodel.Request) apimodel.Fault {
 	return func(r apimodel.Request) apimodel.Fault {
 		switch {
@@ -129,8 +129,8 @@ func TestAPatchOfUnknownFateIsMadeOnce(t *testing.T) {
 	}
 }
 
-// TestG01ARunDoesNotBeginWithoutTheReadThatTheOneBeforeLacked: it is known that what was to be created is there, but
-// nobody answers reads, and the watch does not tell.
+// TestG01ARunDoesNotBeginWithoutTheReadThatTheOneBeforeLacked: it is known that what was to be
+// created is there, but nobody answers reads, and the watch does not tell.
 func TestG01ARunDoesNotBeginWithoutTheReadThatTheOneBeforeLacked(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "p", nil).Status()
 	for name, fates := range map[string][2]apimodel.Fault{
@@ -176,8 +176,9 @@ func TestG01ARunDoesNotBeginWithoutTheReadThatTheOneBeforeLacked(t *testing.T) {
 	}
 }
 
-// TestG01ARunDoesNotBeginWithoutTheReadThatARefusedApplyLacked: an apply is carried out and its answer lost, so its
-// repetition is refused for its version; nobody answers what follows, and the watch does not tell.
+// TestG01ARunDoesNotBeginWithoutTheReadThatARefusedApplyLacked: an apply is carried out and its
+// answer lost, so its repetition is refused for its version; nobody answers what follows, and the
+// watch does not tell.
 func TestG01ARunDoesNotBeginWithoutTheReadThatARefusedApplyLacked(t *testing.T) {
 	forbidden := apierrors.NewForbidden(schema.GroupResource{}, "p", nil).Status()
 	for resource, unanswered := range map[string][]apimodel.Fault{
@@ -238,7 +239,8 @@ func TestG01ARunDoesNotBeginWithoutTheReadThatARefusedApplyLacked(t *testing.T) 
 	}
 }
 
-// TestG14ADeletionOfUnknownFateHitsOnlyWhatWasRead: while nobody answers, somebody makes another object of that name.
+// TestG14ADeletionOfUnknownFateHitsOnlyWhatWasRead: while nobody answers, somebody makes another
+// object of that name.
 func TestG14ADeletionOfUnknownFateHitsOnlyWhatWasRead(t *testing.T) {
 	for name, fate := range fates {
 		t.Run(name, func(t *testing.T) {
@@ -278,8 +280,8 @@ func TestG14ADeletionOfUnknownFateHitsOnlyWhatWasRead(t *testing.T) {
 	}
 }
 
-// TestG16AWriteOfUnknownFateIsForgottenWithItsPrimary: the page goes while a run of it waits for an answer, and
-// another of that name comes.
+// TestG16AWriteOfUnknownFateIsForgottenWithItsPrimary: the page goes while a run of it waits for an
+// answer, and another of that name comes.
 func TestG16AWriteOfUnknownFateIsForgottenWithItsPrimary(t *testing.T) {
 	r := allocator()
 	inVirtualTime(t, r, withConfigMaps(r, shortRuns), func(v *virtual) {
@@ -326,7 +328,8 @@ func TestG15AReadThatIsNotAnsweredIsGivenUp(t *testing.T) {
 	})
 }
 
-// TestG19AWriteOfUnknownFateDoesNotHoldUpTheEnd: it is repeated until the grace of the end is over, and no longer.
+// TestG19AWriteOfUnknownFateDoesNotHoldUpTheEnd: it is repeated until the grace of the end is over,
+// and no longer.
 func TestG19AWriteOfUnknownFateDoesNotHoldUpTheEnd(t *testing.T) {
 	overloaded := apimodel.Fault{Answer: &metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusServiceUnavailable, Reason: metav1.StatusReasonServiceUnavailable,

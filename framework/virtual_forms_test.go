@@ -48,7 +48,8 @@ func (b *toolbox) all() pageOptions {
 	return pageOptions{Retry: slow, Secondaries: framework.Secondaries(&b.typed, &b.whole, &b.metadata)}
 }
 
-// shows returns what the unstructured cache shows, checked to be at the same version as the others show.
+// shows returns what the unstructured cache shows, checked to be at the same version as the others
+// show.
 func (b *toolbox) shows(t *testing.T, c *pageContext, name string) string {
 	t.Helper()
 	whole, err := b.whole.GetNamed(c, "default", name)
@@ -83,8 +84,9 @@ func (v *virtual) changeTool(name, patch string) {
 	v.patch(wholeTool(name, nil), patch)
 }
 
-// TestG01G04AWriteInAPoorerFormIsShownWholeByEveryCache: the Go type lacks color. What the caches show of the version that a
-// typed write made is what the server has at that version, at once, and changes of others bring runs as ever.
+// TestG01G04AWriteInAPoorerFormIsShownWholeByEveryCache: the Go type lacks color. What the caches
+// show of the version that a typed write made is what the server has at that version, at once, and
+// changes of others bring runs as ever.
 func TestG01G04AWriteInAPoorerFormIsShownWholeByEveryCache(t *testing.T) {
 	patch := []byte(`{"spec":{"size":2}}`)
 	for _, way := range []struct {
@@ -231,7 +233,8 @@ func TestG05AWriteInAPoorerFormBringsNoRun(t *testing.T) {
 	})
 }
 
-// TestAnApplyRepairsWhatTheCacheDoesNotShow: what an intent says is compared in a form that shows it.
+// TestAnApplyRepairsWhatTheCacheDoesNotShow: what an intent says is compared in a form that shows
+// it.
 func TestAnApplyRepairsWhatTheCacheDoesNotShow(t *testing.T) {
 	red := func() *unstructured.Unstructured {
 		return wholeTool("t", map[string]any{"size": int64(1), "color": "red"})
@@ -298,8 +301,9 @@ func TestAnApplyRepairsWhatTheCacheDoesNotShow(t *testing.T) {
 	}
 }
 
-// TestATypedApplyRestsThroughChangesThatAreNoneOfItsOwn: the status, and labels and annotations of others, send nothing; a field
-// that the type lacks sends one apply, for it may be within what the intent sets.
+// TestATypedApplyRestsThroughChangesThatAreNoneOfItsOwn: the status, and labels and annotations of
+// others, send nothing; a field that the type lacks sends one apply, for it may be within what the
+// intent sets.
 func TestATypedApplyRestsThroughChangesThatAreNoneOfItsOwn(t *testing.T) {
 	b := newToolbox(func(_ *toolbox, ctx context.Context, c *pageContext, _ int) {
 		_, err := framework.Apply(ctx, c, newTool("t", 1, "blade"))
@@ -332,7 +336,8 @@ func TestATypedApplyRestsThroughChangesThatAreNoneOfItsOwn(t *testing.T) {
 	})
 }
 
-// TestAnApplyReturnsWholeObjectsAlsoIfNothingIsSent: in the form of the intent, whatever caches keep.
+// TestAnApplyReturnsWholeObjectsAlsoIfNothingIsSent: in the form of the intent, whatever caches
+// keep.
 func TestAnApplyReturnsWholeObjectsAlsoIfNothingIsSent(t *testing.T) {
 	b := newToolbox(func(_ *toolbox, ctx context.Context, c *pageContext, _ int) {
 		got, err := framework.Apply(ctx, c, wholeTool("t", map[string]any{"size": int64(1), "color": "red"}))
@@ -354,7 +359,8 @@ func TestAnApplyReturnsWholeObjectsAlsoIfNothingIsSent(t *testing.T) {
 	})
 }
 
-// TestAMatcherIsAskedAboutAllThatItComparesWith: of a typed cache no unstructured object is made up.
+// TestAMatcherIsAskedAboutAllThatItComparesWith: of a typed cache no unstructured object is made
+// up.
 func TestAMatcherIsAskedAboutAllThatItComparesWith(t *testing.T) {
 	asked := ""
 	b := newToolbox(func(_ *toolbox, ctx context.Context, c *pageContext, _ int) {
@@ -376,7 +382,8 @@ func TestAMatcherIsAskedAboutAllThatItComparesWith(t *testing.T) {
 	})
 }
 
-// TestAWriteSucceedsThoughAnotherCacheCannotHoldTheObject: that cache sets it aside, the others show it, and nothing is left over.
+// TestAWriteSucceedsThoughAnotherCacheCannotHoldTheObject: that cache sets it aside, the others
+// show it, and nothing is left over.
 func TestAWriteSucceedsThoughAnotherCacheCannotHoldTheObject(t *testing.T) {
 	for name, spec := range map[string]map[string]any{
 		"a number that is none": {"size": "huge", "color": "red"},
@@ -466,8 +473,8 @@ func TestAWriteSucceedsThoughAnotherCacheCannotHoldTheObject(t *testing.T) {
 	}
 }
 
-// TestAWriteWhoseOwnTypeCannotHoldTheAnswerIsCarriedOutOnce: its error says so, every other cache shows it, and the next run is not
-// held up.
+// TestAWriteWhoseOwnTypeCannotHoldTheAnswerIsCarriedOutOnce: its error says so, every other cache
+// shows it, and the next run is not held up.
 func TestAWriteWhoseOwnTypeCannotHoldTheAnswerIsCarriedOutOnce(t *testing.T) {
 	var v *virtual
 	b := newToolbox(func(b *toolbox, ctx context.Context, c *pageContext, run int) {
@@ -506,7 +513,8 @@ func TestAWriteWhoseOwnTypeCannotHoldTheAnswerIsCarriedOutOnce(t *testing.T) {
 	})
 }
 
-// TestADeletionIsShownAsTheWatchShowsIt: what keeps a finalizer is decoded from the answer as it is from an event.
+// TestADeletionIsShownAsTheWatchShowsIt: what keeps a finalizer is decoded from the answer as it is
+// from an event.
 func TestADeletionIsShownAsTheWatchShowsIt(t *testing.T) {
 	var answered, watched *Tool
 	b := newToolbox(func(b *toolbox, ctx context.Context, c *pageContext, run int) {
@@ -538,7 +546,8 @@ func TestADeletionIsShownAsTheWatchShowsIt(t *testing.T) {
 	})
 }
 
-// TestADeletionIsASuccessThoughTheTypeCannotHoldTheAnswer: it keeps a finalizer, so it is shown as it ends.
+// TestADeletionIsASuccessThoughTheTypeCannotHoldTheAnswer: it keeps a finalizer, so it is shown as
+// it ends.
 func TestADeletionIsASuccessThoughTheTypeCannotHoldTheAnswer(t *testing.T) {
 	var v *virtual
 	b := newToolbox(func(b *toolbox, ctx context.Context, c *pageContext, run int) {
@@ -569,7 +578,8 @@ func TestADeletionIsASuccessThoughTheTypeCannotHoldTheAnswer(t *testing.T) {
 	})
 }
 
-// TestAConflictWithWhatTheTypeCannotHoldIsNoUnresolvedWrite: what the read that follows it finds is undecodable.
+// TestAConflictWithWhatTheTypeCannotHoldIsNoUnresolvedWrite: what the read that follows it finds is
+// undecodable.
 func TestAConflictWithWhatTheTypeCannotHoldIsNoUnresolvedWrite(t *testing.T) {
 	var v *virtual
 	b := newToolbox(func(b *toolbox, ctx context.Context, c *pageContext, run int) {
@@ -601,7 +611,8 @@ func TestAConflictWithWhatTheTypeCannotHoldIsNoUnresolvedWrite(t *testing.T) {
 	})
 }
 
-// TestG02WhatWasReadPastTheCachesIsShownByAll: each way to read past them, in each form, while the watches are late.
+// TestG02WhatWasReadPastTheCachesIsShownByAll: each way to read past them, in each form, while the
+// watches are late.
 func TestG02WhatWasReadPastTheCachesIsShownByAll(t *testing.T) {
 	var v *virtual
 	red, gone := `{"color":"red","size":1}`, "nothing"
@@ -719,8 +730,8 @@ func TestG02LivePrimaryIsShownByTheCacheFromThenOn(t *testing.T) {
 	})
 }
 
-// TestAWriteSucceedsThoughACacheCannotReadIt: what other code sent is no JSON, and the unstructured cache cannot read it either. Its
-// reads are errors until its watch brings the object.
+// TestAWriteSucceedsThoughACacheCannotReadIt: what other code sent is no JSON, and the unstructured
+// cache cannot read it either. Its reads are errors until its watch brings the object.
 func TestAWriteSucceedsThoughACacheCannotReadIt(t *testing.T) {
 	var v *virtual
 	read := ""
@@ -803,7 +814,8 @@ func TestG02WhatWasReadPastTheCachesOfAnotherClusterIsShownThere(t *testing.T) {
 	})
 }
 
-// TestG01WhoTakesOverIsNotHeldUpByWhatATypeCannotHold, and reads what the leader before wrote in every form.
+// TestG01WhoTakesOverIsNotHeldUpByWhatATypeCannotHold, and reads what the leader before wrote in
+// every form.
 func TestG01WhoTakesOverIsNotHeldUpByWhatATypeCannotHold(t *testing.T) {
 	withReplicas(t, func(r *replicas) {
 		r.create(wholeTool("t", map[string]any{"size": int64(1), "color": "red"}))
@@ -850,7 +862,8 @@ func (f reconcilerOf[P]) Reconcile(ctx context.Context, primary P, c *framework.
 	return f(ctx, primary, c)
 }
 
-// TestG01APrimaryThatAControllerWritesIsShownWholeToAnother: its finalizer and its status are written in the poorer form.
+// TestG01APrimaryThatAControllerWritesIsShownWholeToAnother: its finalizer and its status are
+// written in the poorer form.
 func TestG01APrimaryThatAControllerWritesIsShownWholeToAnother(t *testing.T) {
 	var v *virtual
 	shown := map[string]string{}
@@ -883,7 +896,8 @@ func TestG01APrimaryThatAControllerWritesIsShownWholeToAnother(t *testing.T) {
 	})
 }
 
-// TestG02WhatALiveListNoLongerSelectsIsReadAndNotTakenForGone: its label was changed while the watch is late.
+// TestG02WhatALiveListNoLongerSelectsIsReadAndNotTakenForGone: its label was changed while the
+// watch is late.
 func TestG02WhatALiveListNoLongerSelectsIsReadAndNotTakenForGone(t *testing.T) {
 	var v *virtual
 	b := newToolbox(func(b *toolbox, ctx context.Context, c *pageContext, run int) {

@@ -103,7 +103,8 @@ func withoutRemoving(reconcile func(context.Context, *Page, *pageContext) (pageU
 	}
 }
 
-// TestG16AnOldRunAddsNothingForItsSuccessor: it may add what it needs after its primary was replaced.
+// TestG16AnOldRunAddsNothingForItsSuccessor: it may add what it needs after its primary was
+// replaced.
 func TestG16AnOldRunAddsNothingForItsSuccessor(t *testing.T) {
 	a := newAdding()
 	a.reconcile = withoutRemoving(a.reconcile)
@@ -201,7 +202,8 @@ func TestG01AWriterOfAClusterThatWasLeftWritesNothing(t *testing.T) {
 	})
 }
 
-// TestG07WhatBecameOfAWriteToAClusterThatWasLeftIsNotAwaited: the cluster is gone for good, and its source was removed for that.
+// TestG07WhatBecameOfAWriteToAClusterThatWasLeftIsNotAwaited: the cluster is gone for good, and its
+// source was removed for that.
 func TestG07WhatBecameOfAWriteToAClusterThatWasLeftIsNotAwaited(t *testing.T) {
 	var copies framework.Secondary[*corev1.ConfigMap]
 	var runs atomic.Int32

@@ -104,7 +104,8 @@ func (i *inspector) happen(v *virtual, step int) {
 	}
 }
 
-// TestG07WhateverHappensEveryPageIsRunAsItIsAtLast: whatever happens to pages, their namespaces, watches and requests.
+// TestG07WhateverHappensEveryPageIsRunAsItIsAtLast: whatever happens to pages, their namespaces,
+// watches and requests.
 func TestG07WhateverHappensEveryPageIsRunAsItIsAtLast(t *testing.T) {
 	for seed := range uint64(20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {

@@ -36,7 +36,8 @@ func labelledMap(name string) *corev1.ConfigMap {
 	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, Labels: map[string]string{"name": name}}}
 }
 
-// TestG02WhatALiveListHasShownIsShownFromThenOn: the watch is behind. What comes, is listed, and goes while nobody watches makes its primary due when it is known to be gone.
+// TestG02WhatALiveListHasShownIsShownFromThenOn: the watch is behind. What comes, is listed, and
+// goes while nobody watches makes its primary due when it is known to be gone.
 func TestG02WhatALiveListHasShownIsShownFromThenOn(t *testing.T) {
 	var found []string
 	r := listingLive(func(ctx context.Context, r *pages, c *pageContext) {
@@ -106,7 +107,8 @@ func TestALiveListTellsWhyItEnds(t *testing.T) {
 	})
 }
 
-// TestLivePrimaryIsTheVeryPrimary reads past a cache that is behind: a newer state of the primary, then one that took its name.
+// TestLivePrimaryIsTheVeryPrimary reads past a cache that is behind: a newer state of the primary,
+// then one that took its name.
 func TestLivePrimaryIsTheVeryPrimary(t *testing.T) {
 	var v *virtual
 	runs := 0
@@ -136,7 +138,8 @@ func TestLivePrimaryIsTheVeryPrimary(t *testing.T) {
 	})
 }
 
-// TestPerTermLastsAsLongAsTheInstanceLeads, and what another instance, or a later term, keeps is its own.
+// TestPerTermLastsAsLongAsTheInstanceLeads, and what another instance, or a later term, keeps is
+// its own.
 func TestPerTermLastsAsLongAsTheInstanceLeads(t *testing.T) {
 	kept := map[string][]*int{}
 	keeping := func(name string) *pages {

@@ -310,8 +310,8 @@ func TestWhatIsReturnedBesideAnErrorIsNotDroppedInSilence(t *testing.T) {
 	}
 }
 
-// TestWhatOthersDoBetweenTheWritesOfALoopIsNotItsOwn: each run's change is followed by another's of the same object, so
-// nothing is slowed or named.
+// TestWhatOthersDoBetweenTheWritesOfALoopIsNotItsOwn: each run's change is followed by another's of
+// the same object, so nothing is slowed or named.
 func TestWhatOthersDoBetweenTheWritesOfALoopIsNotItsOwn(t *testing.T) {
 	d, logged, n := newDiary(), log{}, 0
 	d.configMaps.Map = mapToPage("p")

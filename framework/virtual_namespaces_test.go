@@ -73,7 +73,8 @@ func (r *nodes) ErrorStatus(context.Context, *corev1.Node, *framework.Context[*c
 	return framework.ErrorStatusControl[*corev1.Node]{}
 }
 
-// TestG08ARunThatAChangeOfNamespacesEndsIsNoFailure: it comes again in the new ones, as the attempt that it was.
+// TestG08ARunThatAChangeOfNamespacesEndsIsNoFailure: it comes again in the new ones, as the attempt
+// that it was.
 func TestG08ARunThatAChangeOfNamespacesEndsIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model := newModel(t)
@@ -161,7 +162,8 @@ func TestG16SourcesAreToldOfPrimariesThatAreNoLongerWatched(t *testing.T) {
 	})
 }
 
-// TestG16AWriteOfUnknownFateIsForgottenWithTheWatchOfItsNamespace: a run with AllEvents is under way there.
+// TestG16AWriteOfUnknownFateIsForgottenWithTheWatchOfItsNamespace: a run with AllEvents is under
+// way there.
 func TestG16AWriteOfUnknownFateIsForgottenWithTheWatchOfItsNamespace(t *testing.T) {
 	for _, allEvents := range []bool{false, true} {
 		r := allocator()

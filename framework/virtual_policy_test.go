@@ -14,8 +14,8 @@ import (
 	webpagev1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
-// TestG08AServerThatAsksForADayIsAskedAgainSooner: a new generation and a deletion of the primary do not even wait for
-// that, as they may have nothing to do with what was refused.
+// TestG08AServerThatAsksForADayIsAskedAgainSooner: a new generation and a deletion of the primary
+// do not even wait for that, as they may have nothing to do with what was refused.
 func TestG08AServerThatAsksForADayIsAskedAgainSooner(t *testing.T) {
 	const day = 24 * 60 * 60
 	for name, code := range map[string]int{"429": 429, "503": 503} {

@@ -16,8 +16,9 @@ import (
 	"github.com/evenkeel/evenkeel/retry"
 )
 
-// TestG13ASocketThatBreaksLeavesTheFateOfACreateUnknown: whatever the network stack says, unless the connection was
-// never made, the server may have carried it out. One object is made, whether it had or not.
+// TestG13ASocketThatBreaksLeavesTheFateOfACreateUnknown: whatever the network stack says, unless
+// the connection was never made, the server may have carried it out. One object is made, whether it
+// had or not.
 func TestG13ASocketThatBreaksLeavesTheFateOfACreateUnknown(t *testing.T) {
 	for what, broken := range apimodel.SocketErrors() {
 		for _, watched := range []bool{false, true} {
@@ -62,7 +63,8 @@ func TestG13ASocketThatBreaksLeavesTheFateOfACreateUnknown(t *testing.T) {
 	}
 }
 
-// TestARequestThatNeverLeftHasAFate: nobody listened. It is a failure at once, and nothing is read or repeated for it.
+// TestARequestThatNeverLeftHasAFate: nobody listened. It is a failure at once, and nothing is read
+// or repeated for it.
 func TestARequestThatNeverLeftHasAFate(t *testing.T) {
 	inVirtualTime(t, unwatched(), pageOptions{Retry: everySecond}, func(v *virtual) {
 		requests := 0
@@ -87,7 +89,8 @@ func TestARequestThatNeverLeftHasAFate(t *testing.T) {
 	})
 }
 
-// TestAServerThatIsGoneAfterALostAnswerLeavesItUnknown: the first attempt was carried out, and then nobody listens.
+// TestAServerThatIsGoneAfterALostAnswerLeavesItUnknown: the first attempt was carried out, and then
+// nobody listens.
 func TestAServerThatIsGoneAfterALostAnswerLeavesItUnknown(t *testing.T) {
 	for _, watched := range []bool{false, true} {
 		t.Run(fmt.Sprint("watched ", watched), func(t *testing.T) {
@@ -121,7 +124,8 @@ func TestAServerThatIsGoneAfterALostAnswerLeavesItUnknown(t *testing.T) {
 	}
 }
 
-// TestASocketThatBreaksAtAnyWriteIsNoticedOnce: patches and applies are carried out once, deletions hit what was read.
+// TestASocketThatBreaksAtAnyWriteIsNoticedOnce: patches and applies are carried out once, deletions
+// hit what was read.
 func TestASocketThatBreaksAtAnyWriteIsNoticedOnce(t *testing.T) {
 	for what, broken := range apimodel.SocketErrors() {
 		t.Run(what, func(t *testing.T) {
@@ -180,7 +184,8 @@ func TestASocketThatBreaksAtAnyWriteIsNoticedOnce(t *testing.T) {
 	}
 }
 
-// TestG14AnAnswerThatIsLostTwiceLeavesAForeignObjectAlone: the name was ours, and is another's since.
+// TestG14AnAnswerThatIsLostTwiceLeavesAForeignObjectAlone: the name was ours, and is another's
+// since.
 func TestG14AnAnswerThatIsLostTwiceLeavesAForeignObjectAlone(t *testing.T) {
 	inVirtualTime(t, unwatched(), pageOptions{}, func(v *virtual) {
 		tries := 0

@@ -16,8 +16,9 @@ import (
 	webpagev1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
-// startIncomplete runs, in virtual time, one controller of a kind that is not served and one of pages, whose
-// requests a function may refuse, and returns how the operator ended within an hour, if it did.
+// startIncomplete runs, in virtual time, one controller of a kind that is not served and one of
+// pages, whose requests a function may refuse, and returns how the operator ended within an hour,
+// if it did.
 func startIncomplete(t *testing.T, options framework.OperatorOptions, fault func(apimodel.Request) apimodel.Fault, after func(op *framework.Operator)) (ended error, hasEnded bool) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

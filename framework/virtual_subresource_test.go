@@ -11,7 +11,8 @@ import (
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 )
 
-// TestG03DoSucceedsWhereItsObjectIsGone, and reads show none from then on, though the watch is silent.
+// TestG03DoSucceedsWhereItsObjectIsGone, and reads show none from then on, though the watch is
+// silent.
 func TestG03DoSucceedsWhereItsObjectIsGone(t *testing.T) {
 	r := &pages{}
 	var v *virtual

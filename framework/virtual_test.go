@@ -29,7 +29,8 @@ type virtual struct {
 	stop func() error
 
 	mu sync.Mutex // guards below
-	// sent are the operator's writes but events, as "verb resource name"; fault decides about its requests.
+	// sent are the operator's writes but events, as "verb resource name"; fault decides about its
+	// requests.
 	sent  []string
 	fault func(apimodel.Request) apimodel.Fault
 }
@@ -108,7 +109,8 @@ func (v *virtual) intercept(r apimodel.Request) apimodel.Fault {
 	return decide(r)
 }
 
-// nameIn returns the name of the object in a request, in JSON or, as built-in kinds are sent, protobuf.
+// nameIn returns the name of the object in a request, in JSON or, as built-in kinds are sent,
+// protobuf.
 func nameIn(body []byte) string {
 	if o, _, err := clientgoscheme.Codecs.UniversalDeserializer().Decode(body, nil, nil); err == nil {
 		return o.(metav1.Object).GetName()

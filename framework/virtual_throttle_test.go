@@ -25,8 +25,8 @@ func throttled(code, seconds int) apimodel.Fault {
 	}}
 }
 
-// TestG08ARunThatIsThrottledEndsAndFollowsWhenTheServerWants: neither waits a worker meanwhile, nor comes anything
-// earlier, nor is it an attempt.
+// TestG08ARunThatIsThrottledEndsAndFollowsWhenTheServerWants: neither waits a worker meanwhile, nor
+// comes anything earlier, nor is it an attempt.
 func TestG08ARunThatIsThrottledEndsAndFollowsWhenTheServerWants(t *testing.T) {
 	for _, code := range []int{http.StatusTooManyRequests, http.StatusServiceUnavailable} {
 		r := &pages{}
@@ -61,8 +61,8 @@ func TestG08ARunThatIsThrottledEndsAndFollowsWhenTheServerWants(t *testing.T) {
 	}
 }
 
-// TestG11ACreateWhoseAnswerIsLostIsNotForgottenForTheRefusalOfItsRepetition: what the server says then, or that it
-// cannot be reached any more, tells nothing of the first attempt.
+// TestG11ACreateWhoseAnswerIsLostIsNotForgottenForTheRefusalOfItsRepetition: what the server says
+// then, or that it cannot be reached any more, tells nothing of the first attempt.
 func TestG11ACreateWhoseAnswerIsLostIsNotForgottenForTheRefusalOfItsRepetition(t *testing.T) {
 	for name, then := range map[string]apimodel.Fault{
 		"throttled":        throttled(http.StatusTooManyRequests, 0),

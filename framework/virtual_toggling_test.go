@@ -20,8 +20,8 @@ import (
 	"github.com/evenkeel/evenkeel/scheduler"
 )
 
-// TestG04G16ActivationTogglesForManyPrimariesAtOnce: no pass reads what is not there, each primary ends as it wants, and
-// nothing is left. Requests fail and watches end meanwhile.
+// TestG04G16ActivationTogglesForManyPrimariesAtOnce: no pass reads what is not there, each primary
+// ends as it wants, and nothing is left. Requests fail and watches end meanwhile.
 func TestG04G16ActivationTogglesForManyPrimariesAtOnce(t *testing.T) {
 	for seed := range uint64(20) {
 		random := rand.New(rand.NewPCG(seed, 16))
@@ -106,7 +106,8 @@ func pageKey(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: "default", Name: name}
 }
 
-// TestG16APrimaryThatGoesDuringItsRunTakesItsHoldsWithIt: what reads on is told that it is inactive, not that nothing is there.
+// TestG16APrimaryThatGoesDuringItsRunTakesItsHoldsWithIt: what reads on is told that it is
+// inactive, not that nothing is there.
 func TestG16APrimaryThatGoesDuringItsRunTakesItsHoldsWithIt(t *testing.T) {
 	s := newScript()
 	n := activeBy(s.node("on"))

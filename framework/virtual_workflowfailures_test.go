@@ -17,7 +17,8 @@ import (
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
-// TestC102WhatIsNoFailureOfARunIsNoneOfAPass: conflicts have the run repeated at once, whatever else has to wait.
+// TestC102WhatIsNoFailureOfARunIsNoneOfAPass: conflicts have the run repeated at once, whatever
+// else has to wait.
 func TestC102WhatIsNoFailureOfARunIsNoneOfAPass(t *testing.T) {
 	conflict := func(v *virtual) func(context.Context, *pageContext) error {
 		return func(ctx context.Context, c *pageContext) error {
@@ -68,7 +69,8 @@ func TestC102WhatIsNoFailureOfARunIsNoneOfAPass(t *testing.T) {
 	}
 }
 
-// TestC102ATerminalFailureIsOneOfAllNodes: while one of them may be mended by a retry, there is one.
+// TestC102ATerminalFailureIsOneOfAllNodes: while one of them may be mended by a retry, there is
+// one.
 func TestC102ATerminalFailureIsOneOfAllNodes(t *testing.T) {
 	soon := apierrors.NewTooManyRequests("later", 30)
 	for _, c := range []struct {
@@ -117,7 +119,8 @@ func TestC102APanicOfANodeFailsItAndTheRun(t *testing.T) {
 	})
 }
 
-// TestC102ARunThatEndsDuringAPassIsNoSuccess: nor is one whose author does not look at what came of it.
+// TestC102ARunThatEndsDuringAPassIsNoSuccess: nor is one whose author does not look at what came of
+// it.
 func TestC102ARunThatEndsDuringAPassIsNoSuccess(t *testing.T) {
 	for _, c := range []struct {
 		name            string
@@ -210,7 +213,8 @@ func TestC102APanicOfANodeIsOneInAnExplicitPassToo(t *testing.T) {
 	})
 }
 
-// TestC102AConflictLeftToCleanupBringsAnotherRun: as it does if it is left to Reconcile, whoever keeps the finalizer.
+// TestC102AConflictLeftToCleanupBringsAnotherRun: as it does if it is left to Reconcile, whoever
+// keeps the finalizer.
 func TestC102AConflictLeftToCleanupBringsAnotherRun(t *testing.T) {
 	s := newScript()
 	s.cleanup = func(ctx context.Context, _ *Page, c *pageContext) (framework.DeleteControl, error) {

@@ -194,7 +194,8 @@ func TestG19APassLeftInAGoroutineEndsWithItsRun(t *testing.T) {
 	})
 }
 
-// TestG19APassThatEndsAfterItsRunChangesNothing: neither the record of that, nor what the next run holds.
+// TestG19APassThatEndsAfterItsRunChangesNothing: neither the record of that, nor what the next run
+// holds.
 func TestG19APassThatEndsAfterItsRunChangesNothing(t *testing.T) {
 	s := newScript()
 	var release chan struct{}

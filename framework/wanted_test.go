@@ -242,8 +242,8 @@ var _ = Describe("The status of a kind without a status sub-resource", func() {
 	})
 })
 
-// redefine gives the kind a status sub-resource or takes it away, and returns once the API server has taken that in;
-// there must be a gadget g.
+// redefine gives the kind a status sub-resource or takes it away, and returns once the API server
+// has taken that in; there must be a gadget g.
 func (w *workshop) redefine(withStatus bool) {
 	GinkgoHelper()
 	w.noStatus = !withStatus

@@ -106,7 +106,8 @@ func (f *plant) secret(name string, dependsOn ...string) pageNode {
 	}
 }
 
-// marks is a reconciler that shows what the workflow came to as conditions, and how often it was called.
+// marks is a reconciler that shows what the workflow came to as conditions, and how often it was
+// called.
 type marks struct {
 	mu  sync.Mutex // guards ran
 	ran map[string]int

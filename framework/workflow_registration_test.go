@@ -76,7 +76,8 @@ func TestC102AWorkflowThatMakesNoSenseIsRefused(t *testing.T) {
 	noError(t, framework.Register(op, &pages{}, explicit))
 }
 
-// TestC102ANodeMayRefuseTheWorkflowThatItIsIn: it is shown all nodes once, and the answers of all that ask are told.
+// TestC102ANodeMayRefuseTheWorkflowThatItIsIn: it is shown all nodes once, and the answers of all
+// that ask are told.
 func TestC102ANodeMayRefuseTheWorkflowThatItIsIn(t *testing.T) {
 	for _, explicit := range []bool{false, true} {
 		s := newScript()
@@ -147,7 +148,8 @@ func TestC102NodesMayShareWhatTheyRead(t *testing.T) {
 	}
 }
 
-// TestG09TwoControllersWithOneFinalizerAreRefusedForTheirWorkflowsToo: they would take it off each other.
+// TestG09TwoControllersWithOneFinalizerAreRefusedForTheirWorkflowsToo: they would take it off each
+// other.
 func TestG09TwoControllersWithOneFinalizerAreRefusedForTheirWorkflowsToo(t *testing.T) {
 	s, op := newScript(), offline(t)
 	noError(t, framework.Register(op, &pages{}, pageOptions{Name: "one", Finalizer: "a.b/c", Workflow: flowOf(s.node("a"))}))

@@ -19,7 +19,8 @@ type (
 	pageWorkflow = framework.Workflow[*Page]
 )
 
-// script are nodes whose functions note that they are called, and do what the test says. The reconciler notes itself, too.
+// script are nodes whose functions note that they are called, and do what the test says. The
+// reconciler notes itself, too.
 type script struct {
 	cleaningPages
 
@@ -67,7 +68,8 @@ func (s *script) ask(what string) workflow.Condition[*pageContext] {
 	}
 }
 
-// node is called by its name, deleted by "-" and its name, and has the conditions "name ready" and "name gone".
+// node is called by its name, deleted by "-" and its name, and has the conditions "name ready" and
+// "name gone".
 func (s *script) node(name string, dependsOn ...string) pageNode {
 	call := func(what string) func(context.Context, *pageContext) error {
 		return func(ctx context.Context, c *pageContext) error { return s.call(ctx, c, what) }

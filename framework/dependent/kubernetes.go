@@ -46,8 +46,8 @@ type Kubernetes[P, S framework.Object] struct {
 	Key func(primary P) types.NamespacedName
 
 	// Secondary configures how the objects are watched. Default: it is derived from the type. Its Name
-	// defaults to the node's name, and its By to PrimaryRef if Tie is Referenced. If it has a LabelSelector,
-	// Desired must set such labels.
+	// defaults to the node's name, and its By to PrimaryRef if Tie is Referenced. If it has a
+	// LabelSelector, Desired must set such labels.
 	Secondary framework.Secondary[S]
 	// From is a Secondary that this dependent shares with others, instead of its own.
 	From *framework.Secondary[S]

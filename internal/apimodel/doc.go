@@ -26,18 +26,21 @@
 //
 // # What it does not do
 //
-//   - No controllers: owner references, namespaces and foreground deletion have no effect of their own.
-//   - Built-in kinds have no defaults and no validation beyond metadata and the types of fields; nothing is
-//     immutable but metadata. A Pod's nodeName may be written. Custom resources have defaults, pruning and
-//     validation, but no CEL rules, no conversion and no scale.
-//   - No strategic merge patch, no deletecollection, no sub-resource but status, no paging (limit is ignored,
-//     as the API allows), no tables, no protobuf or CBOR in answers (protobuf requests are understood).
+//   - No controllers: owner references, namespaces and foreground deletion have no effect of their
+//     own.
+//   - Built-in kinds have no defaults and no validation beyond metadata and the types of fields;
+//     nothing is immutable but metadata. A Pod's nodeName may be written. Custom resources have
+//     defaults, pruning and validation, but no CEL rules, no conversion and no scale.
+//   - No strategic merge patch, no deletecollection, no sub-resource but status, no paging (limit
+//     is ignored, as the API allows), no tables, no protobuf or CBOR in answers (protobuf requests
+//     are understood).
 //   - Every namespace exists, unless asked for.
-//   - Lists and the first objects of a watch are always the newest; a version from the future is refused for
-//     a list, and waited for by a watch.
+//   - Lists and the first objects of a watch are always the newest; a version from the future is
+//     refused for a list, and waited for by a watch.
 //   - The generation of workloads counts changes of the spec alone, not of annotations.
-//   - An empty list in the metadata that is applied to a custom resource is dropped at once. The server keeps it
-//     until the next write, so that a write that changes nothing else gets a new version there.
+//   - An empty list in the metadata that is applied to a custom resource is dropped at once. The
+//     server keeps it until the next write, so that a write that changes nothing else gets a new
+//     version there.
 //   - No authentication, authorisation, admission, priority or fairness.
 //
 // Versions start after 1 and grow by one with every commit; UIDs and generated names are counted,

@@ -7,10 +7,10 @@
 // All Pods have a finalizer of the test, so none goes before the test lets it. The lives run side
 // by side, in these steps:
 //
-//  1. each app runs; then others do their worst, until all is going, or gone, that can go before the
-//     Pods (ways_test.go);
-//  2. for each kind, one more app with free Pods comes and goes. When it is gone, the operators have
-//     also handled what happened to the others before, as watches and queues keep the order;
+//  1. each app runs; then others do their worst, until all is going, or gone, that can go before
+//     the Pods (ways_test.go);
+//  2. for each kind, one more app with free Pods comes and goes. When it is gone, the operators
+//     have also handled what happened to the others before, as watches and queues keep the order;
 //  3. the Pods are freed, and everything has to go.
 //
 // Watches beside the operators record all that happens (observer_test.go). A life is judged by

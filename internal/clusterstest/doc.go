@@ -4,10 +4,14 @@
 // Others change both, also while the way to the copies, or the cluster they are in, is out of
 // order. Once that has ended, without a restart of the operator:
 //
-//   - every copy is as its page says, and what others wrote into it beside that was seen by a run (G04, G12);
-//   - no run read less than was written or read before (G01, G02), nor an object that was gone (G03);
-//   - own writes made no further run (G05), and nothing is left of what is kept for freshness (G16);
-//   - while it lasted, [framework.Operator.Ready] named the source (G18), and another controller worked on (G15).
+//   - every copy is as its page says, and what others wrote into it beside that was seen by a run
+//     (G04, G12);
+//   - no run read less than was written or read before (G01, G02), nor an object that was gone
+//     (G03);
+//   - own writes made no further run (G05), and nothing is left of what is kept for freshness
+//     (G16);
+//   - while it lasted, [framework.Operator.Ready] named the source (G18), and another controller
+//     worked on (G15).
 //
 // How to run it: go test ./internal/clusterstest. It takes some minutes, most of it until silence
 // is noticed.

@@ -11,10 +11,13 @@
 // Figures of the area house:
 //   - test_seconds: how long the last make test took that passed.
 //   - ci_seconds: how long the last .ci/run took that passed.
-//   - user_modules: the modules that "go list -m all" prints for a module that requires this one and
-//     imports its package framework, itself included, before the go command has completed its go.mod.
-//   - largest_package_lines: the lines of Go of the largest package without tests and generated files.
-//   - mutants_total, mutants_killed: the mutants, and those known to be killed on the tree as it is.
+//   - user_modules: the modules that "go list -m all" prints for a module that requires this one
+//     and imports its package framework, itself included, before the go command has completed its
+//     go.mod.
+//   - largest_package_lines: the lines of Go of the largest package without tests and generated
+//     files.
+//   - mutants_total, mutants_killed: the mutants, and those known to be killed on the tree as it
+//     is.
 //
 // # Concurrency
 //

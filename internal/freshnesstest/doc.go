@@ -4,14 +4,17 @@
 // internal/wire, while foreign clients race it. After every epoch the faults end, and what the
 // operator's runs saw is judged by the truth of etcd:
 //
-//   - G01 G02 G03: every read is at least as new as what was read or acknowledged before it began, also across
-//     a restart of the operator, and absent only if etcd says so (witness_test.go);
-//   - G01: what a cache shows of a version is what the server had at it, in each Go form that a kind is cached in, also
-//     if its Go type lacks fields that others write (tools_test.go, forms_test.go);
-//   - G04: the runs have seen every foreign change that still shows, and nothing obsolete last (verdict_test.go);
+//   - G01 G02 G03: every read is at least as new as what was read or acknowledged before it began,
+//     also across a restart of the operator, and absent only if etcd says so (witness_test.go);
+//   - G01: what a cache shows of a version is what the server had at it, in each Go form that a
+//     kind is cached in, also if its Go type lacks fields that others write (tools_test.go,
+//     forms_test.go);
+//   - G04: the runs have seen every foreign change that still shows, and nothing obsolete last
+//     (verdict_test.go);
 //   - G05: without foreign changes each primary has one run, with the requests that it needs;
 //   - G12: the desired state is reached, and then nothing is written;
-//   - G13: a create whose answer was lost with its connection is not carried out twice (sockets_test.go);
+//   - G13: a create whose answer was lost with its connection is not carried out twice
+//     (sockets_test.go);
 //   - G14: no write of the operator's is on another object than the one it was computed from;
 //   - G16: nothing is left of what is kept for freshness.
 //

@@ -10,12 +10,14 @@
 // the time:
 //
 //   - no Lease exists at a revision at which its database does not, which is G10 exactly;
-//   - no Lease exists but while its app claims that database, and if its deletion was requested, by a claim that was
-//     stored before that, or while others had claimed it without a break since then: one may join them. Where the order of
-//     the two etcds is in doubt, nothing is said (order_test.go);
-//   - no database that had the finalizer when its deletion was requested vanishes while an app has a claim that was
-//     stored before that, with the same proviso;
-//   - in the end everything was deleted, in any order, and nothing of the three kinds is left in either etcd.
+//   - no Lease exists but while its app claims that database, and if its deletion was requested, by
+//     a claim that was stored before that, or while others had claimed it without a break since
+//     then: one may join them. Where the order of the two etcds is in doubt, nothing is said
+//     (order_test.go);
+//   - no database that had the finalizer when its deletion was requested vanishes while an app has
+//     a claim that was stored before that, with the same proviso;
+//   - in the end everything was deleted, in any order, and nothing of the three kinds is left in
+//     either etcd.
 //
 // How to run it: go test ./internal/interlocktest. INTERLOCK_SEED repeats what the others of a run
 // did, whose seed it prints, and the plans; what becomes of that is up to the processes.

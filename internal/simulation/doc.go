@@ -7,18 +7,21 @@
 // What is held against the model's own history, which nobody in the world knows (the oracle is
 // truth_test.go):
 //
-//   - G01 G02 G03: every read is of a state that still was at the newest version known to the reader: its own writes,
-//     however it learned of them, whatever was answered to any instance, and what it had read before, from caches or
-//     past them; and an unstructured object that was read is, field by field, what it was at its version, though the
-//     Go type in which the operator writes that kind lacks a field;
-//   - G04 G12: at rest, the last run of each page has seen all that others did, what is wanted is so, and nothing
-//     is written any more;
-//   - G05: in calm worlds (no faults, but watches that lag) each thing that others do makes as many runs as it must,
-//     also where a run writes more objects than the 64 causes that a run is told one by one;
+//   - G01 G02 G03: every read is of a state that still was at the newest version known to the
+//     reader: its own writes, however it learned of them, whatever was answered to any instance,
+//     and what it had read before, from caches or past them; and an unstructured object that was
+//     read is, field by field, what it was at its version, though the Go type in which the operator
+//     writes that kind lacks a field;
+//   - G04 G12: at rest, the last run of each page has seen all that others did, what is wanted is
+//     so, and nothing is written any more;
+//   - G05: in calm worlds (no faults, but watches that lag) each thing that others do makes as many
+//     runs as it must, also where a run writes more objects than the 64 causes that a run is told
+//     one by one;
 //   - G06: there is one run of a page at a time, and who writes holds the lease, renewed in time;
-//   - G09 G14: finalizers come and go as promised, those of others stay, and no write is on another incarnation;
-//   - G16 G18 G19: nothing is kept at rest, nor of pages that are gone, nor a goroutine; a stop is bounded, and nothing
-//     is written after it.
+//   - G09 G14: finalizers come and go as promised, those of others stay, and no write is on another
+//     incarnation;
+//   - G16 G18 G19: nothing is kept at rest, nor of pages that are gone, nor a goroutine; a stop is
+//     bounded, and nothing is written after it.
 //
 // How to run it: go test ./internal/simulation makes a thousand worlds. A failure names its seed:
 // SIMULATION_SEED=n go test -v repeats that one, and tells its requests and runs;

@@ -8,8 +8,8 @@ import (
 // awake is a machine that was never suspended.
 func awake() time.Duration { return 0 }
 
-// TestG06ARenewalThatIsAnsweredAfterTheDeadlineProlongsNothing: others may lead since. After a pause
-// of the process the timer of the deadline has not gone off yet.
+// TestG06ARenewalThatIsAnsweredAfterTheDeadlineProlongsNothing: others may lead since. After a
+// pause of the process the timer of the deadline has not gone off yet.
 func TestG06ARenewalThatIsAnsweredAfterTheDeadlineProlongsNothing(t *testing.T) {
 	term := &Term{over: func() {}, asleep: awake, until: time.Now().Add(-time.Second)}
 	term.timer = time.AfterFunc(time.Hour, term.expire)

@@ -98,8 +98,8 @@ func (c *Controller) decide(ctx context.Context, rc *Run, result scheduler.Resul
 	return result, awaits
 }
 
-// finish ends a run that returned. The result says what it sent, and what to do once the causes that
-// arrived during the run are decided.
+// finish ends a run that returned. The result says what it sent, and what to do once the causes
+// that arrived during the run are decided.
 func (c *Controller) finish(rc *Run, result scheduler.Result, awaits bool) scheduler.Result {
 	result.Requests = c.endWrites(rc, !awaits && result.Err == nil && !result.Superseded)
 	result.ReadsAhead = int(rc.Write.ReadsAhead.Load())

@@ -9,8 +9,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// LeftOfConfirmed returns how much is remembered of an object after a newer version of it was confirmed, in the course
-// of which it may be dropped.
+// LeftOfConfirmed returns how much is remembered of an object after a newer version of it was
+// confirmed, in the course of which it may be dropped.
 func LeftOfConfirmed(known, newer trc.Object, gone func(drop func())) int {
 	var m memo
 	gvk := schema.GroupVersionKind{Version: "v1", Kind: "ConfigMap"}
@@ -22,8 +22,8 @@ func LeftOfConfirmed(known, newer trc.Object, gone func(drop func())) int {
 	return m.Len()
 }
 
-// Confirms tells whether an apply of an intent is known to change nothing about an object, after the server confirmed it of a former
-// state of that.
+// Confirms tells whether an apply of an intent is known to change nothing about an object, after
+// the server confirmed it of a former state of that.
 func Confirms(intent map[string]any, confirmed, now trc.Object) bool {
 	body, err := json.Marshal(intent)
 	if err != nil {
@@ -37,7 +37,8 @@ func Confirms(intent map[string]any, confirmed, now trc.Object) bool {
 		(known.live.GetResourceVersion() == now.GetResourceVersion() || m.stillConfirms(said, known, intent, now, true, true))
 }
 
-// NoteAllocations is how often a writer allocates to note a request and a read of a run that nobody reads of.
+// NoteAllocations is how often a writer allocates to note a request and a read of a run that nobody
+// reads of.
 func NoteAllocations(store *trc.Store, o trc.Object) float64 {
 	w := &Writer{}
 	return testing.AllocsPerRun(100, func() { w.recordRequest(Request{verb: "apply"}); w.RecordReads(store, o) })
