@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/evenkeel/evenkeel/eventsource"
-	"github.com/evenkeel/evenkeel/framework/internal/host"
 	"github.com/evenkeel/evenkeel/framework/internal/run"
 )
 
@@ -17,7 +16,7 @@ import (
 // not filled yet. Their kind may not be served, or the first list has not been answered. A
 // reconciler returns it, alone or wrapped. The run then counts neither as a failure nor as an
 // attempt. Its primary becomes due when the secondaries are filled.
-var ErrNotSynced = host.ErrNotSynced
+var ErrNotSynced = run.ErrNotSynced
 
 // AddSecondary adds secondaries to the controller, as if they were in
 // [ControllerOptions.Secondaries]: their changes make their primaries due, and runs of all
@@ -86,12 +85,12 @@ func (op *Operator) RemoveSource(controller, name string) error {
 	if err != nil {
 		return fmt.Errorf("framework: RemoveSource %q: %w", controller, err)
 	}
-	return c.SourcesAdded().Drop(name, nil)
+	return c.Added.Drop(name, nil)
 }
 
 func (op *Operator) controllerNamed(name string) (*run.Controller, error) {
 	for _, c := range op.runners() {
-		if c.ControllerName() == name {
+		if c.Name == name {
 			return c, nil
 		}
 	}

@@ -27,7 +27,7 @@ func PendingKeys(op *Operator, controller string) int {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	for _, c := range op.controllers {
-		if c.ControllerName() == controller {
+		if c.Name == controller {
 			return c.Queued()
 		}
 	}

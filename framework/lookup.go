@@ -29,11 +29,11 @@ func One[S Object](c Lookup, sources ...string) (S, error) {
 	if len(sources) == 0 {
 		if all := sourcesOf[S](c); len(all) > 1 {
 			return none, fmt.Errorf("framework: get the secondary of type %T of %s: several sources have such: name one of %s",
-				none, c.lookup().PrimaryKey(), quoted(all))
+				none, c.lookup().Key, quoted(all))
 		}
 	}
 	found, err := sharedOf[S](c, sources)
-	return only[S](found, err, func() string { return fmt.Sprintf("secondary of type %T of %s", none, c.lookup().PrimaryKey()) })
+	return only[S](found, err, func() string { return fmt.Sprintf("secondary of type %T of %s", none, c.lookup().Key) })
 }
 
 // All returns all secondaries of the primary that are of type S, in no order. It reads the named
@@ -107,7 +107,7 @@ func (s *Secondary[S]) selected(c Lookup, matches func(metav1.Object) bool) ([]t
 		}
 		return source.Primaries(o)
 	}); err == nil {
-		all, err = source.Of(c.lookup().PrimaryKey())
+		all, err = source.Of(c.lookup().Key)
 	}
 	if err != nil {
 		return nil, err
@@ -285,7 +285,7 @@ func gather[S Object](c Lookup, names []string, read func(*Secondary[S]) ([]trc.
 			return nil, err
 		}
 		for _, o := range found {
-			id := run.Identity{Cluster: d.Cluster, Gvk: d.GVK, Key: trc.KeyOf(o)}
+			id := run.Identity{Cluster: d.Cluster, GVK: d.GVK, Key: trc.KeyOf(o)}
 			at, known := places[id]
 			switch {
 			case !known:
@@ -392,7 +392,7 @@ func copies[S Object](found []trc.Object, err error) ([]S, error) {
 func checkUndecodable(c Lookup, store *trc.Store, maps func(trc.Object) []trc.Key) error {
 	for _, u := range store.AllUndecodable() {
 		for _, primary := range maps(u.Object) {
-			if primary == c.lookup().PrimaryKey() {
+			if primary == c.lookup().Key {
 				return undecodableError(c, u)
 			}
 		}
@@ -402,7 +402,7 @@ func checkUndecodable(c Lookup, store *trc.Store, maps func(trc.Object) []trc.Ke
 
 func undecodableError(c Lookup, u *trc.Undecodable) error {
 	if errors.Is(u.Err, cache.ErrUnread) {
-		return fmt.Errorf("framework: secondary %s of %s: %w", trc.KeyOf(u), c.lookup().PrimaryKey(), u.Err)
+		return fmt.Errorf("framework: secondary %s of %s: %w", trc.KeyOf(u), c.lookup().Key, u.Err)
 	}
-	return fmt.Errorf("framework: secondary %s of %s does not fit its Go type: %w", trc.KeyOf(u), c.lookup().PrimaryKey(), u.Err)
+	return fmt.Errorf("framework: secondary %s of %s does not fit its Go type: %w", trc.KeyOf(u), c.lookup().Key, u.Err)
 }

@@ -120,7 +120,10 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	}
 	stopping := &safely.StopSign{}
 	logger := safely.Quiet(safely.Logger(loggerOr(options.Logger)), stopping)
-	port, err := write.NewPort(ownConfig(config, options.Name), options.Scheme, logger, asFieldConflict)
+	connect := func(config *rest.Config) (*write.Port, error) {
+		return write.NewPort(ownConfig(config, options.Name), options.Scheme, logger, asFieldConflict)
+	}
+	port, err := connect(config)
 	if err != nil {
 		return nil, err
 	}
@@ -132,10 +135,7 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	h.LeaseDuration, h.Quiet = options.LeaderElection.LeaseDuration, object.IsNil(options.Logger)
 	h.Failures = flowcontrol.NewTokenBucketPassiveRateLimiter(failureEventsPerSecond, failureEventsAtOnce)
 	h.Scope = &cache.Scope{Namespaces: slices.Clone(options.Namespaces)}
-	h.Connect = func(config *rest.Config) (*write.Port, error) {
-		return write.NewPort(ownConfig(config, options.Name), options.Scheme, logger, asFieldConflict)
-	}
-	h.Describe, h.Event, h.IsTaken = describe, op.event, op.takesOff
+	h.Connect, h.Describe, h.Event, h.IsTaken = connect, describe, op.event, op.takesOff
 	h.Instance = options.Name + "/" + rand.Text()[:13]
 	port.Hooks.Undecodable = op.undecodable
 	if e := options.LeaderElection; e.Mode == Always {
@@ -209,16 +209,16 @@ func (op *Operator) add(c *run.Controller) error {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	if op.started {
-		return fmt.Errorf("framework: register controller %q: the operator is started already", c.ControllerName())
+		return fmt.Errorf("framework: register controller %q: the operator is started already", c.Name)
 	}
 	gk, finalizer := c.FinalizerName()
 	for _, other := range op.controllers {
-		if other.ControllerName() == c.ControllerName() {
-			return fmt.Errorf("framework: register controller %q: there is one of that name; set ControllerOptions.Name", c.ControllerName())
+		if other.Name == c.Name {
+			return fmt.Errorf("framework: register controller %q: there is one of that name; set ControllerOptions.Name", c.Name)
 		}
 		if otherGK, otherFinalizer := other.FinalizerName(); finalizer != "" && gk == otherGK && finalizer == otherFinalizer {
 			return fmt.Errorf("framework: register controller %q: controller %q puts the finalizer %q on %s already; set ControllerOptions.Finalizer",
-				c.ControllerName(), other.ControllerName(), finalizer, gk)
+				c.Name, other.Name, finalizer, gk)
 		}
 	}
 	for _, other := range op.controllers {
@@ -298,7 +298,7 @@ func (op *Operator) start() ([]*run.Controller, error) {
 	op.started, op.running = true, true
 	op.waiting = map[string]error{}
 	for _, c := range op.controllers {
-		op.waiting[c.ControllerName()] = host.ErrUnfilled
+		op.waiting[c.Name] = host.ErrUnfilled
 	}
 	return slices.Clone(op.controllers), nil
 }
@@ -346,7 +346,7 @@ func (op *Operator) Records(controller string) []timeline.Record {
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	for _, c := range op.controllers {
-		if c.ControllerName() == controller {
+		if c.Name == controller {
 			return c.Records()
 		}
 	}

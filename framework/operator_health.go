@@ -29,20 +29,20 @@ func (op *Operator) Ready() error {
 	}
 	var errs []error
 	for _, c := range controllers {
-		if reason := waiting[c.ControllerName()]; reason != nil {
-			errs = append(errs, fmt.Errorf("framework: controller %q waits to start: %w", c.ControllerName(), reason))
+		if reason := waiting[c.Name]; reason != nil {
+			errs = append(errs, fmt.Errorf("framework: controller %q waits to start: %w", c.Name, reason))
 		}
 		if closed := c.ClosedNamespaces(); len(closed) > 0 {
-			errs = append(errs, fmt.Errorf("framework: controller %q: the caches of namespaces %q are not filled yet", c.ControllerName(), closed))
+			errs = append(errs, fmt.Errorf("framework: controller %q: the caches of namespaces %q are not filled yet", c.Name, closed))
 		}
-		for _, a := range c.SourcesAdded().Now() {
-			if err := c.SourcesAdded().Problem(a); err != nil {
-				errs = append(errs, fmt.Errorf("framework: controller %q: source %q%s: %w", c.ControllerName(), a.Name, a.Place(), err))
+		for _, a := range c.Added.Now() {
+			if err := c.Added.Problem(a); err != nil {
+				errs = append(errs, fmt.Errorf("framework: controller %q: source %q%s: %w", c.Name, a.Name, a.Place(), err))
 			}
 		}
 		for _, source := range c.Custom() {
 			if err := source.Err(); err != nil {
-				errs = append(errs, fmt.Errorf("framework: controller %q: source %q fails: %w", c.ControllerName(), source.Name, err))
+				errs = append(errs, fmt.Errorf("framework: controller %q: source %q fails: %w", c.Name, source.Name, err))
 			}
 		}
 	}
@@ -85,7 +85,7 @@ func (op *Operator) Alive() error {
 	for _, c := range controllers {
 		if keys := c.Overdue(); len(keys) > 0 {
 			errs = append(errs, fmt.Errorf("framework: controller %q: runs ignore that their time has passed: %s",
-				c.ControllerName(), strings.Join(keys, ", ")))
+				c.Name, strings.Join(keys, ", ")))
 		}
 	}
 	errs = append(errs, safely.Hung(safely.TooLong, op.host.Calls))
@@ -98,7 +98,7 @@ func (op *Operator) Health() []health.Source {
 	all := []health.Source{}
 	for _, c := range op.runners() {
 		op.mu.Lock()
-		waits := op.waiting[c.ControllerName()]
+		waits := op.waiting[c.Name]
 		op.mu.Unlock()
 		op.host.Changing.Lock() // guards the setup of caches
 		found := c.CachesHealth()

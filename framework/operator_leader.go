@@ -67,7 +67,7 @@ func (op *Operator) pause(controllers []*run.Controller) {
 	for _, c := range controllers {
 		pausing.Go(func() {
 			if err := c.Pause(); err != nil {
-				op.host.Logger.Error(err, "standing by, but runs have not ended; their writes are refused", "controller", c.ControllerName())
+				op.host.Logger.Error(err, "standing by, but runs have not ended; their writes are refused", "controller", c.Name)
 			}
 		})
 	}

@@ -13,7 +13,7 @@ func (op *Operator) History(controller string, primary types.NamespacedName) []t
 	op.mu.Lock()
 	defer op.mu.Unlock()
 	for _, c := range op.controllers {
-		if c.ControllerName() == controller {
+		if c.Name == controller {
 			return c.History(primary)
 		}
 	}

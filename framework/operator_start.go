@@ -46,7 +46,7 @@ func (op *Operator) operate(ctx context.Context, l *host.Life, c *run.Controller
 	if err := c.Subscribe(); err != nil {
 		return err
 	}
-	c.SourcesAdded().Begin(l)
+	c.Added.Begin(l)
 	op.waits(c, host.ErrUnfilled)
 	if err := op.awaitSync(ctx, c, c.Caches(), missed); err != nil || ctx.Err() != nil {
 		return err
@@ -58,7 +58,7 @@ func (op *Operator) operate(ctx context.Context, l *host.Life, c *run.Controller
 	}
 	op.hasStarted(c)
 	if err := c.Run(ctx); err != nil {
-		return fmt.Errorf("framework: controller %q: %w", c.ControllerName(), err)
+		return fmt.Errorf("framework: controller %q: %w", c.Name, err)
 	}
 	return nil
 }
@@ -138,7 +138,7 @@ func (op *Operator) awaitSync(ctx context.Context, c *run.Controller, needs []ru
 			return nil
 		case <-timeout.C:
 		}
-		late := fmt.Errorf("framework: controller %q: %s is not filled after %v: %w", c.ControllerName(), n.Name, limit,
+		late := fmt.Errorf("framework: controller %q: %s is not filled after %v: %w", c.Name, n.Name, limit,
 			cmp.Or(n.Err(), errors.New("it reports no failure, and the first list has not been answered yet")))
 		if n.SyncPolicy.IsBounded(op.isBounded(missed)) {
 			return late
@@ -156,21 +156,21 @@ func (op *Operator) awaitSync(ctx context.Context, c *run.Controller, needs []ru
 // waits records what a controller waits for, and logs it when it changes.
 func (op *Operator) waits(c *run.Controller, reason error) {
 	op.mu.Lock()
-	before := op.waiting[c.ControllerName()]
-	op.waiting[c.ControllerName()] = reason
+	before := op.waiting[c.Name]
+	op.waiting[c.Name] = reason
 	op.mu.Unlock()
 	switch {
 	case before != nil && before.Error() == reason.Error():
 	case errors.Is(reason, host.ErrUnfilled):
-		op.host.Logger.Info("waiting to start", "controller", c.ControllerName(), "reason", reason.Error())
+		op.host.Logger.Info("waiting to start", "controller", c.Name, "reason", reason.Error())
 	default:
-		op.host.Logger.Error(reason, "waiting to start", "controller", c.ControllerName())
+		op.host.Logger.Error(reason, "waiting to start", "controller", c.Name)
 	}
 }
 
 func (op *Operator) hasStarted(c *run.Controller) {
 	op.mu.Lock()
-	delete(op.waiting, c.ControllerName())
+	delete(op.waiting, c.Name)
 	op.mu.Unlock()
-	op.host.Logger.Info("started", "controller", c.ControllerName())
+	op.host.Logger.Info("started", "controller", c.Name)
 }

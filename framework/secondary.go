@@ -123,7 +123,7 @@ type Lookup interface {
 // that names them; use [Secondary.List] if several are normal.
 func (s *Secondary[S]) Get(c Lookup) (S, error) {
 	found, err := s.shared(c)
-	return only[S](found, err, func() string { return fmt.Sprintf("secondary of %s", c.lookup().PrimaryKey()) })
+	return only[S](found, err, func() string { return fmt.Sprintf("secondary of %s", c.lookup().Key) })
 }
 
 // List returns all secondaries of the primary, in no order.
@@ -168,7 +168,7 @@ func (s *Secondary[S]) shared(c Lookup) ([]trc.Object, error) {
 	if err := checkUndecodable(c, source.Store(), source.Primaries); err != nil {
 		return nil, err
 	}
-	found, err := source.Of(c.lookup().PrimaryKey())
+	found, err := source.Of(c.lookup().Key)
 	c.lookup().RecordReads(source.Store(), found...)
 	return found, err
 }

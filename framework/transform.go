@@ -66,7 +66,7 @@ func (s *Secondary[S]) GetWhole(ctx context.Context, c Lookup, namespace, name s
 	}
 	o, err := store.Whole(ctx, key, c.lookup().Fetch(s))
 	if err != nil {
-		return none, fmt.Errorf("framework: get whole secondary of %s: %w", c.lookup().PrimaryKey(), err)
+		return none, fmt.Errorf("framework: get whole secondary of %s: %w", c.lookup().Key, err)
 	}
 	if o == nil {
 		if u := store.Undecodable(key); u != nil {

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/eventsource"
-	"github.com/evenkeel/evenkeel/framework/internal/host"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/framework/internal/run"
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
@@ -112,7 +111,7 @@ type Workflow[P Object] struct {
 // ErrInactive is wrapped by the error of a read of a secondary or source that belongs to a
 // [Workflow] and does not exist now, because no primary has an active node that reads it. A
 // Reconcile that reads it must expect this error.
-var ErrInactive = host.ErrInactive
+var ErrInactive = run.ErrInactive
 
 // WorkflowGraph is the shape of a controller's workflow.
 type WorkflowGraph struct{ graph run.Graph }

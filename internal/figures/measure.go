@@ -145,9 +145,6 @@ func mutants(root string, notes io.Writer) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err != nil {
-		return nil, err
-	}
 	if _, err := os.Stat(filepath.Join(root, "bin", "mutants.json")); errors.Is(err, fs.ErrNotExist) {
 		fmt.Fprintf(notes, "mutants_killed: %v: run make mutants\n", errNotMeasured)
 		return []int{total}, nil

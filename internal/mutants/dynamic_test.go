@@ -9,7 +9,7 @@ var ofDynamic = []mutant{
 	{
 		name:   "what was added is read before it is filled",
 		breaks: "G01: nothing is taken for missing that is there",
-		file:   "framework/internal/run/registry_attend.go",
+		file:   "framework/internal/run/registry_serve.go",
 		old:    "	if !isFilled(ctx, o.Store) {\n		return\n	}\n	// Start before",
 		new:    "	s.mu.Lock()\n	a.opened = o\n	s.mu.Unlock()\n	if !isFilled(ctx, o.Store) {\n		return\n	}\n	// Start before",
 		kills:  dynamic("TestG18WhatIsAdded"),
@@ -17,7 +17,7 @@ var ofDynamic = []mutant{
 	{
 		name:   "who waited for what was added is not told that it is filled",
 		breaks: "G07: no primary is stuck",
-		file:   "framework/internal/run/registry_attend.go",
+		file:   "framework/internal/run/registry_serve.go",
 		old:    "	s.trigger(a.Name, waiting, \"it is filled\")\n",
 		new:    "	_ = waiting\n",
 		kills:  dynamic("TestC98SecondariesThatARunAdds"),
@@ -25,7 +25,7 @@ var ofDynamic = []mutant{
 	{
 		name:   "what was added disappears under the runs that read it",
 		breaks: "G01: nothing is taken for missing that is there",
-		file:   "framework/internal/run/registry_attend.go",
+		file:   "framework/internal/run/registry_serve.go",
 		old:    "	case <-a.unread:\n",
 		new:    "	default:\n",
 		kills:  dynamic("TestC98WhatIsRemovedIsRead"),
@@ -49,7 +49,7 @@ var ofDynamic = []mutant{
 	{
 		name:   "a namespace is entered before what was added is filled there",
 		breaks: "G01: a run sees what was written there before",
-		file:   "framework/internal/run/registry_attend.go",
+		file:   "framework/internal/run/registry_serve.go",
 		old:    "		if a.opened != nil {\n			all = append(",
 		new:    "		if a.opened != nil && a.supervised != nil {\n			all = append(",
 		kills:  dynamic(histories),
@@ -81,7 +81,7 @@ var ofDynamic = []mutant{
 	{
 		name:   "primaries are not told of before a source that was added starts",
 		breaks: "C62: sources that keep something for primaries know of all",
-		file:   "framework/internal/run/registry_attend.go",
+		file:   "framework/internal/run/registry_serve.go",
 		old:    "		defer s.of.watchPrimaries(ctx, a.supervised)()\n",
 		new:    "		defer func() { s.of.watchPrimaries(ctx, a.supervised)() }()\n",
 		kills:  dynamic("TestC62C98"),
@@ -89,15 +89,15 @@ var ofDynamic = []mutant{
 	{
 		name:   "a source is started again before it has stopped",
 		breaks: "C97: what is replaced has stopped",
-		file:   "framework/internal/run/registry_attend.go",
+		file:   "framework/internal/run/registry_serve.go",
 		old:    "		cache.Await(ctx, before.gone)\n		if ctx.Err() == nil && before.starts",
-		new:    "		if ctx.Err() == nil && isClosed(before.gone) && before.starts",
+		new:    "		if ctx.Err() == nil && cache.IsClosed(before.gone) && before.starts",
 		kills:  dynamic("TestC97ASourceThatIsAddedAgain"),
 	},
 	{
 		name:   "a source that does not end in time is started twice at once",
 		breaks: "C97: what is replaced has stopped",
-		file:   "framework/internal/run/registry_attend.go",
+		file:   "framework/internal/run/registry_serve.go",
 		old:    "			cache.Await(ctx, before.supervised.Ended)\n",
 		new:    "",
 		kills:  dynamic("TestC97ASourceThatWasRemoved"),
@@ -105,7 +105,7 @@ var ofDynamic = []mutant{
 	{
 		name:   "a source that was removed while it waited is started",
 		breaks: "C97: nothing comes after the end",
-		file:   "framework/internal/run/registry_attend.go",
+		file:   "framework/internal/run/registry_serve.go",
 		old:    "	if ctx.Err() != nil {\n		return\n	}\n	if a.supervised.Watcher",
 		new:    "	if a.supervised.Watcher",
 		kills:  dynamic("TestC97ASourceThatWasRemoved"),
@@ -121,7 +121,7 @@ var ofDynamic = []mutant{
 	{
 		name:   "a run adds for whoever has the name of its primary now",
 		breaks: "G16: sources go with the last primary that holds them",
-		file:   "framework/internal/run/registry_attend.go",
+		file:   "framework/internal/run/final.go",
 		old:    "(now == nil || now.GetUID() != uid) &&",
 		new:    "now == nil &&",
 		kills:  dynamic("TestG16AnOldRun"),

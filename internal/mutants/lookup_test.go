@@ -86,8 +86,8 @@ var ofLookups = []mutant{
 		name:   "objects of several clusters are taken for one",
 		breaks: "C100: each is returned",
 		file:   "framework/lookup.go",
-		old:    "run.Identity{Cluster: d.Cluster, Gvk",
-		new:    "run.Identity{Gvk",
+		old:    "run.Identity{Cluster: d.Cluster, GVK",
+		new:    "run.Identity{GVK",
 		kills:  []suite{{folder: "framework", run: "TestC100"}},
 	},
 	{

@@ -80,7 +80,7 @@ var ofManaged = []mutant{
 		name:   "the result of a primary that goes during its run is kept",
 		breaks: "G16: nothing is kept of what is gone",
 		file:   "framework/internal/run/workflow.go",
-		old:    "	if c.isGone(rc.Key, rc.primaryUID()) {\n		c.Workflow",
+		old:    "	if c.isGone(rc.Key, rc.uid()) {\n		c.Workflow",
 		new:    "	if rc.Key.Name == \"\" {\n		c.Workflow",
 		kills:  managed("TestG16TheNewestResult"),
 	},

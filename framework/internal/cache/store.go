@@ -219,9 +219,12 @@ func (s *Store) Unwatch(removed, now []string) {
 func (s *Store) isPartial() bool { return s.Key.Prune != nil || s.Key.Form == object.Metadata }
 
 // IsSynced reports whether all watches have delivered their first list.
-func (s *Store) IsSynced() bool {
+func (s *Store) IsSynced() bool { return IsClosed(s.Synced()) }
+
+// IsClosed reports whether done is closed. It does not wait.
+func IsClosed(done <-chan struct{}) bool {
 	select {
-	case <-s.Synced():
+	case <-done:
 		return true
 	default:
 		return false

@@ -1,7 +1,6 @@
 package host
 
 import (
-	"errors"
 	"sync"
 	"time"
 
@@ -76,12 +75,6 @@ func (h *Host) RemoteAt(config *rest.Config) *write.Port {
 	}
 	return nil
 }
-
-// ErrNotSynced is framework.ErrNotSynced.
-var ErrNotSynced = errors.New("framework: the source is not filled yet")
-
-// ErrInactive is framework.ErrInactive.
-var ErrInactive = errors.New("framework: all nodes of the workflow that read from this source are inactive")
 
 // Stores are shared by all callers that watch the same, in all controllers, and counted. The
 // watches end with the last user. The stores of a controller's options are used until the operator

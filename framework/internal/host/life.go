@@ -33,5 +33,6 @@ func (l *Life) Watch(s *cache.Store, namespaces []string) {
 	l.Stores.Go(s.FeedIn(l.Background, namespaces))
 }
 
-// ErrUnfilled is the reason of ErrNotSynced if no error is known.
+// ErrUnfilled is why a source cannot be read, or why a controller does not start, if no other error
+// is known.
 var ErrUnfilled = errors.New("its caches are not filled yet")

@@ -193,9 +193,6 @@ func (c *Controller) reach(d *source.Description) (err error) {
 	return nil
 }
 
-// ControllerName returns the controller's name.
-func (c *Controller) ControllerName() string { return c.Name }
-
 // Records returns the newest records of the controller.
 func (c *Controller) Records() []timeline.Record { return c.recorder.Records() }
 

@@ -160,7 +160,7 @@ func (c *Controller) emitUnmapped(w *write.Writer, r *client.Client, key trc.Key
 	if !registered || local.OwnerGone || local.LostLease() {
 		return
 	}
-	if _, known := c.unmapped.LoadOrStore(Identity{Cluster: w.Port, Gvk: r.GVK}, true); known {
+	if _, known := c.unmapped.LoadOrStore(Identity{Cluster: w.Port, GVK: r.GVK}, true); known {
 		return
 	}
 	c.Operator.Logger.Error(errUnmapped, "an object was created that does not map to its primary",

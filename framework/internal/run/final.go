@@ -4,6 +4,8 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/internal/finalrun"
 	"github.com/evenkeel/evenkeel/scheduler"
@@ -142,4 +144,10 @@ func (c *Controller) settle(rc *Run) {
 
 func (c *Controller) giveUp(last trc.Object, why string) {
 	c.Operator.Logger.Info("gave up the last run of a primary that is gone", append(c.logValues(trc.KeyOf(last)), "uid", last.GetUID(), "why", why)...)
+}
+
+// isGone reports whether no primary with that name and UID exists, nor owes its last run.
+func (c *Controller) isGone(primary trc.Key, uid types.UID) bool {
+	now := c.Store.Get(primary)
+	return (now == nil || now.GetUID() != uid) && !c.finalRuns.Has(primary, uid)
 }

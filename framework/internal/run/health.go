@@ -55,7 +55,7 @@ func (c *Controller) BroughtHealth() []health.Source {
 
 // externalHealth returns the health of one of the author's sources.
 func (c *Controller) externalHealth(g *source.Supervised) health.Source {
-	h := health.Source{Controller: c.Name, Source: g.Name, Synced: isClosed(g.Synced)}
+	h := health.Source{Controller: c.Name, Source: g.Name, Synced: cache.IsClosed(g.Synced)}
 	if err := g.Err(); err != nil {
 		h.Problem = author.Text(err)
 	}
@@ -104,13 +104,4 @@ func (c *Controller) storeFor(source any) *cache.Store {
 		}
 	}
 	return nil
-}
-
-func isClosed(done <-chan struct{}) bool {
-	select {
-	case <-done:
-		return true
-	default:
-		return false
-	}
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/host"
 	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
@@ -45,7 +46,7 @@ type visit struct {
 // if by is nil. It reports whether the source was not there.
 func (s *Registry) add(given *entry, by *Run) (added bool, err error) {
 	fail := func(why error) (bool, error) {
-		return false, fmt.Errorf("framework: controller %q: add source %q: %w", s.of.ControllerName(), given.Name, why)
+		return false, fmt.Errorf("framework: controller %q: add source %q: %w", s.of.Name, given.Name, why)
 	}
 	switch declared := s.of.declared(given.Name).(type) {
 	case nil:
@@ -83,7 +84,7 @@ func (s *Registry) add(given *entry, by *Run) (added bool, err error) {
 	if by == nil {
 		there.byOperator = true
 	} else {
-		there.holders[by.PrimaryKey()], by.visits().holds = true, true
+		there.holders[by.Key], by.visit.holds = true, true
 	}
 	return there == given, nil
 }
@@ -94,13 +95,13 @@ func (s *Registry) holdsAlready(secondary any, by *Run) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.knownLocked(secondary)
-	return a != nil && a.holders[by.PrimaryKey()] && s.enterLocked(by) == nil
+	return a != nil && a.holders[by.Key] && s.enterLocked(by) == nil
 }
 
 // enterLocked records that a run uses the registry, or returns an error if the run has ended.
 func (s *Registry) enterLocked(by *Run) error {
-	by.visits().any.Store(true)
-	if by.isOver() { // otherwise the end of the run sees the mark
+	by.visit.any.Store(true)
+	if by.Ended.Load() { // otherwise the end of the run sees the mark
 		return write.ErrRunEnded
 	}
 	return nil
@@ -128,7 +129,7 @@ func (s *Registry) launchLocked(a *entry) {
 				a.after = append(a.after, before)
 			}
 		}
-		s.lingering = slices.DeleteFunc(s.lingering, func(before *entry) bool { return isClosed(before.supervised.Ended) })
+		s.lingering = slices.DeleteFunc(s.lingering, func(before *entry) bool { return cache.IsClosed(before.supervised.Ended) })
 		for _, before := range s.lingering {
 			if a.supervised != nil && before.is(a) {
 				a.after = append(a.after, before)
@@ -142,13 +143,13 @@ func (s *Registry) launchLocked(a *entry) {
 // returns an error for a declared source.
 func (s *Registry) Drop(name string, by *Run) error {
 	if s.of.lasts(name) {
-		return fmt.Errorf("framework: controller %q: remove source %q: it is one of ControllerOptions, which last as long as the operator", s.of.ControllerName(), name)
+		return fmt.Errorf("framework: controller %q: remove source %q: it is one of ControllerOptions, which last as long as the operator", s.of.Name, name)
 	}
 	var waiting map[trc.Key]bool
 	s.mu.Lock()
 	a := s.byName[name]
 	if a != nil && by != nil {
-		waiting = s.dropLocked(a, by.PrimaryKey())
+		waiting = s.dropLocked(a, by.Key)
 	} else if a != nil && a.byOperator {
 		a.byOperator = false
 		waiting = s.unheldLocked(a)
@@ -253,7 +254,7 @@ func (s *Registry) read(secondary any, by *Run) (*source.Opened, error) {
 		if why == nil { // it has been opened since then
 			why = host.ErrUnfilled
 		}
-		return nil, &notSynced{fmt.Errorf("framework: controller %q: secondary %q: %w: %w", s.of.ControllerName(), a.Name, host.ErrNotSynced, why)}
+		return nil, &notSynced{fmt.Errorf("framework: controller %q: secondary %q: %w: %w", s.of.Name, a.Name, ErrNotSynced, why)}
 	}
 	return o, nil
 }
@@ -281,10 +282,10 @@ func (s *Registry) enter(secondary any, by *Run) (*entry, *source.Opened, error)
 		return nil, nil, nil
 	}
 	if there.opened == nil {
-		there.waiting[by.PrimaryKey()] = true
+		there.waiting[by.Key] = true
 		return there, nil, nil
 	}
-	if visit := by.visits(); !slices.Contains(visit.reads, there) {
+	if visit := &by.visit; !slices.Contains(visit.reads, there) {
 		visit.reads = append(visit.reads, there)
 		there.readers++
 	}
@@ -303,7 +304,7 @@ func (s *Registry) knownLocked(secondary any) *entry {
 
 // leave ends what a run reads of the registry.
 func (s *Registry) leave(by *Run) {
-	visit := by.visits()
+	visit := &by.visit
 	if !visit.any.Load() {
 		return
 	}
@@ -318,8 +319,8 @@ func (s *Registry) leave(by *Run) {
 	s.mu.Unlock()
 	// If the primary is deleted after this check, its deletion is handled later and ends the holds. A
 	// new primary of the same name has had no run yet, and holds nothing.
-	if holds && s.of.isGone(by.PrimaryKey(), by.primaryUID()) {
-		s.letGo(by.PrimaryKey())
+	if holds && s.of.isGone(by.Key, by.uid()) {
+		s.letGo(by.Key)
 	}
 }
 

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -10,7 +11,13 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/source"
 )
 
-// notSynced is host.ErrNotSynced with the reason.
+// ErrNotSynced is framework.ErrNotSynced.
+var ErrNotSynced = errors.New("framework: the source is not filled yet")
+
+// ErrInactive is framework.ErrInactive.
+var ErrInactive = errors.New("framework: all nodes of the workflow that read from this source are inactive")
+
+// notSynced is ErrNotSynced with the reason.
 type notSynced struct{ error }
 
 // Unwrap returns the error with the reason.
@@ -63,8 +70,4 @@ func (c *Controller) AddSource(from eventsource.Source, by *Run, forNode bool) e
 	return err
 }
 
-func (c *Run) visits() *visit { return &c.visit }
-
-func (c *Run) isOver() bool { return c.Ended.Load() }
-
-func (c *Run) primaryUID() types.UID { return c.Write.Owner.GetUID() }
+func (c *Run) uid() types.UID { return c.Write.Owner.GetUID() }

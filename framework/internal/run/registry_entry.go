@@ -38,14 +38,7 @@ type entry struct {
 }
 
 // isRemoved reports whether the source has been removed.
-func (a *entry) isRemoved() bool {
-	select {
-	case <-a.removed:
-		return true
-	default:
-		return false
-	}
-}
+func (a *entry) isRemoved() bool { return cache.IsClosed(a.removed) }
 
 // is reports whether the other one would be the same source.
 func (a *entry) is(other *entry) bool {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/host"
 	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
@@ -19,7 +20,7 @@ func (s *Registry) isHeld(name string, by *Run) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	a := s.byName[name]
-	return a != nil && a.holders[by.PrimaryKey()] && s.enterLocked(by) == nil
+	return a != nil && a.holders[by.Key] && s.enterLocked(by) == nil
 }
 
 // awaits returns nil if runs may read the source with that name. Otherwise it returns the reason,
@@ -34,11 +35,11 @@ func (s *Registry) awaits(name string, by *Run) error {
 	case a == nil:
 		s.mu.Unlock()
 		return errors.New("it was removed")
-	case a.opened != nil, a.supervised != nil && isClosed(a.supervised.Synced):
+	case a.opened != nil, a.supervised != nil && cache.IsClosed(a.supervised.Synced):
 		s.mu.Unlock()
 		return nil
 	}
-	a.waiting[by.PrimaryKey()] = true
+	a.waiting[by.Key] = true
 	s.mu.Unlock()
 	return cmp.Or(s.Problem(a), host.ErrUnfilled)
 }
@@ -50,8 +51,8 @@ func (s *Registry) release(name string, by *Run) {
 	var waiting map[trc.Key]bool
 	a := s.byName[name]
 	if a != nil && s.enterLocked(by) == nil {
-		delete(a.waiting, by.PrimaryKey())
-		waiting = s.dropLocked(a, by.PrimaryKey())
+		delete(a.waiting, by.Key)
+		waiting = s.dropLocked(a, by.Key)
 	}
 	s.mu.Unlock()
 	s.trigger(name, waiting, "it was removed")
@@ -91,12 +92,12 @@ func (m *Workflow) reserves(controller string, given *entry, by *Run, forNode bo
 		controller, given.Name, own.describe(), given.describe())
 }
 
-// Inactive returns host.ErrInactive for a source of the workflow that is not open, nil for all
+// Inactive returns ErrInactive for a source of the workflow that is not open, nil for all
 // others.
 func (c *Controller) Inactive(is func(*Dormant) bool) error {
 	for _, d := range c.Workflow.dormant {
 		if is(d) {
-			return fmt.Errorf("framework: controller %q: source %q: %w", c.Name, d.Name, host.ErrInactive)
+			return fmt.Errorf("framework: controller %q: source %q: %w", c.Name, d.Name, ErrInactive)
 		}
 	}
 	return nil

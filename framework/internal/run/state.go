@@ -26,7 +26,7 @@ func (c *Run) Registered() []source.Description {
 // Identity identifies an object, or a kind if Key is zero, in all clusters.
 type Identity struct {
 	Cluster *write.Port             // the cluster
-	Gvk     schema.GroupVersionKind // the kind
+	GVK     schema.GroupVersionKind // the kind
 	Key     trc.Key                 // the object; zero for the kind
 }
 
@@ -91,9 +91,6 @@ func (c *Run) logID(failed bool) string {
 	}
 	return ""
 }
-
-// PrimaryKey returns the key of the run's primary.
-func (c *Run) PrimaryKey() trc.Key { return c.Key }
 
 // References returns the keys of the secondaries that the primary refers to. known is false if the
 // secondary is not read, or is not one that primaries refer to.

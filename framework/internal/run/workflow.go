@@ -120,7 +120,7 @@ func (c *Controller) keepResult(rc *Run, result *workflow.Result) {
 	c.Workflow.newest.Store(rc.Key, withoutDetails(result))
 	// If the primary is deleted after this check, its deletion is handled later and drops the result.
 	// A new primary of the same name has had no run yet.
-	if c.isGone(rc.Key, rc.primaryUID()) {
+	if c.isGone(rc.Key, rc.uid()) {
 		c.Workflow.newest.Delete(rc.Key)
 	}
 }

@@ -390,11 +390,10 @@ func (w *Writer) ApplyPastCaches(ctx context.Context, gvk schema.GroupVersionKin
 		return err
 	}
 	defer done()
-	q := Request{verb: "apply", resource: r, key: key, options: Options{Options: options}, send: func(ctx context.Context) (client.Answer, error) {
+	q := Request{verb: "apply", resource: r, key: key, options: Options{Options: options}, once: true, send: func(ctx context.Context) (client.Answer, error) {
 		return r.Patch(ctx, key, types.ApplyPatchType, intent, options)
 	}}
-	w.recordRequest(q)
-	_, err = attempt(ctx, q)
+	_, _, err = w.definite(ctx, q)
 	return err
 }
 

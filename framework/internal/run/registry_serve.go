@@ -8,8 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
@@ -65,12 +63,12 @@ func (s *Registry) serveSecondary(ctx context.Context, l *host.Life, a *entry) {
 	}
 	defer stop()
 	// A change that is delivered later would cause a second run of a primary that waited.
-	o.Store.AwaitDelivery(ctx, s.of.ControllerName())
+	o.Store.AwaitDelivery(ctx, s.of.Name)
 	for !s.admit(a, o) {
 		if !isFilled(ctx, o.Store) {
 			return
 		}
-		o.Store.AwaitDelivery(ctx, s.of.ControllerName())
+		o.Store.AwaitDelivery(ctx, s.of.Name)
 	}
 	<-ctx.Done()
 	select {
@@ -83,7 +81,7 @@ func (s *Registry) serveSecondary(ctx context.Context, l *host.Life, a *entry) {
 func (s *Registry) open(l *host.Life, a *entry, d source.Description) (*source.Opened, error) {
 	s.changing.Lock()
 	defer s.changing.Unlock()
-	o, err := s.of.open(d, fmt.Sprintf("%s/%s#%d", s.of.ControllerName(), a.Name, a.serial))
+	o, err := s.of.open(d, fmt.Sprintf("%s/%s#%d", s.of.Name, a.Name, a.serial))
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +161,7 @@ func (h held) Offer(primary trc.Key, offer eventsource.Offer) {
 func (s *Registry) serveSource(ctx context.Context, a *entry) {
 	for _, before := range a.after { // a source may be started again, but not twice at a time
 		cache.Await(ctx, before.gone)
-		if ctx.Err() == nil && before.starts && !isClosed(before.supervised.Ended) {
+		if ctx.Err() == nil && before.starts && !cache.IsClosed(before.supervised.Ended) {
 			s.note(a, nil, errLingers)
 			cache.Await(ctx, before.supervised.Ended)
 			s.note(a, nil, nil)
@@ -184,7 +182,7 @@ func (s *Registry) serveSource(ctx context.Context, a *entry) {
 	case <-ctx.Done():
 	}
 	stop()
-	if !isClosed(a.supervised.Ended) {
+	if !cache.IsClosed(a.supervised.Ended) {
 		s.mu.Lock()
 		s.lingering = append(s.lingering, a)
 		s.mu.Unlock()
@@ -256,9 +254,6 @@ func (s *Registry) storeFor(a *entry) *cache.Store {
 
 // The methods of Controller that the registry needs.
 
-// SourcesAdded returns the registry of dynamic sources.
-func (c *Controller) SourcesAdded() *Registry { return &c.Added }
-
 func (c *Controller) sink() eventsource.Sink { return sink{c} }
 
 func (c *Controller) declared(name string) any {
@@ -324,11 +319,6 @@ func (c *Controller) GuestsNow() []*source.Supervised {
 
 func (c *Controller) sourceFails(source string, err error) {
 	c.Operator.Logger.Error(err, "source fails", "controller", c.Name, "source", source)
-}
-
-func (c *Controller) isGone(primary trc.Key, uid types.UID) bool {
-	now := c.Store.Get(primary)
-	return (now == nil || now.GetUID() != uid) && !c.finalRuns.Has(primary, uid)
 }
 
 // read is a store that a controller reads. It reads the store until unread is closed, or until the
