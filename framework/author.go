@@ -7,6 +7,7 @@ import (
 	"reflect"
 
 	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/framework/internal/registry"
 	"github.com/evenkeel/evenkeel/framework/internal/run"
 	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
@@ -59,7 +60,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	if op == nil || object.IsNil(reconciler) {
 		return nil, errors.New("framework: Register: neither the operator nor the reconciler may be nil")
 	}
-	gvk, err := run.DeclaredKind(op.host.Scheme, newObject[P](), options.GroupVersionKind)
+	gvk, err := registry.DeclaredKind(op.host.Scheme, newObject[P](), options.GroupVersionKind)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +85,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 // fails, the change passes.
 func guardedFilters[P Object](c *run.Controller, o *ControllerOptions[P]) run.PrimaryFilters {
 	guarded := func(name string, filter func(old, new P) bool) func(old, new trc.Object) bool {
-		return c.GuardedFilter(name, c.Name, untypedFilter(filter))
+		return c.Sources.Filter(name, c.Name, untypedFilter(filter))
 	}
 	f := run.PrimaryFilters{
 		Update: guarded("UpdateFilter", o.UpdateFilter), Every: guarded("Filter", o.Filter),

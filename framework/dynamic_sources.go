@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/registry"
 	"github.com/evenkeel/evenkeel/framework/internal/run"
 )
 
@@ -16,7 +17,7 @@ import (
 // not filled yet. Their kind may not be served, or the first list has not been answered. A
 // reconciler returns it, alone or wrapped. The run then counts neither as a failure nor as an
 // attempt. Its primary becomes due when the secondaries are filled.
-var ErrNotSynced = run.ErrNotSynced
+var ErrNotSynced = registry.ErrNotSynced
 
 // AddSecondary adds secondaries to the controller, as if they were in
 // [ControllerOptions.Secondaries]: their changes make their primaries due, and runs of all
@@ -55,7 +56,7 @@ func (c *Context[P]) RemoveSource(name string) error {
 	if c.run.Controller.Workflow.DormantNamed(name) != nil {
 		return fmt.Errorf("framework: controller %q: remove source %q: it is one of ControllerOptions.Workflow, which removes it itself", c.run.Controller.Name, name)
 	}
-	return c.run.Controller.Added.Drop(name, &c.run)
+	return c.run.Controller.Drop(name, &c.run)
 }
 
 // AddSecondary is [Context.AddSecondary] outside of runs, for a controller by its name. The
@@ -85,7 +86,7 @@ func (op *Operator) RemoveSource(controller, name string) error {
 	if err != nil {
 		return fmt.Errorf("framework: RemoveSource %q: %w", controller, err)
 	}
-	return c.Added.Drop(name, nil)
+	return c.Drop(name, nil)
 }
 
 func (op *Operator) controllerNamed(name string) (*run.Controller, error) {

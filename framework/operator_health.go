@@ -35,15 +35,15 @@ func (op *Operator) Ready() error {
 		if closed := c.ClosedNamespaces(); len(closed) > 0 {
 			errs = append(errs, fmt.Errorf("framework: controller %q: the caches of namespaces %q are not filled yet", c.Name, closed))
 		}
-		for _, a := range c.Added.Now() {
-			if err := c.Added.Problem(a); err != nil {
-				errs = append(errs, fmt.Errorf("framework: controller %q: source %q%s: %w", c.Name, a.Name, a.Place(), err))
+		for _, a := range c.Sources.Now() {
+			err, fails := c.Sources.Problem(a), ""
+			switch {
+			case err == nil:
+				continue
+			case a.Required:
+				fails = " fails"
 			}
-		}
-		for _, source := range c.Custom() {
-			if err := source.Err(); err != nil {
-				errs = append(errs, fmt.Errorf("framework: controller %q: source %q fails: %w", c.Name, source.Name, err))
-			}
+			errs = append(errs, fmt.Errorf("framework: controller %q: source %q%s%s: %w", c.Name, a.Name, a.Place(), fails, err))
 		}
 	}
 	errs = append(errs, safely.Hung(0, op.host.Calls, op.host.Probes))
@@ -103,7 +103,7 @@ func (op *Operator) Health() []health.Source {
 		op.host.Changing.Lock() // guards the setup of caches
 		found := c.CachesHealth()
 		op.host.Changing.Unlock()
-		for _, h := range append(found, c.BroughtHealth()...) { // calls the author's code, so without the lock
+		for _, h := range append(found, c.SourcesHealth()...) { // calls the author's code, so without the lock
 			if !h.Synced && h.Problem == "" && waits != nil {
 				h.Problem = waits.Error()
 			}

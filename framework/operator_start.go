@@ -10,6 +10,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/host"
+	"github.com/evenkeel/evenkeel/framework/internal/registry"
 	"github.com/evenkeel/evenkeel/framework/internal/run"
 	"github.com/evenkeel/evenkeel/framework/internal/source"
 )
@@ -46,14 +47,14 @@ func (op *Operator) operate(ctx context.Context, l *host.Life, c *run.Controller
 	if err := c.Subscribe(); err != nil {
 		return err
 	}
-	c.Added.Begin(l)
+	c.Sources.Begin(l)
 	op.waits(c, host.ErrUnfilled)
-	if err := op.awaitSync(ctx, c, c.Caches(), missed); err != nil || ctx.Err() != nil {
+	if err := op.awaitSync(ctx, c, c.NeedsCaches(), missed); err != nil || ctx.Err() != nil {
 		return err
 	}
-	c.AwaitLate(ctx)
-	c.StartBrought(ctx)
-	if err := op.awaitSync(ctx, c, c.Brought(), missed); err != nil || ctx.Err() != nil {
+	c.Sources.Required.AwaitOptional(ctx)
+	c.Sources.Required.StartSources(ctx)
+	if err := op.awaitSync(ctx, c, c.Sources.Required.NeedsSources(), missed); err != nil || ctx.Err() != nil {
 		return err
 	}
 	op.hasStarted(c)
@@ -67,7 +68,7 @@ func (op *Operator) operate(ctx context.Context, l *host.Life, c *run.Controller
 func (op *Operator) setUp(l *host.Life, c *run.Controller) error {
 	op.host.Changing.Lock()
 	defer op.host.Changing.Unlock()
-	if err := c.Prepare(); err != nil {
+	if err := c.Open(); err != nil {
 		return err
 	}
 	l.Feed(c.Stores())
@@ -125,7 +126,7 @@ func (op *Operator) findKinds(ctx context.Context, c *run.Controller, limit time
 
 // awaitSync waits for the first list of a controller's stores, or for its author's sources. Each of
 // them has SyncTimeout.
-func (op *Operator) awaitSync(ctx context.Context, c *run.Controller, needs []run.Need, missed bool) error {
+func (op *Operator) awaitSync(ctx context.Context, c *run.Controller, needs []registry.Need, missed bool) error {
 	began := time.Now()
 	for _, n := range needs {
 		limit := n.SyncPolicy.Limit(op.options.SyncTimeout)

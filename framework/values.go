@@ -128,7 +128,7 @@ func fetched[V any, P Object](ctx context.Context, c *Context[P], h holder[V]) (
 
 func holdersOf[V any, P Object](c *Context[P]) []holder[V] {
 	var all []holder[V]
-	for _, g := range c.run.Controller.GuestsNow() {
+	for _, g := range c.run.Controller.Sources.Sources() {
 		if h, holds := g.Source.(holder[V]); holds {
 			all = append(all, h)
 		}

@@ -169,6 +169,17 @@ var rules = []rule{
 		"it is what controllers share, and knows none of them",
 	},
 	{
+		"framework/internal/registry",
+		[]string{
+			"std", "k8s.io/apimachinery/...",
+			module + "/eventsource", module + "/timeline", module + "/trc",
+			module + "/framework/internal/cache", module + "/framework/internal/client", module + "/framework/internal/host",
+			module + "/framework/internal/object", module + "/framework/internal/safely", module + "/framework/internal/source",
+			module + "/framework/internal/write", module + "/internal/author",
+		},
+		"it knows a run only as a visit, and offers primaries to a sink",
+	},
+	{
 		"framework/internal/run",
 		[]string{
 			"std", "k8s.io/apimachinery/...", "k8s.io/client-go/...", "github.com/go-logr/logr",

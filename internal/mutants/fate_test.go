@@ -137,8 +137,8 @@ var ofFates = []mutant{
 		name:   "a late answer about one that was replaced ends the key of the next one",
 		breaks: "G07: a requested reschedule is not lost",
 		file:   "framework/internal/run/trigger.go",
-		old:    "\tif isRepeated(t) {\n\t\tc.repeated(t)\n\t\treturn\n\t}\n",
-		new:    "	if isRepeated(t) && c.Options.AllEvents {\n		c.repeated(t)\n		return\n	}\n",
+		old:    "\tif registry.IsRepeated(t) {\n\t\tc.repeated(t)\n\t\treturn\n\t}\n",
+		new:    "	if registry.IsRepeated(t) && c.Options.AllEvents {\n		c.repeated(t)\n		return\n	}\n",
 		kills:  []suite{{folder: "framework", run: "ALateAnswer"}},
 	},
 	{
@@ -169,8 +169,8 @@ var ofFates = []mutant{
 		name:   "sources are told again of primaries by late answers",
 		breaks: "C104: what is kept for a primary ends with it alone",
 		file:   "framework/internal/run/trigger.go",
-		old:    "\tif isRepeated(t) {\n\t\tc.repeated(t)\n",
-		new:    "\tif isRepeated(t) {\n\t\tc.notifySources(t)\n\t\tc.repeated(t)\n",
+		old:    "\tif registry.IsRepeated(t) {\n\t\tc.repeated(t)\n",
+		new:    "\tif registry.IsRepeated(t) {\n\t\tc.Sources.Required.PrimaryChanged(t.Old, t.New)\n\t\tc.repeated(t)\n",
 		kills:  []suite{{folder: "framework", run: "TestC104ALate"}},
 	},
 	{

@@ -44,7 +44,17 @@ func TestEveryMutantSaysWhatItIs(t *testing.T) {
 	}
 }
 
+// TestEveryMutantFitsTheCodeAndCompiles names all that do not fit, so that a move of code is mended
+// in one go.
 func TestEveryMutantFitsTheCodeAndCompiles(t *testing.T) {
+	for _, m := range all() {
+		if _, _, err := m.in(root()); err != nil {
+			t.Errorf("%s: %v", m.name, err)
+		}
+	}
+	if t.Failed() {
+		return
+	}
 	made, err := switched(root(), all())
 	if err != nil {
 		t.Fatal(err)

@@ -204,7 +204,7 @@ var ofFootguns = []mutant{
 	{
 		name:   "a relation of the authors own that names no namespace maps to nothing",
 		breaks: "G04: every primary that a change maps to has a run",
-		file:   "framework/internal/run/relation.go",
+		file:   "framework/internal/registry/relation.go",
 		old:    "	if err != nil || !slices.ContainsFunc(by, leavesOut) {\n",
 		new:    "	if err != nil || !slices.ContainsFunc(by, leavesOut) || true {\n",
 		kills:  far("TestWhatIsMappedWithoutANamespaceIsInThatOfTheSecondary/a_relation"),

@@ -81,7 +81,7 @@ var ofAuthor = []mutant{
 	{
 		name:   "a filter that does not return keeps the change from passing",
 		breaks: "G04: no change is lost",
-		file:   "framework/internal/run/callbacks.go",
+		file:   "framework/internal/registry/opener.go",
 		old:    "func() { matters = filter(old, new) }) != nil {\n			return true",
 		new:    "func() { matters = filter(old, new) }) != nil {\n			return false",
 		kills:  []suite{{folder: "internal/callbacks", run: "TestG15_G19"}, {folder: "framework", run: "TestG15AFilter"}},

@@ -61,7 +61,7 @@ var ofLookups = []mutant{
 	{
 		name:   "Map hides what By tells",
 		breaks: "C53: the primaries of all relations are due",
-		file:   "framework/internal/run/relation.go",
+		file:   "framework/internal/registry/relation.go",
 		old:    "	case d.Relation != nil:\n",
 		new:    "	case d.Relation != nil && d.Mapper == nil:\n",
 		kills:  []suite{{folder: "framework", run: "TestMappers"}},
@@ -109,7 +109,7 @@ var ofLookups = []mutant{
 	{
 		name:   "of several references of a primary the first makes it due",
 		breaks: "C54: those that refer to an object now are due when it changes",
-		file:   "framework/internal/run/relation.go",
+		file:   "framework/internal/registry/relation.go",
 		old:    "		for _, key := range references(primary) {\n			values = append(values, key.String())\n",
 		new:    "		for _, key := range references(primary) {\n			if len(values) > 0 {\n				break\n			}\n			values = append(values, key.String())\n",
 		kills:  []suite{{folder: "framework", run: "TestPrimaryToSecondaryIndex"}},

@@ -3,7 +3,7 @@ package run
 import (
 	"fmt"
 
-	"github.com/evenkeel/evenkeel/framework/internal/safely"
+	"github.com/evenkeel/evenkeel/framework/internal/registry"
 	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/trc"
@@ -12,35 +12,6 @@ import (
 // Mappers, filters, index functions and the like are called where the caches are fed, and within
 // writes. Each of them may panic, end its goroutine, or not return. The damage must stay with the
 // object that the function was called for.
-
-// callback returns a guarded call of an author's function that belongs to one of the controller's
-// sources.
-func (c *Controller) callback(function, source string) *author.Callback {
-	return c.Operator.Calls.New(fmt.Sprintf("%s of source %q of controller %q", function, source, c.Name))
-}
-
-// GuardedFilter returns a filter that lets a change pass if the author's filter does not return. A
-// run too many is better than a run too few. It returns nil for a nil filter.
-func (c *Controller) GuardedFilter(function, source string, filter func(old, new trc.Object) bool) func(old, new trc.Object) bool {
-	if filter == nil {
-		return nil
-	}
-	callback := c.callback(function, source)
-	return func(old, new trc.Object) bool {
-		var matters bool
-		if callback.Do(safely.About(new, old), func() { matters = filter(old, new) }) != nil {
-			return true
-		}
-		return matters
-	}
-}
-
-// notifySources passes a change of a primary to the author's sources, whatever filters say.
-func (c *Controller) notifySources(t trc.Transition) {
-	for _, g := range c.supervised {
-		g.PrimaryChanged(t.Old, t.New)
-	}
-}
 
 // guardedClassifier returns a classifier that gives the zero verdict if the author's does not
 // return.
@@ -81,11 +52,11 @@ func (c *Controller) missedPrimaries() {
 		return note(one.key, nil)
 	})
 	c.Workflow.newest.Range(note)
-	for _, key := range c.Added.heldBy() {
+	for _, key := range c.Sources.HeldBy() {
 		note(key, nil)
 	}
 	for key := range gone {
 		c.forget(key)
 	}
-	c.everythingDue(missedSome)
+	c.everythingDue(registry.MissedSome)
 }

@@ -9,8 +9,8 @@
 //     writes: trigger.go, needsRun
 //   - the finalizer and the writes of the primary: primary.go, status.go, reserved.go
 //   - the final run of a deleted primary: final.go
-//   - sources that are added and removed while the controller runs: registry.go,
-//     registry_serve.go, registry_workflow.go
+//   - the start: start.go; sources that are added while the controller runs: dynamic_sources.go;
+//     the sources themselves are in the room registry
 //   - the workflow of a run: workflow.go, workflow_sources.go
 //   - undecodable primaries: undecodable.go
 //   - primaries whose own runs make them due again: loops.go

@@ -140,15 +140,17 @@ func (c *Controller) looksLeftOver(finalizer string) bool {
 // to its primary.
 func (c *Controller) emitUnmapped(w *write.Writer, r *client.Client, key trc.Key) {
 	local, registered := w.Home(), false
-	for _, d := range c.secondaries {
-		if d.Cluster != w.Port || d.GVK.GroupKind() != r.GVK.GroupKind() {
+	for _, a := range c.Sources.Now() {
+		d := &a.Secondary
+		if !a.Required || a.Supervised != nil || d.Cluster != w.Port || d.GVK.GroupKind() != r.GVK.GroupKind() {
 			continue
 		}
 		registered = true
-		informer := c.informers[d.Key]
-		if d.References != nil || informer == nil {
+		opened := c.Sources.Opened(a)
+		if d.References != nil || opened == nil {
 			return // the primary may refer to it later
 		}
+		informer := opened.Informer
 		// Ask with the object of this cache: each mapper takes objects of its own Go type.
 		if o := informer.Store().Get(key); o != nil && slices.Contains(informer.Primaries(o), local.Run.Primary) {
 			return

@@ -49,10 +49,6 @@ func (c *Controller) forget(key trc.Key) {
 	c.histories.Forget(recordKey(key))
 }
 
-// isRepeated reports whether a transition repeats a creation or deletion that was delivered before.
-// Such a transition follows from an answer that came late.
-func isRepeated(t trc.Transition) bool { return t.Late && (t.Old == nil || t.New == nil) }
-
 // repeated handles a repeated transition. Everything that reads show was delivered before. A
 // deleted primary may have been created and deleted in a gap of the watch, so this is a reason for
 // its final run, once. Another primary that has the name now goes on as it was. It is due after the

@@ -6,6 +6,7 @@ import (
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/health"
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
+	"github.com/evenkeel/evenkeel/framework/internal/registry"
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
 	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
@@ -17,7 +18,7 @@ func (c *Controller) Occupies(o *health.Occupancy) {
 	o.Keys += c.Queued()
 	o.Histories += c.histories.Len()
 	o.Departures += c.finalRuns.Len()
-	o.Added += c.Added.len()
+	o.Added += c.Sources.Len()
 	c.Workflow.newest.Range(func(any, any) bool { o.WorkflowResults++; return true })
 	c.unresolved.Range(func(_, left any) bool {
 		o.Unresolved += left.(write.Leftovers).Len()
@@ -28,26 +29,20 @@ func (c *Controller) Occupies(o *health.Occupancy) {
 // CachesHealth returns the health of the caches of the primaries and secondaries.
 func (c *Controller) CachesHealth() []health.Source {
 	all := []health.Source{c.cacheHealth(c.Name, c.GVK.String(), c.Operator.Cluster, c.Store)}
-	for _, d := range c.secondaries {
-		all = append(all, c.cacheHealth(d.Name, d.GVK.String(), d.Cluster, c.storeFor(d.Key)))
-	}
-	for _, a := range c.Added.Now() {
-		if a.supervised == nil {
-			all = append(all, c.withProblem(a, c.cacheHealth(a.Name, a.secondary.GVK.String(), a.secondary.Cluster, c.Added.storeFor(a))))
+	for _, a := range c.Sources.Now() {
+		if d := &a.Secondary; a.Supervised == nil {
+			all = append(all, c.withProblem(a, c.cacheHealth(a.Name, d.GVK.String(), d.Cluster, c.Sources.StoreOf(a))))
 		}
 	}
 	return all
 }
 
-// BroughtHealth returns the health of the author's sources.
-func (c *Controller) BroughtHealth() []health.Source {
+// SourcesHealth returns the health of the author's sources.
+func (c *Controller) SourcesHealth() []health.Source {
 	var all []health.Source
-	for _, g := range c.supervised {
-		all = append(all, c.externalHealth(g))
-	}
-	for _, a := range c.Added.Now() {
-		if a.supervised != nil {
-			all = append(all, c.withProblem(a, c.externalHealth(a.supervised)))
+	for _, a := range c.Sources.Now() {
+		if a.Supervised != nil {
+			all = append(all, c.withProblem(a, c.externalHealth(a.Supervised)))
 		}
 	}
 	return all
@@ -70,9 +65,9 @@ func (c *Controller) externalHealth(g *source.Supervised) health.Source {
 	return h
 }
 
-// withProblem sets the problem of a dynamic source that keeps it from being read.
-func (c *Controller) withProblem(a *entry, h health.Source) health.Source {
-	if err := c.Added.Problem(a); err != nil && h.Problem == "" {
+// withProblem sets the problem of a source that keeps it from being read.
+func (c *Controller) withProblem(a *registry.Entry, h health.Source) health.Source {
+	if err := c.Sources.Problem(a); err != nil && h.Problem == "" {
 		h.Problem = err.Error()
 	}
 	return h
@@ -90,18 +85,4 @@ func (c *Controller) cacheHealth(source, kind string, in *write.Port, s *cache.S
 		h.Problem = err.Error()
 	}
 	return h
-}
-
-// storeFor returns the cache of a secondary, nil before it is set up.
-func (c *Controller) storeFor(source any) *cache.Store {
-	informer := c.informers[source]
-	if informer == nil {
-		return nil
-	}
-	for _, s := range c.reads {
-		if s.Store == informer.Store() {
-			return s
-		}
-	}
-	return nil
 }

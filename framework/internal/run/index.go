@@ -21,22 +21,14 @@ func (c *Controller) validateIndexes() error {
 		return fmt.Errorf("framework: controller %q: %s%w", c.Name, of, err)
 	}
 	errs := []error{fail("", source.CheckIndexes(c.Indexes, known))}
-	all := slices.Concat(c.secondaries, c.Added.secondaries()) // with those of SyncOptional
+	all := c.Sources.Secondaries() // with those of SyncOptional
 	for _, d := range c.Workflow.dormant {
-		all = append(all, d.description)
+		all = append(all, &d.description)
 	}
 	for _, d := range all {
 		errs = append(errs, fail(fmt.Sprintf("secondary %q: ", d.Name), source.CheckIndexes(d.Indexes, known)))
 	}
 	return errors.Join(errs...)
-}
-
-// mapIndexes guards the functions of indexes.
-func (c *Controller) mapIndexes(from string, indexes []source.Index) {
-	for i := range indexes {
-		d := &indexes[i]
-		d.Mapping = &source.Mapping{Callback: c.callback(fmt.Sprintf("Index %q", d.Name), from)}
-	}
 }
 
 // addIndexes adds the indexes of primaries to their store.

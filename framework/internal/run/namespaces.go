@@ -56,9 +56,9 @@ func (c *Controller) LeaveNamespaces(removed []string, leaving []trc.Object) (de
 		}
 	}
 	var delivers []func()
-	for _, a := range c.Added.Now() {
-		if a.supervised != nil {
-			delivers = append(delivers, a.supervised.Later(gone(a.supervised.PrimaryChanged)))
+	for _, a := range c.Sources.Now() {
+		if g := a.Supervised; g != nil && !a.Required { // the others have no subscription of their own
+			delivers = append(delivers, g.Later(gone(g.PrimaryChanged)))
 		}
 	}
 	later := c.Store.Later
@@ -71,7 +71,7 @@ func (c *Controller) LeaveNamespaces(removed []string, leaving []trc.Object) (de
 			return slices.Contains(watched, "") || slices.Contains(watched, namespace)
 		})
 		for _, primary := range leaving {
-			c.notifySources(trc.Transition{Old: primary})
+			c.Sources.Required.PrimaryChanged(primary, nil)
 			left = append(left, trc.KeyOf(primary))
 		}
 		for _, key := range left {
@@ -107,7 +107,7 @@ func (c *Controller) EnterNamespace(ctx context.Context, added string) {
 		}
 		select {
 		case <-s.Filled(added):
-		case <-s.unread: // a source that was removed
+		case <-s.Unread: // a source that was removed
 			continue
 		case <-ctx.Done():
 			return

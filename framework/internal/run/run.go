@@ -10,6 +10,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/framework/internal/admission"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/framework/internal/registry"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/retry"
@@ -21,7 +22,7 @@ import (
 // onlyConflicts reports whether err is a conflict, or several. It may also hold notSynced errors,
 // but not only these: the next run need not wait for the sources then.
 func onlyConflicts(err error) bool {
-	return !onlyNotSynced(err) && object.IsOnly(err, func(err error) bool { return object.Is[*write.Conflict](err) || object.Is[*notSynced](err) })
+	return !onlyNotSynced(err) && object.IsOnly(err, func(err error) bool { return object.Is[*write.Conflict](err) || object.Is[*registry.NotSynced](err) })
 }
 
 // errorStatusTime is how long an ErrorStatusHandler may take if the run has used up its time.
@@ -120,7 +121,7 @@ func (c *Controller) endWrites(rc *Run, succeeded bool) []timeline.Request {
 	rc.Ended.Store(true)
 	requests := rc.Write.End()
 	c.leave(rc.Key, rc.Write, succeeded)
-	c.Added.leave(rc)
+	c.Sources.Leave(&rc.visit, rc.uid())
 	return requests
 }
 
@@ -147,7 +148,7 @@ func (c *Controller) resolve(ctx context.Context, rc *Run) (resolved bool, err e
 		return false, nil
 	}
 	left := found.(write.Leftovers)
-	resolved, err = rc.Write.ResolveAll(ctx, &left, c.cachesNow())
+	resolved, err = rc.Write.ResolveAll(ctx, &left, c.Stores())
 	if !left.IsEmpty() {
 		c.keep(rc.Key, left)
 	}
@@ -201,6 +202,7 @@ func (c *Controller) forgetUnresolved(key trc.Key) {
 func (c *Controller) newContext(life context.Context, key trc.Key, due scheduler.Run) *Run {
 	rc := c.author.NewRun()
 	rc.Controller, rc.Key, rc.Due = c, key, due
+	rc.visit.Key, rc.visit.Ended = key, &rc.Ended
 	rc.Life.Begin(life, c.Options.RunTimeout, rc)
 	rc.Write.Begin(&c.writeConfig, c.ledgerWriter(key), c.Operator.Cluster.Fence.Current(), c.keepsRecords(), c.Operator.Calls)
 	return rc

@@ -2,7 +2,6 @@ package run
 
 import (
 	"fmt"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -12,16 +11,16 @@ import (
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/internal/admission"
+	"github.com/evenkeel/evenkeel/framework/internal/registry"
 	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Registered returns the secondaries of the controller, declared and dynamic.
-func (c *Run) Registered() []source.Description {
-	return slices.Concat(c.Controller.secondaries, c.Controller.Added.secondaries())
-}
+// Registered returns the secondaries of the controller: those of the options, and dynamic ones.
+// They must not be changed.
+func (c *Run) Registered() []*source.Description { return c.Controller.Sources.Secondaries() }
 
 // Identity identifies an object, or a kind if Key is zero, in all clusters.
 type Identity struct {
@@ -60,7 +59,7 @@ type Run struct {
 	Gone         bool               // the primary is deleted, and this is its final run
 	Ended        atomic.Bool        // set when the run has ended; nothing may be read or written after
 	Life         admission.Lifetime // the run's context
-	visit        visit              // what the run uses of the registry
+	visit        registry.Visit     // what the run uses of the registry
 	PerRun       perRun             // the author's values of this run
 	Reserved     reserved           // prefixes that UpdateControl must not change
 	workflowRuns workflowRuns       // the passes through the workflow
@@ -95,28 +94,21 @@ func (c *Run) logID(failed bool) string {
 // References returns the keys of the secondaries that the primary refers to. known is false if the
 // secondary is not read, or is not one that primaries refer to.
 func (c *Run) References(secondary any) (keys []trc.Key, known bool) {
-	references := c.Controller.referring[secondary]
-	if references == nil && c.Controller.informers[secondary] == nil {
-		if added, err := c.Controller.Added.read(secondary, c); err == nil {
-			references = added.References
-		}
-	}
-	if references == nil {
+	opened, err := c.Controller.Sources.Read(secondary, &c.visit)
+	if err != nil || opened.References == nil {
 		return nil, false
 	}
-	return references(c.Write.Owner), true
+	return opened.References(c.Write.Owner), true
 }
 
 // Fetch returns the function that gets a secondary from the API server, nil if the secondary is not
 // read.
 func (c *Run) Fetch(secondary any) trc.Fetch {
-	if fetch := c.Controller.fetches[secondary]; fetch != nil {
-		return fetch
+	opened, err := c.Controller.Sources.Read(secondary, &c.visit)
+	if err != nil { // it is not read at all
+		return nil
 	}
-	if added, err := c.Controller.Added.read(secondary, c); err == nil {
-		return added.Fetch
-	}
-	return nil // it is not read at all
+	return opened.Fetch
 }
 
 // RecordReads records which objects the run has read, and of which store.
@@ -130,12 +122,9 @@ func (c *Run) Informer(secondary any) (*eventsource.Informer, error) {
 	if c.Ended.Load() {
 		return nil, write.ErrRunEnded
 	}
-	if source := c.Controller.informers[secondary]; source != nil {
-		return source, nil
-	}
-	added, err := c.Controller.Added.read(secondary, c)
+	opened, err := c.Controller.Sources.Read(secondary, &c.visit)
 	if err != nil {
 		return nil, err
 	}
-	return added.Informer, nil
+	return opened.Informer, nil
 }

@@ -2,6 +2,7 @@ package run
 
 import (
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/registry"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -49,11 +50,11 @@ func (c *Controller) rewound() {
 
 // primaryChanged turns a transition of a primary into an event, or into the end of its key.
 func (c *Controller) primaryChanged(t trc.Transition) {
-	if isRepeated(t) {
+	if registry.IsRepeated(t) {
 		c.repeated(t)
 		return
 	}
-	c.notifySources(t)
+	c.Sources.Required.PrimaryChanged(t.Old, t.New)
 	if t.New == nil {
 		c.primaryGone(t)
 		return

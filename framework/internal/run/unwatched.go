@@ -2,8 +2,6 @@ package run
 
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/evenkeel/evenkeel/framework/internal/source"
 )
 
 // owns logs, once for each kind, that owned objects are written and no secondary of the controller
@@ -22,21 +20,15 @@ func (c *Controller) owns(gvk schema.GroupVersionKind) {
 // watches reports whether a secondary of the controller is of the kind, in any version. Dynamic
 // secondaries count, too.
 func (c *Controller) watches(kind schema.GroupKind) bool {
-	of := func(all []source.Description) bool {
-		for i := range all {
-			if all[i].Cluster == c.Operator.Cluster && all[i].GVK.GroupKind() == kind {
-				return true
-			}
+	for _, d := range c.Sources.Secondaries() {
+		if d.Cluster == c.Operator.Cluster && d.GVK.GroupKind() == kind {
+			return true
 		}
-		return false
-	}
-	if of(c.secondaries) {
-		return true
 	}
 	for _, d := range c.Workflow.dormant {
 		if d.given != nil && d.description.GVK.GroupKind() == kind {
 			return true
 		}
 	}
-	return of(c.Added.secondaries())
+	return false
 }

@@ -63,7 +63,7 @@ func (c *Run) pass(ctx context.Context, way workflow.Pass) *workflow.Result {
 	result := c.Controller.author.Pass(ctx, c, way)
 	for _, d := range m.dormant {
 		if !slices.ContainsFunc(d.nodes, func(i int) bool { return result.Nodes[i].State != workflow.Inactive }) {
-			c.Controller.Added.release(d.Name, c)
+			c.Controller.Sources.Release(d.Name, &c.visit)
 		}
 	}
 	c.workflowRuns.keep(result, c.Write.Recording)
@@ -149,7 +149,7 @@ func withoutDetails(result *workflow.Result) *workflow.Result {
 // letGo drops what is kept for a deleted primary: its holds on sources, its loop, and the newest
 // result.
 func (c *Controller) letGo(primary trc.Key) {
-	c.Added.letGo(primary)
+	c.Sources.LetGo(primary)
 	c.Loops.forget(primary)
 	c.Workflow.newest.Delete(primary)
 }
@@ -248,8 +248,8 @@ func (c *Controller) metConflict(rc *Run) bool {
 // Hold holds a source for the primary. why is the reason why runs may not read it yet. The primary
 // is due when they may.
 func (c *Run) Hold(d *Dormant) (why, err error) {
-	added := &c.Controller.Added
-	if !added.isHeld(d.Name, c) {
+	sources := &c.Controller.Sources
+	if !sources.IsHeld(d.Name, &c.visit) {
 		if d.given != nil {
 			err = c.Controller.AddSecondary(d.given, c, true)
 		} else {
@@ -259,5 +259,5 @@ func (c *Run) Hold(d *Dormant) (why, err error) {
 			return nil, err
 		}
 	}
-	return added.awaits(d.Name, c), nil
+	return sources.Awaits(d.Name, &c.visit), nil
 }

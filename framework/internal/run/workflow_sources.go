@@ -91,7 +91,7 @@ func (c *Controller) sleep(node int, d *Dormant) (err error) {
 	}
 	d.nodes = []int{node}
 	if d.given != nil {
-		d.description, err = c.describeSecondary("it", d.given)
+		d.description, err = c.Sources.Describe("it", d.given)
 		d.Name = d.description.Name
 	} else {
 		d.Name, err = source.NameOf(d.Source)

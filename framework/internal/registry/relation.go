@@ -1,4 +1,4 @@
-package run
+package registry
 
 import (
 	"fmt"
@@ -12,15 +12,15 @@ import (
 
 // checkReferred returns the error of a description, or one for functions that take primaries of
 // another type.
-func (c *Controller) checkReferred(d source.Description) error {
-	if want := c.primaryType; d.Err == nil && d.Primary != nil && d.Primary != want {
+func (o *Opener) checkReferred(d source.Description) error {
+	if want := o.PrimaryType; d.Err == nil && d.Primary != nil && d.Primary != want {
 		return fmt.Errorf("%s: the function is for primaries of type %v, the controller's are %v", "Referred", d.Primary, want)
 	}
 	return d.Err
 }
 
 // references returns a mapper from a primary to the secondaries that it refers to, each once.
-func (c *Controller) references(d source.Description) eventsource.Mapper {
+func (o *Opener) references(d source.Description) eventsource.Mapper {
 	guarded := d.Mapping.GuardedMapper(d.References)
 	return func(primary trc.Object) []trc.Key {
 		var keys []trc.Key
@@ -43,8 +43,8 @@ func (c *Controller) references(d source.Description) eventsource.Mapper {
 
 // mapByReference adds an index of the secondaries that primaries refer to. It returns a mapper that
 // looks the primaries of a secondary up in it.
-func (c *Controller) mapByReference(index string, references eventsource.Mapper) (eventsource.Mapper, error) {
-	err := c.Store.AddIndex(index, func(primary trc.Object) []string {
+func (o *Opener) mapByReference(index string, references eventsource.Mapper) (eventsource.Mapper, error) {
+	err := o.primaries.AddIndex(index, func(primary trc.Object) []string {
 		var values []string
 		for _, key := range references(primary) {
 			values = append(values, key.String())
@@ -53,7 +53,7 @@ func (c *Controller) mapByReference(index string, references eventsource.Mapper)
 	})
 	return func(secondary trc.Object) []trc.Key {
 		var keys []trc.Key
-		primaries, _ := c.Store.ByIndex(index, trc.KeyOf(secondary).String())
+		primaries, _ := o.primaries.ByIndex(index, trc.KeyOf(secondary).String())
 		for _, primary := range primaries {
 			keys = append(keys, trc.KeyOf(primary))
 		}
@@ -62,14 +62,14 @@ func (c *Controller) mapByReference(index string, references eventsource.Mapper)
 }
 
 // checkRelation returns an error if a secondary and its primaries cannot find each other.
-func (c *Controller) checkRelation(d source.Description) error {
-	if err := c.checkReferred(d); err != nil || d.Relation == nil {
+func (o *Opener) checkRelation(d source.Description) error {
+	if err := o.checkReferred(d); err != nil || d.Relation == nil {
 		return err
 	}
 	if d.References != nil {
 		return fmt.Errorf("%s: must be nil with Referred, which maps by what primaries refer to", "Secondary.By")
 	}
-	if _, err := c.mapperFor(d.Relation, false); err != nil {
+	if _, err := o.mapperFor(d.Relation, false); err != nil {
 		return fmt.Errorf("Secondary.By: %w", err)
 	}
 	return nil
@@ -77,7 +77,7 @@ func (c *Controller) checkRelation(d source.Description) error {
 
 // mapperOf returns the mapper from a secondary to its primaries. It is not for secondaries that
 // primaries refer to.
-func (c *Controller) mapperOf(d source.Description) (eventsource.Mapper, error) {
+func (o *Opener) mapperOf(d source.Description) (eventsource.Mapper, error) {
 	var by eventsource.AnyOf
 	switch {
 	case d.Relation != nil:
@@ -88,21 +88,21 @@ func (c *Controller) mapperOf(d source.Description) (eventsource.Mapper, error) 
 	if d.Mapper != nil {
 		by = append(by, d.Mapper)
 	}
-	mapper, err := c.mapperFor(by, !c.Resource.Namespaced)
+	mapper, err := o.mapperFor(by, !o.namespaced)
 	// A relation of the author's may leave namespaces out. A Mapper's MapperFor has added them
 	// already.
 	leavesOut := func(one eventsource.Relation) bool { return !source.IsOurs(one) && !isMapper(one) }
 	if err != nil || !slices.ContainsFunc(by, leavesOut) {
 		return mapper, err
 	}
-	return c.mapperFor(mapper, !c.Resource.Namespaced)
+	return o.mapperFor(mapper, !o.namespaced)
 }
 
 // mapperFor returns the mapper of a relation, which may be the author's.
-func (c *Controller) mapperFor(by eventsource.Relation, clusterScoped bool) (eventsource.Mapper, error) {
+func (o *Opener) mapperFor(by eventsource.Relation, clusterScoped bool) (eventsource.Mapper, error) {
 	var found eventsource.Mapper
 	err := safely.AskOnce("MapperFor", func() (err error) {
-		found, err = by.MapperFor(c.GVK.GroupKind(), clusterScoped)
+		found, err = by.MapperFor(o.GVK.GroupKind(), clusterScoped)
 		return err
 	})
 	if err != nil {
