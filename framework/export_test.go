@@ -28,7 +28,7 @@ func PendingKeys(op *Operator, controller string) int {
 	defer op.mu.Unlock()
 	for _, c := range op.controllers {
 		if c.Name == controller {
-			return c.Queued()
+			return c.Scheduler.Len()
 		}
 	}
 	return -1
@@ -82,7 +82,7 @@ func Unresolved(op *Operator) int { return op.Occupancy().Unresolved }
 // Loops is the number of primaries that are remembered because their last run may have made them
 // due.
 func Loops(op *Operator) int {
-	return op.controllers[0].Loops.Len()
+	return op.controllers[0].Loops()
 }
 
 // Departures is the number of names under which primaries wait for their last run.

@@ -37,7 +37,7 @@ func (op *Operator) elect(ctx context.Context, stop func(), controllers []*run.C
 	op.election.Begin = func(ctx context.Context) {
 		op.beginTerm(ctx, func() {
 			for _, c := range controllers {
-				c.Resume()
+				c.Scheduler.Resume()
 			}
 		})
 	}

@@ -58,7 +58,7 @@ func (op *Operator) operate(ctx context.Context, l *host.Life, c *run.Controller
 		return err
 	}
 	op.hasStarted(c)
-	if err := c.Run(ctx); err != nil {
+	if err := c.Scheduler.Run(ctx); err != nil {
 		return fmt.Errorf("framework: controller %q: %w", c.Name, err)
 	}
 	return nil

@@ -41,9 +41,9 @@ var ofDynamic = []mutant{
 	{
 		name:   "a primary that is gone holds on",
 		breaks: "G16: nothing is left of a primary that is gone",
-		file:   "framework/internal/run/final.go",
-		old:    "	c.Scheduler.Forget(key)\n	c.letGo(key)\n	c.admission.Forget",
-		new:    "	c.Scheduler.Forget(key)\n	c.admission.Forget",
+		file:   "framework/internal/run/states.go",
+		old:    "	c.Sources.LetGo(key)\n	c.states.forget(key)",
+		new:    "	c.states.forget(key)",
 		kills:  dynamic("TestC97Ticks|" + histories),
 	},
 	{

@@ -153,8 +153,8 @@ var ofFates = []mutant{
 		name:   "an unresolved write is forgotten with another one of the name",
 		breaks: "G01: a run begins with what is known of its own writes",
 		file:   "framework/internal/run/final.go",
-		old:    "	c.unresolved.Delete(incarnationOf(rc.Write.Owner))\n	late",
-		new:    "	c.forgetUnresolved(rc.Key)\n	late",
+		old:    "	c.states.takeUnresolved(incarnationOf(rc.Write.Owner))\n	late",
+		new:    "	c.states.forget(rc.Key)\n	late",
 		kills:  []suite{{folder: "framework", run: "TestG01ALateAnswer"}},
 	},
 	{

@@ -222,7 +222,7 @@ var ofFootguns = []mutant{
 		breaks: "G18: what is said is so",
 		file:   "framework/internal/run/events.go",
 		old:    "	if released == last.GetUID() || !c.Operator.Cluster.Fence.Allowed() {\n",
-		new:    "	if released == nil && false || !c.Operator.Cluster.Fence.Allowed() {\n",
+		new:    "	if released == \"\" && false || !c.Operator.Cluster.Fence.Allowed() {\n",
 		kills:  far("TestAPrimaryThatLeavesItsSelectorWithTheFinalizerOnIsTold"),
 	},
 }

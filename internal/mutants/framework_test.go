@@ -456,7 +456,7 @@ var ofFramework = []mutant{
 		name:   "a primary that makes itself due is named in each run",
 		breaks: "G15: it is named once a minute",
 		file:   "framework/internal/run/loops.go",
-		old:    " || time.Since(at.named) < namedEvery",
+		old:    " && time.Since(at.named) >= namedEvery",
 		new:    "",
 		kills:  []suite{{folder: "framework", run: "TestG15APrimary"}},
 	},
@@ -488,9 +488,9 @@ var ofFramework = []mutant{
 	{
 		name:   "a loop of what is gone is remembered",
 		breaks: "G16: nothing is left of what is gone",
-		file:   "framework/internal/run/workflow.go",
-		old:    "	c.Loops.forget(primary)\n",
-		new:    "",
+		file:   "framework/internal/run/states.go",
+		old:    "*s = primaryState{} })",
+		new:    "*s = primaryState{loop: s.loop} })",
 		kills:  []suite{{folder: "framework", run: "TestALoop"}},
 	},
 	{

@@ -6,7 +6,6 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/registry"
 	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/retry"
-	"github.com/evenkeel/evenkeel/trc"
 )
 
 // Mappers, filters, index functions and the like are called where the caches are fed, and within
@@ -37,26 +36,15 @@ func (c *Controller) everythingDue(why string) {
 // missedPrimaries makes all primaries due after changes of primaries were missed. It also drops the
 // state of primaries that were created and deleted in the meantime.
 func (c *Controller) missedPrimaries() {
-	gone := map[trc.Key]bool{}
-	note := func(key, _ any) bool {
-		if key := key.(trc.Key); c.Store.Get(key) == nil && c.Store.Undecodable(key) == nil && c.finalRuns.Due(key) == nil {
-			gone[key] = true
+	for _, key := range append(c.Sources.HeldBy(), c.states.keys()...) {
+		if c.Store.Get(key) == nil && c.Store.Undecodable(key) == nil && c.finalRuns.Due(key) == nil {
+			c.forget(key)
 		}
-		return true
 	}
-	c.unresolved.Range(func(of, _ any) bool {
-		one := of.(incarnation)
-		if aside := c.Store.Undecodable(one.key); c.isGone(one.key, one.uid) && (aside == nil || aside.GetUID() != one.uid) {
-			c.unresolved.Delete(of)
+	for _, of := range c.states.incarnations() { // the ones whose names others have now
+		if aside := c.Store.Undecodable(of.key); c.isGone(of.key, of.uid) && (aside == nil || aside.GetUID() != of.uid) {
+			c.states.takeUnresolved(of)
 		}
-		return note(one.key, nil)
-	})
-	c.Workflow.newest.Range(note)
-	for _, key := range c.Sources.HeldBy() {
-		note(key, nil)
-	}
-	for key := range gone {
-		c.forget(key)
 	}
 	c.everythingDue(registry.MissedSome)
 }

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -52,26 +51,16 @@ type Controller struct {
 	recorder  *timeline.Recorder               // nil if no records are kept
 	admission admission.Admission              // admits runs by namespace
 	histories *timeline.Histories              // records by primary; nil if not kept
-	// unresolved holds the writes of unknown outcome: incarnation to write.Leftovers, never empty.
-	unresolved sync.Map
-	// leftOver holds the primaries whose left-over finalizers were reported: trc.Key to types.UID.
-	leftOver sync.Map
-	// released holds the primaries that this controller removes its finalizer from: trc.Key to
-	// types.UID.
-	released sync.Map
+	states    primaryStates                    // what is kept for primaries between runs
 	// unmapped holds the kinds of which an unmapped created object was reported: Identity to true.
 	unmapped  sync.Map
 	finalRuns finalrun.FinalRuns // none unless ControllerOptions.AllEvents
-	Loops     loops              // primaries whose runs make them due again
 	dropped   seldom             // limits the log lines of logDropped
 	unwatched sync.Map           // the schema.GroupKinds of owned, unwatched objects that were logged
 }
 
 // Records returns the newest records of the controller.
 func (c *Controller) Records() []timeline.Record { return c.recorder.Records() }
-
-// Queued returns the number of primaries that the scheduler holds.
-func (c *Controller) Queued() int { return c.Scheduler.Len() }
 
 // FinalizerName returns the kind of the primaries and the controller's finalizer. Both are empty if
 // the controller needs no finalizer.
@@ -89,12 +78,6 @@ func (c *Controller) Yields(gk, finalizer string) {
 		c.writeConfig.FormerFinalizer = ""
 	}
 }
-
-// Run runs the scheduler until ctx ends.
-func (c *Controller) Run(ctx context.Context) error { return c.Scheduler.Run(ctx) }
-
-// Resume lets runs begin again after Pause.
-func (c *Controller) Resume() { c.Scheduler.Resume() }
 
 // Overdue returns the runs that have not ended after their deadline.
 func (c *Controller) Overdue() []string { return c.admission.Overdue() }
@@ -145,7 +128,7 @@ func New(h *host.Host, gvk schema.GroupVersionKind, o Options, a Author, sample 
 	c.Options.Retry.Classify = c.guardedClassifier(o.Retry.Classify)
 	c.writeConfig = write.Config{
 		Port: h.Cluster, FieldManager: o.FieldManager, Mode: o.SecondaryWrites, OwnerGVK: gvk,
-		Owns: c.owns, Loops: &c.Loops, Created: c.emitUnmapped,
+		Owns: c.owns, Loops: &c.states, Created: c.emitUnmapped,
 	}
 	return c
 }

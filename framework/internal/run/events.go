@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/evenkeel/evenkeel/framework/internal/admission"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
@@ -113,7 +115,12 @@ func (c *Controller) emitFinalizerLeftOver(rc *Run, primary trc.Object) {
 	if len(left) == 0 || rc.Write.LostLease() {
 		return
 	}
-	if known, _ := c.leftOver.Swap(rc.Key, primary.GetUID()); known == primary.GetUID() {
+	known := false
+	c.states.change(rc.Key, func(s *primaryState) {
+		known = s.leftOver == primary.GetUID()
+		s.leftOver = primary.GetUID()
+	})
+	if known {
 		return
 	}
 	names := strings.Join(left, ", ")
@@ -176,7 +183,8 @@ var errUnmapped = errors.New("reads of the secondaries do not find it, so each r
 // emitNotSelected emits an event if a primary with the controller's finalizer no longer matches the
 // selectors. The cache drops such a primary although it may still exist.
 func (c *Controller) emitNotSelected(last trc.Object) {
-	released, _ := c.released.LoadAndDelete(trc.KeyOf(last))
+	var released types.UID
+	c.states.look(trc.KeyOf(last), func(s *primaryState) { released, s.released = s.released, "" })
 	if c.Options.LabelSelector == "" && c.Options.FieldSelector == "" || !c.Cleans() || !c.hasFinalizer(last) {
 		return
 	}

@@ -20,7 +20,7 @@ func (c *Controller) primaryGone(t trc.Transition) {
 		c.finalRuns.Learn(t.Old.GetUID(), true)
 	}
 	if !c.Options.AllEvents || !c.triggers(t, false) {
-		c.unresolved.Delete(incarnationOf(t.Old)) // no final run, whatever its name is due for
+		c.states.takeUnresolved(incarnationOf(t.Old)) // no final run, whatever its name is due for
 		if c.finalRuns.Due(key) == nil {
 			c.forget(key)
 		}
@@ -33,20 +33,11 @@ func (c *Controller) primaryGone(t trc.Transition) {
 // makeDue makes the final run of a primary due.
 func (c *Controller) makeDue(last trc.Object, event scheduler.Event, late bool) {
 	if dropped := c.finalRuns.Add(last, event, late); dropped != nil {
-		c.unresolved.Delete(incarnationOf(dropped))
+		c.states.takeUnresolved(incarnationOf(dropped))
 		c.giveUp(dropped, "too many incarnations of it wait for their last run")
 	}
 	c.Scheduler.Offer(trc.KeyOf(last), event)
 	c.leaveToLeader()
-}
-
-// forget drops the state of a name that no primary has, except for its unresolved writes.
-func (c *Controller) forget(key trc.Key) {
-	c.leftOver.Delete(key)
-	c.Scheduler.Forget(key)
-	c.letGo(key)
-	c.admission.Forget(key)
-	c.histories.Forget(recordKey(key))
 }
 
 // repeated handles a repeated transition. Everything that reads show was delivered before. A
@@ -75,9 +66,7 @@ func (c *Controller) leaveToLeader() {
 		return
 	}
 	for key, next := range c.finalRuns.Expire(time.Now().Add(-3 * c.Operator.LeaseDuration)) {
-		c.forgetUnresolved(key)
-		c.Scheduler.Forget(key)
-		c.letGo(key)
+		c.forget(key)
 		if next != nil {
 			c.Scheduler.Offer(key, *next)
 		}
@@ -93,7 +82,7 @@ func (c *Controller) waitsForFinalRun(key trc.Key, event scheduler.Event) bool {
 		c.giveUp(final.Last, "it has failed, no retry follows, and another one has its name")
 	}
 	for _, final := range givenUp {
-		c.unresolved.Delete(incarnationOf(final.Last))
+		c.states.takeUnresolved(incarnationOf(final.Last))
 	}
 	if slices.ContainsFunc(givenUp, func(d finalrun.FinalRun) bool { return !d.Late }) {
 		c.Scheduler.Forget(key)
@@ -127,7 +116,7 @@ func (c *Controller) finalRunFailed(rc *Run, failure error) {
 
 // settle ends a final run. The next event of the name is offered for after this run.
 func (c *Controller) settle(rc *Run) {
-	c.unresolved.Delete(incarnationOf(rc.Write.Owner))
+	c.states.takeUnresolved(incarnationOf(rc.Write.Owner))
 	late := c.finalRuns.IsLate(rc.Key, rc.Write.Owner.GetUID())
 	next, more := c.finalRuns.Settle(rc.Key, rc.Write.Owner.GetUID())
 	if !late {

@@ -11,18 +11,22 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/internal/author"
+	"github.com/evenkeel/evenkeel/trc"
 )
 
 // Occupies adds what the controller holds in memory to o.
 func (c *Controller) Occupies(o *health.Occupancy) {
-	o.Keys += c.Queued()
+	o.Keys += c.Scheduler.Len()
 	o.Histories += c.histories.Len()
 	o.Departures += c.finalRuns.Len()
 	o.Added += c.Sources.Len()
-	c.Workflow.newest.Range(func(any, any) bool { o.WorkflowResults++; return true })
-	c.unresolved.Range(func(_, left any) bool {
-		o.Unresolved += left.(write.Leftovers).Len()
-		return true
+	c.states.all(func(_ trc.Key, s *primaryState) {
+		if s.result != nil {
+			o.WorkflowResults++
+		}
+		for _, left := range s.unresolved {
+			o.Unresolved += left.Len()
+		}
 	})
 }
 

@@ -75,17 +75,13 @@ func (c *Controller) LeaveNamespaces(removed []string, leaving []trc.Object) (de
 			left = append(left, trc.KeyOf(primary))
 		}
 		for _, key := range left {
-			c.Scheduler.Forget(key)
-			c.admission.Forget(key)
 			if event := c.finalRuns.Due(key); event != nil { // its namespace is still watched, as one of all
+				c.Scheduler.Forget(key)
+				c.admission.Forget(key)
 				c.Scheduler.Offer(key, *event)
 				continue
 			}
-			c.forgetUnresolved(key)
-			c.leftOver.Delete(key)
-			c.released.Delete(key)
-			c.letGo(key)
-			c.histories.Forget(recordKey(key))
+			c.forget(key)
 		}
 		if c.Store.Key.Follows == nil && len(removed) > 0 {
 			c.offer(c.Store.Keys(""), "namespaces were removed")

@@ -58,13 +58,17 @@ func (c *Controller) removeFinalizer(ctx context.Context, w *write.Writer, read 
 		current = newer
 	}
 	for try := 1; c.hasFinalizer(current); try++ {
-		c.released.Store(key, read.GetUID()) // before the change may be delivered
+		c.states.change(key, func(s *primaryState) { s.released = read.GetUID() }) // before the change may be delivered
 		rest := slices.DeleteFunc(slices.Clone(current.GetFinalizers()), c.isFinalizer)
 		_, err := w.SendMergePatch(ctx, c.Resource.Writes, key, current, finalizers(rest), w.Defaults())
 		if err == nil || errors.Is(err, client.ErrUndecodable) {
 			return nil // the answer is not needed
 		}
-		c.released.CompareAndDelete(key, read.GetUID())
+		c.states.look(key, func(s *primaryState) {
+			if s.released == read.GetUID() {
+				s.released = ""
+			}
+		})
 		if apierrors.IsNotFound(err) {
 			return nil
 		}

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/evenkeel/evenkeel/framework/internal/admission"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/framework/internal/registry"
@@ -74,7 +72,7 @@ func (c *Controller) begin(rc *Run, shared trc.Object, gone bool) (turns int) {
 	if !gone {
 		rc.Write.RecordReads(c.Store.Store, shared)
 	}
-	return c.Loops.begin(rc.Key, rc.Due.Causes)
+	return c.states.beginRun(rc.Key, rc.Due.Causes)
 }
 
 // decide says what the end of a run means. awaits reports whether the run waits for a source.
@@ -122,6 +120,7 @@ func (c *Controller) endWrites(rc *Run, succeeded bool) []timeline.Request {
 	requests := rc.Write.End()
 	c.leave(rc.Key, rc.Write, succeeded)
 	c.Sources.Leave(&rc.visit, rc.uid())
+	c.letGoIfGone(incarnation{rc.Key, rc.uid()})
 	return requests
 }
 
@@ -143,11 +142,10 @@ func (c *Run) cutOff() bool {
 // resolve finds out the outcome of writes that the last run of the primary could not learn.
 // Otherwise this run could begin with a view that is older than these writes.
 func (c *Controller) resolve(ctx context.Context, rc *Run) (resolved bool, err error) {
-	found, any := c.unresolved.LoadAndDelete(incarnation{rc.Key, rc.Write.Owner.GetUID()})
+	left, any := c.states.takeUnresolved(incarnation{rc.Key, rc.Write.Owner.GetUID()})
 	if !any {
 		return false, nil
 	}
-	left := found.(write.Leftovers)
 	resolved, err = rc.Write.ResolveAll(ctx, &left, c.Stores())
 	if !left.IsEmpty() {
 		c.keep(rc.Key, left)
@@ -166,7 +164,7 @@ func (c *Controller) leave(key trc.Key, w *write.Writer, succeeded bool) {
 // keep keeps writes for the next run of the same incarnation. Another primary of the same name does
 // not get them.
 func (c *Controller) keep(key trc.Key, left write.Leftovers) {
-	c.unresolved.Store(incarnation{key, left.UID}, left)
+	c.states.keepUnresolved(incarnation{key, left.UID}, left)
 	if c.Options.AllEvents && c.Filters.Remove == nil && c.Filters.Every == nil && c.Store.Covers(key.Namespace) {
 		return // the final run of the primary needs them, and drops them
 	}
@@ -176,26 +174,8 @@ func (c *Controller) keep(key trc.Key, left write.Leftovers) {
 		now = aside
 	}
 	if (now == nil || now.GetUID() != left.UID) && !c.finalRuns.Has(key, left.UID) {
-		c.unresolved.Delete(incarnation{key, left.UID})
+		c.states.takeUnresolved(incarnation{key, left.UID})
 	}
-}
-
-// incarnation is one of the primaries that have the same name one after the other.
-type incarnation struct {
-	key trc.Key
-	uid types.UID
-}
-
-func incarnationOf(o trc.Object) incarnation { return incarnation{trc.KeyOf(o), o.GetUID()} }
-
-// forgetUnresolved drops the unresolved writes of all incarnations of a name.
-func (c *Controller) forgetUnresolved(key trc.Key) {
-	c.unresolved.Range(func(of, _ any) bool {
-		if of.(incarnation).key == key {
-			c.unresolved.Delete(of)
-		}
-		return true
-	})
 }
 
 // newContext makes the context of a run, without the primary.

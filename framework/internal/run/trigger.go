@@ -83,7 +83,7 @@ func (c *Controller) primaryChanged(t trc.Transition) {
 // renewsItself reports whether the primary's own run has made the new generation, by a write
 // without a proof. Such a generation neither ends a back-off nor hurries.
 func (c *Controller) renewsItself(t trc.Transition) bool {
-	return t.New.GetDeletionTimestamp() == nil && c.Loops.isOwn(trc.KeyOf(t.New), t.New)
+	return t.New.GetDeletionTimestamp() == nil && c.states.isOwn(trc.KeyOf(t.New), t.New)
 }
 
 // needsRun reports whether a cause makes the primary due. The primary's own proven writes do not. A

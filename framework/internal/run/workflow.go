@@ -11,7 +11,6 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
-	"github.com/evenkeel/evenkeel/trc"
 )
 
 // workflowRuns holds the passes of one run through the workflow of its controller.
@@ -117,12 +116,9 @@ func (p *workflowRuns) cleaned() *workflow.Result {
 
 // keepResult keeps the newest result of a primary while the primary exists.
 func (c *Controller) keepResult(rc *Run, result *workflow.Result) {
-	c.Workflow.newest.Store(rc.Key, withoutDetails(result))
-	// If the primary is deleted after this check, its deletion is handled later and drops the result.
-	// A new primary of the same name has had no run yet.
-	if c.isGone(rc.Key, rc.uid()) {
-		c.Workflow.newest.Delete(rc.Key)
-	}
+	kept := withoutDetails(result)
+	c.states.change(rc.Key, func(s *primaryState) { s.result = kept })
+	c.letGoIfGone(incarnation{rc.Key, rc.uid()})
 }
 
 // withoutDetails returns the result without the details of answers, which may be of any size.
@@ -144,14 +140,6 @@ func withoutDetails(result *workflow.Result) *workflow.Result {
 		kept.Nodes[i].Answers = answers
 	}
 	return &kept
-}
-
-// letGo drops what is kept for a deleted primary: its holds on sources, its loop, and the newest
-// result.
-func (c *Controller) letGo(primary trc.Key) {
-	c.Sources.LetGo(primary)
-	c.Loops.forget(primary)
-	c.Workflow.newest.Delete(primary)
 }
 
 // reconcileWorkflow makes the pass before Reconcile. It returns an error if that ends the run.

@@ -3,7 +3,6 @@ package run
 import (
 	"errors"
 	"slices"
-	"sync"
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
@@ -12,7 +11,7 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Workflow is the workflow of a controller. All fields but newest are set before the first run.
+// Workflow is the workflow of a controller. All fields are set before the first run.
 type Workflow struct {
 	Exists   bool  // the controller has a workflow
 	Graph    Graph // without nodes if there is no workflow
@@ -20,8 +19,6 @@ type Workflow struct {
 	Leaves   bool  // errors of nodes are left to the author
 	Deletes  bool  // it deletes something that nobody else deletes
 	dormant  []*Dormant
-
-	newest sync.Map // trc.Key to *workflow.Result, of existing primaries
 }
 
 // Graph is the graph of a workflow, for display.
@@ -145,8 +142,7 @@ func (c *Controller) WorkflowGraph() (Graph, bool) {
 
 // WorkflowResult returns the newest result of a primary, if there is one.
 func (c *Controller) WorkflowResult(key trc.Key) (*workflow.Result, bool) {
-	if found, any := c.Workflow.newest.Load(key); any {
-		return found.(*workflow.Result), true
-	}
-	return nil, false
+	var newest *workflow.Result
+	c.states.look(key, func(s *primaryState) { newest = s.result })
+	return newest, newest != nil
 }
