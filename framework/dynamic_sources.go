@@ -33,7 +33,7 @@ var ErrNotSynced = registry.ErrNotSynced
 // is declared alike without By, Map, filters and Indexes. A different one under the same name (see
 // [Secondary.Name]) is an error that names both.
 func (c *Context[P]) AddSecondary(secondary SecondarySource) error {
-	return c.run.Controller.AddSecondary(secondary, &c.run, false)
+	return c.holder().AddSecondary(secondary, false)
 }
 
 // AddSource starts a further event source, as if it were in [ControllerOptions.Sources], except
@@ -42,7 +42,7 @@ func (c *Context[P]) AddSecondary(secondary SecondarySource) error {
 // holds are as with [Context.AddSecondary]. A source that is added again after it was removed is
 // started again, once it has stopped.
 func (c *Context[P]) AddSource(source eventsource.Source) error {
-	return c.run.Controller.AddSource(source, &c.run, false)
+	return c.holder().AddSource(source, false)
 }
 
 // RemoveSource ends the primary's hold on the dynamic source of that name. The source is removed
@@ -56,8 +56,11 @@ func (c *Context[P]) RemoveSource(name string) error {
 	if c.run.Controller.Workflow.DormantNamed(name) != nil {
 		return fmt.Errorf("framework: controller %q: remove source %q: it is one of ControllerOptions.Workflow, which removes it itself", c.run.Controller.Name, name)
 	}
-	return c.run.Controller.Drop(name, &c.run)
+	return c.holder().Drop(name)
 }
+
+// holder returns what holds dynamic sources for the primary.
+func (c *Context[P]) holder() run.Holder { return run.Holder{Controller: c.run.Controller, By: &c.run} }
 
 // AddSecondary is [Context.AddSecondary] outside of runs, for a controller by its name. The
 // secondaries are held until [Operator.RemoveSource]. It may be called before the operator runs;
@@ -67,7 +70,7 @@ func (op *Operator) AddSecondary(controller string, secondary SecondarySource) e
 	if err != nil {
 		return fmt.Errorf("framework: AddSecondary %q: %w", controller, err)
 	}
-	return c.AddSecondary(secondary, nil, false)
+	return run.Holder{Controller: c}.AddSecondary(secondary, false)
 }
 
 // AddSource is [Context.AddSource] outside of runs, for a controller by its name.
@@ -76,7 +79,7 @@ func (op *Operator) AddSource(controller string, source eventsource.Source) erro
 	if err != nil {
 		return fmt.Errorf("framework: AddSource %q: %w", controller, err)
 	}
-	return c.AddSource(source, nil, false)
+	return run.Holder{Controller: c}.AddSource(source, false)
 }
 
 // RemoveSource ends the hold of [Operator.AddSecondary] or [Operator.AddSource] on the dynamic
@@ -86,7 +89,7 @@ func (op *Operator) RemoveSource(controller, name string) error {
 	if err != nil {
 		return fmt.Errorf("framework: RemoveSource %q: %w", controller, err)
 	}
-	return c.Drop(name, nil)
+	return run.Holder{Controller: c}.Drop(name)
 }
 
 func (op *Operator) controllerNamed(name string) (*run.Controller, error) {

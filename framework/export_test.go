@@ -96,7 +96,7 @@ func Histories(op *Operator) int { return op.Occupancy().Histories }
 func RecordAllocations(op *Operator, r timeline.Record) float64 {
 	c := op.controllers[0]
 	key := trc.Key{Namespace: "default", Name: "p"}
-	return testing.AllocsPerRun(100, func() { c.Record(key, r) })
+	return testing.AllocsPerRun(100, func() { c.Records.Add(key, r) })
 }
 
 // RunAllocations is how often a whole run of a primary allocates, from where the scheduler calls

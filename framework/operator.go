@@ -347,7 +347,7 @@ func (op *Operator) Records(controller string) []timeline.Record {
 	defer op.mu.Unlock()
 	for _, c := range op.controllers {
 		if c.Name == controller {
-			return c.Records()
+			return c.Records.Newest()
 		}
 	}
 	return nil

@@ -32,7 +32,7 @@ func (op *Operator) Ready() error {
 		if reason := waiting[c.Name]; reason != nil {
 			errs = append(errs, fmt.Errorf("framework: controller %q waits to start: %w", c.Name, reason))
 		}
-		if closed := c.ClosedNamespaces(); len(closed) > 0 {
+		if closed := c.Namespaces.Closed(); len(closed) > 0 {
 			errs = append(errs, fmt.Errorf("framework: controller %q: the caches of namespaces %q are not filled yet", c.Name, closed))
 		}
 		for _, a := range c.Sources.Now() {

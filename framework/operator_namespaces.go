@@ -42,7 +42,7 @@ func (op *Operator) SetControllerNamespaces(controller string, namespaces []stri
 	if err != nil {
 		return fail(err)
 	}
-	own := c.OwnScope()
+	own := c.Namespaces.OwnScope()
 	if own == nil {
 		return fail(errors.New("it follows the namespaces of the operator; set ControllerOptions.Namespaces for it to have its own"))
 	}
@@ -77,17 +77,17 @@ func (op *Operator) changeLocked(of *cache.Scope, namespaces []string) (tell []f
 		return nil
 	}
 	op.host.Logger.Info("namespaces changed", "controller", of.Of, "added", added, "removed", removed)
-	controllers := slices.DeleteFunc(op.runners(), func(c *run.Controller) bool { return !c.Follows(of) })
+	controllers := slices.DeleteFunc(op.runners(), func(c *run.Controller) bool { return !c.Namespaces.Follows(of) })
 	left := make([][]trc.Object, len(controllers))
 	for i, c := range controllers {
-		left[i] = c.CloseNamespaces(added, removed)
+		left[i] = c.Namespaces.Close(added, removed)
 	}
 	stores := slices.DeleteFunc(op.host.AllStores(), func(s *cache.Store) bool { return s.Key.Follows != of })
 	for _, s := range stores {
 		s.Unwatch(removed, after)
 	}
 	for i, c := range controllers {
-		tell = append(tell, c.LeaveNamespaces(removed, left[i]))
+		tell = append(tell, c.Namespaces.Leave(removed, left[i]))
 	}
 	// Only now: the stores may deliver objects of primaries that were just forgotten.
 	for _, s := range stores {
@@ -95,7 +95,7 @@ func (op *Operator) changeLocked(of *cache.Scope, namespaces []string) (tell []f
 	}
 	for _, c := range controllers {
 		for _, namespace := range added {
-			op.host.Life.Stores.Go(func() { c.EnterNamespace(op.host.Life.Background, namespace) })
+			op.host.Life.Stores.Go(func() { c.Namespaces.Enter(op.host.Life.Background, namespace) })
 		}
 	}
 	return tell

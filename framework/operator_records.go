@@ -14,7 +14,7 @@ func (op *Operator) History(controller string, primary types.NamespacedName) []t
 	defer op.mu.Unlock()
 	for _, c := range op.controllers {
 		if c.Name == controller {
-			return c.History(primary)
+			return c.Records.Of(primary)
 		}
 	}
 	return nil
@@ -22,4 +22,4 @@ func (op *Operator) History(controller string, primary types.NamespacedName) []t
 
 // History returns the newest runs of the primary before this one, oldest first; see
 // [ControllerOptions.KeepRecordsPerPrimary].
-func (c *Context[P]) History() []timeline.Record { return c.run.Controller.History(c.run.Key) }
+func (c *Context[P]) History() []timeline.Record { return c.run.Controller.Records.Of(c.run.Key) }

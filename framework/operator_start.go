@@ -44,12 +44,12 @@ func (op *Operator) operate(ctx context.Context, l *host.Life, c *run.Controller
 	if err := op.setUp(l, c); err != nil {
 		return err
 	}
-	if err := c.Subscribe(); err != nil {
+	if err := c.Startup.Subscribe(); err != nil {
 		return err
 	}
 	c.Sources.Begin(l)
 	op.waits(c, host.ErrUnfilled)
-	if err := op.awaitSync(ctx, c, c.NeedsCaches(), missed); err != nil || ctx.Err() != nil {
+	if err := op.awaitSync(ctx, c, c.Startup.NeedsCaches(), missed); err != nil || ctx.Err() != nil {
 		return err
 	}
 	c.Sources.Required.AwaitOptional(ctx)
@@ -68,7 +68,7 @@ func (op *Operator) operate(ctx context.Context, l *host.Life, c *run.Controller
 func (op *Operator) setUp(l *host.Life, c *run.Controller) error {
 	op.host.Changing.Lock()
 	defer op.host.Changing.Unlock()
-	if err := c.Open(); err != nil {
+	if err := c.Startup.Open(); err != nil {
 		return err
 	}
 	l.Feed(c.Stores())
@@ -121,7 +121,7 @@ func (op *Operator) findKinds(ctx context.Context, c *run.Controller, limit time
 		ctx, cancel = context.WithDeadline(ctx, limit)
 		defer cancel()
 	}
-	return c.FindKinds(ctx)
+	return c.Startup.FindKinds(ctx)
 }
 
 // awaitSync waits for the first list of a controller's stores, or for its author's sources. Each of

@@ -143,7 +143,7 @@ func namedHolders[V any, P Object](c *Context[P], names []string) ([]holder[V], 
 	}
 	var none V
 	all := holdersOf[V](c)
-	err := c.run.Controller.Inactive(func(d *run.Dormant) bool {
+	err := c.run.Controller.Workflow.Inactive(func(d *run.Dormant) bool {
 		_, holds := d.Source.(holder[V])
 		return holds && (len(all) == 0 && len(names) == 0 || slices.Contains(names, d.Name) && !slices.Contains(namesOf(all), d.Name))
 	})

@@ -133,8 +133,7 @@ func (op *Operator) WorkflowGraph(controller string) (WorkflowGraph, bool) {
 	if err != nil {
 		return WorkflowGraph{}, false
 	}
-	graph, exists := c.WorkflowGraph()
-	return WorkflowGraph{graph}, exists
+	return WorkflowGraph{c.Workflow.Graph}, c.Workflow.Exists
 }
 
 // WorkflowResult returns the result of the newest workflow run for a primary, without the details

@@ -26,7 +26,7 @@ var ofSimulation = []mutant{
 		breaks: "G09: the finalizer is removed only after cleanup succeeded",
 		file:   "framework/internal/run/run.go",
 		old:    "	if control.Kind == KeepsFinalizer {\n",
-		new:    "	if control.Kind == KeepsFinalizer && rc == nil {\n",
+		new:    "	if control.Kind == KeepsFinalizer && e.run == nil {\n",
 		kills:  worlds,
 	},
 	{
@@ -65,7 +65,7 @@ var ofSimulation = []mutant{
 		name:   "who stands by keeps what is said of primaries that are gone",
 		breaks: "G16: nothing is kept of a primary that is gone",
 		file:   "framework/internal/run/trigger.go",
-		old:    "	case c.isMissing(primary):\n",
+		old:    "	case s.isMissing(primary):\n",
 		new:    "	case c == nil:\n",
 		kills:  []suite{{folder: "framework", run: "TestG16WhoStandsBy"}},
 	},

@@ -14,8 +14,8 @@ import (
 
 // guardedClassifier returns a classifier that gives the zero verdict if the author's does not
 // return.
-func (c *Controller) guardedClassifier(classify func(error) retry.Verdict) func(error) retry.Verdict {
-	callback := c.Operator.Calls.New(fmt.Sprintf("Retry.Classify of controller %q", c.Name))
+func guardedClassifier(calls *author.Callbacks, controller string, classify func(error) retry.Verdict) func(error) retry.Verdict {
+	callback := calls.New(fmt.Sprintf("Retry.Classify of controller %q", controller))
 	return func(failure error) retry.Verdict {
 		if onlyConflicts(failure) || onlyNotSynced(failure) {
 			return retry.Verdict{Class: retry.Soon} // the other errors are refused for now, too
@@ -35,16 +35,16 @@ func (c *Controller) everythingDue(why string) {
 
 // missedPrimaries makes all primaries due after changes of primaries were missed. It also drops the
 // state of primaries that were created and deleted in the meantime.
-func (c *Controller) missedPrimaries() {
-	for _, key := range append(c.Sources.HeldBy(), c.states.keys()...) {
-		if c.Store.Get(key) == nil && c.Store.Undecodable(key) == nil && c.finalRuns.Due(key) == nil {
-			c.forget(key)
+func (h primaryHandler) missedPrimaries() {
+	for _, key := range append(h.Sources.HeldBy(), h.states.keys()...) {
+		if h.Store.Get(key) == nil && h.Store.Undecodable(key) == nil && h.finalRuns.Due(key) == nil {
+			h.forget(key)
 		}
 	}
-	for _, of := range c.states.incarnations() { // the ones whose names others have now
-		if aside := c.Store.Undecodable(of.key); c.isGone(of.key, of.uid) && (aside == nil || aside.GetUID() != of.uid) {
-			c.states.takeUnresolved(of)
+	for _, of := range h.states.incarnations() { // the ones whose names others have now
+		if aside := h.Store.Undecodable(of.key); h.isGone(of.key, of.uid) && (aside == nil || aside.GetUID() != of.uid) {
+			h.states.takeUnresolved(of)
 		}
 	}
-	c.everythingDue(registry.MissedSome)
+	h.everythingDue(registry.MissedSome)
 }

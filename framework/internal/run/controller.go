@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -38,29 +37,24 @@ type Controller struct {
 	ShowsErrors bool           // the author has an ErrorStatusHandler
 	Filters     PrimaryFilters // the author's filters of primaries
 	writeConfig write.Config   // the write config of runs
-	conditions  []int          // index path of the conditions in a primary; see conditionsIn
+	conditions  conditionPath  // index path of the conditions in a primary; see conditionsIn
 	Workflow    Workflow       // the workflow, if there is one
-	former      string         // counts as the controller's finalizer; may be empty
+	finalizer   finalizer      // what it keeps primaries with until they are cleaned up
 	scope       *cache.Scope   // the default namespaces to watch
 
-	Resource  *client.Client                   // the resource of the primaries
-	Store     *cache.Store                     // the primaries
-	primaries atomic.Pointer[trc.Subscription] // the subscription to Store
-	Sources   registry.Registry                // what is read beside the primaries
-	Scheduler *scheduler.Scheduler[trc.Key]    // runs the primaries
-	recorder  *timeline.Recorder               // nil if no records are kept
-	admission admission.Admission              // admits runs by namespace
-	histories *timeline.Histories              // records by primary; nil if not kept
-	states    primaryStates                    // what is kept for primaries between runs
-	// unmapped holds the kinds of which an unmapped created object was reported: Identity to true.
-	unmapped  sync.Map
-	finalRuns finalrun.FinalRuns // none unless ControllerOptions.AllEvents
-	dropped   seldom             // limits the log lines of logDropped
-	unwatched sync.Map           // the schema.GroupKinds of owned, unwatched objects that were logged
+	Resource   *client.Client                   // the resource of the primaries
+	Store      *cache.Store                     // the primaries
+	primaries  atomic.Pointer[trc.Subscription] // the subscription to Store
+	Sources    registry.Registry                // what is read beside the primaries
+	Scheduler  *scheduler.Scheduler[trc.Key]    // runs the primaries
+	admission  admission.Admission              // admits runs by namespace
+	Records    Records                          // of its runs
+	states     primaryStates                    // what is kept for primaries between runs
+	finalRuns  finalrun.FinalRuns               // none unless ControllerOptions.AllEvents
+	Startup    Startup                          // starts it
+	Namespaces Namespaces                       // changes its namespaces
+	notices    notices                          // what authors and users are told
 }
-
-// Records returns the newest records of the controller.
-func (c *Controller) Records() []timeline.Record { return c.recorder.Records() }
 
 // FinalizerName returns the kind of the primaries and the controller's finalizer. Both are empty if
 // the controller needs no finalizer.
@@ -73,8 +67,8 @@ func (c *Controller) FinalizerName() (string, string) {
 
 // Yields drops the former finalizer if it belongs to another controller of the same kind.
 func (c *Controller) Yields(gk, finalizer string) {
-	if gk == c.GVK.GroupKind().String() && finalizer == c.former {
-		c.former = ""
+	if gk == c.GVK.GroupKind().String() && finalizer == c.finalizer.former {
+		c.finalizer.former = ""
 		c.writeConfig.FormerFinalizer = ""
 	}
 }
@@ -101,13 +95,20 @@ func (c *Controller) needsFinalizer(primary trc.Object) bool {
 	return c.Cleans() && primary.GetDeletionTimestamp() == nil && !slices.Contains(primary.GetFinalizers(), c.Options.Finalizer)
 }
 
-// hasFinalizer reports whether the primary has the controller's finalizer, or its former one.
-func (c *Controller) hasFinalizer(primary trc.Object) bool {
-	return slices.ContainsFunc(primary.GetFinalizers(), c.isFinalizer)
+// finalizer is the controller's finalizer, with its former name.
+type finalizer struct {
+	name   string
+	former string // counts as the controller's finalizer; may be empty
 }
 
-func (c *Controller) isFinalizer(f string) bool {
-	return f == c.Options.Finalizer || f == c.former && f != ""
+// is reports whether a finalizer is the controller's finalizer, or its former one.
+func (f finalizer) is(other string) bool {
+	return other == f.name || other == f.former && f.former != ""
+}
+
+// isOn reports whether a primary has it.
+func (f finalizer) isOn(primary trc.Object) bool {
+	return slices.ContainsFunc(primary.GetFinalizers(), f.is)
 }
 
 // New returns a controller. Its filters, indexes and workflow must be set before Complete is
@@ -115,20 +116,25 @@ func (c *Controller) isFinalizer(f string) bool {
 func New(h *host.Host, gvk schema.GroupVersionKind, o Options, a Author, sample trc.Object) *Controller {
 	c := &Controller{
 		Operator: h, Name: o.Name, GVK: gvk, Options: o, author: a, sample: sample,
-		recorder: timeline.NewRecorder(o.KeepRecords), histories: timeline.NewHistories(o.KeepRecordsPerPrimary),
 	}
-	c.scope, c.former = h.Scope, o.FormerFinalizer
+	c.Records = Records{
+		logger: h.Logger, controller: o.Name, gvk: gvk,
+		recorder: timeline.NewRecorder(o.KeepRecords), histories: timeline.NewHistories(o.KeepRecordsPerPrimary),
+		exists: func(key trc.Key) bool { return c.Store.Get(key) != nil || c.finalRuns.Due(key) != nil },
+	}
+	c.scope, c.finalizer = h.Scope, finalizer{o.Finalizer, o.FormerFinalizer}
 	if len(o.Namespaces) > 0 {
 		c.scope = &cache.Scope{Of: c.Name, Namespaces: slices.Clone(o.Namespaces)}
 	}
 	c.Sources.Set(registry.Opener{
 		Host: h, Controller: o.Name, GVK: gvk, PrimaryType: reflect.TypeOf(sample), Scope: c.scope, Sink: sink{c}, AllDue: c.everythingDue,
 	}, c.isGone, c.unknownSecondary)
-	c.conditions = conditionsIn(sample)
-	c.Options.Retry.Classify = c.guardedClassifier(o.Retry.Classify)
+	c.notices.Controller, c.Namespaces.Controller, c.Startup.Controller = c, c, c
+	c.conditions, c.Workflow.controller, c.Workflow.describe = conditionsIn(sample), o.Name, c.Sources.Describe
+	c.Options.Retry.Classify = guardedClassifier(h.Calls, o.Name, o.Retry.Classify)
 	c.writeConfig = write.Config{
 		Port: h.Cluster, FieldManager: o.FieldManager, Mode: o.SecondaryWrites, OwnerGVK: gvk,
-		Owns: c.owns, Loops: &c.states, Created: c.emitUnmapped,
+		Owns: c.notices.owns, Loops: &c.states, Created: c.notices.emitUnmapped,
 	}
 	return c
 }
@@ -138,13 +144,13 @@ func New(h *host.Host, gvk schema.GroupVersionKind, o Options, a Author, sample 
 func (c *Controller) Complete() error {
 	c.Sources.GuardIndexes(c.Name, c.Indexes)
 	if c.Cleans() {
-		c.writeConfig.Finalizer, c.writeConfig.FormerFinalizer = c.Options.Finalizer, c.former
+		c.writeConfig.Finalizer, c.writeConfig.FormerFinalizer = c.Options.Finalizer, c.finalizer.former
 	}
 	schedule := scheduler.Options[trc.Key]{
 		Concurrency: c.Options.Concurrency, Retry: c.Options.Retry, MaxInterval: c.Options.MaxInterval, RateLimit: c.Options.RateLimit,
-		Grace: c.Operator.Grace, Record: c.Record, Decide: c.needsRun,
+		Grace: c.Operator.Grace, Record: c.Records.Add, Decide: primaryHandler{c}.needsRun,
 	}
-	if c.recorder == nil && c.histories == nil {
+	if !c.Records.areKept() {
 		if c.Operator.Logger.GetSink() == nil {
 			schedule.Record = nil // nobody would read it
 		}
@@ -154,5 +160,5 @@ func (c *Controller) Complete() error {
 	if c.Scheduler, err = scheduler.New(c.Reconcile, schedule); err != nil {
 		err = fmt.Errorf("framework: controller %q: %w", c.Name, err)
 	}
-	return errors.Join(c.declare(), c.validateIndexes(), err)
+	return errors.Join(c.Startup.declare(), c.Startup.validateIndexes(), err)
 }

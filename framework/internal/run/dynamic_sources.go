@@ -18,53 +18,57 @@ var ErrInactive = errors.New("framework: all nodes of the workflow that read fro
 // onlyNotSynced reports whether err consists only of errors of sources that are not filled.
 func onlyNotSynced(err error) bool { return object.IsOnly(err, object.Is[*registry.NotSynced]) }
 
-// AddSecondary adds a secondary for the run's primary, or for the operator if by is nil. forNode
-// says that a node of the workflow adds it. It does nothing if the primary holds it already.
-func (c *Controller) AddSecondary(secondary any, by *Run, forNode bool) error {
-	if by != nil && !c.Workflow.has(secondary) && c.Sources.HoldsAlready(secondary, &by.visit) {
+// Holder adds and drops dynamic sources for the primary of a run, or for the operator.
+type Holder struct {
+	*Controller
+	By *Run // nil for the operator
+}
+
+// AddSecondary adds a secondary. forNode says that a node of the workflow adds it. It does nothing
+// if the primary holds it already.
+func (h Holder) AddSecondary(secondary any, forNode bool) error {
+	if h.By != nil && !h.Workflow.has(secondary) && h.Sources.HoldsAlready(secondary, &h.By.visit) {
 		return nil
 	}
-	d, err := c.Sources.Describe("AddSecondary: the secondary", secondary)
+	d, err := h.Sources.Describe("AddSecondary: the secondary", secondary)
 	if err != nil {
 		return err
 	}
-	if err := c.Workflow.reserves(c.Name, registry.Secondary(d), by, forNode); err != nil {
+	if err := h.reserves(registry.Secondary(d), forNode); err != nil {
 		return err
 	}
 	if err := source.CheckIndexes(d.Indexes, map[any]bool{}); err != nil {
-		return fmt.Errorf("framework: controller %q: secondary %q: %w", c.Name, d.Name, err)
+		return fmt.Errorf("framework: controller %q: secondary %q: %w", h.Name, d.Name, err)
 	}
-	return c.Sources.AddSecondary(d, by.visits())
+	return h.Sources.AddSecondary(d, h.visit())
 }
 
-// AddSource adds a source of the author's for the run's primary, or for the operator if by is nil.
-// forNode says that a node of the workflow adds it.
-func (c *Controller) AddSource(from eventsource.Source, by *Run, forNode bool) error {
+// AddSource adds a source of the author's. forNode says that a node of the workflow adds it.
+func (h Holder) AddSource(from eventsource.Source, forNode bool) error {
 	if object.IsNil(from) {
-		return fmt.Errorf("framework: controller %q: AddSource: the source is nil", c.Name)
+		return fmt.Errorf("framework: controller %q: AddSource: the source is nil", h.Name)
 	}
-	g, err := source.Supervise(from, c.Name, c.Operator.Logger, c.Operator.Calls, c.Operator.Probes)
+	g, err := source.Supervise(from, h.Name, h.Operator.Logger, h.Operator.Calls, h.Operator.Probes)
 	if err != nil {
-		return fmt.Errorf("framework: controller %q: AddSource %T: %w", c.Name, from, err)
+		return fmt.Errorf("framework: controller %q: AddSource %T: %w", h.Name, from, err)
 	}
 	given := registry.Source(g)
-	if err := c.Workflow.reserves(c.Name, given, by, forNode); err != nil {
+	if err := h.reserves(given, forNode); err != nil {
 		return err
 	}
-	_, err = c.Sources.Add(given, by.visits())
+	_, err = h.Sources.Add(given, h.visit())
 	return err
 }
 
-// Drop ends the hold of the run's primary on a dynamic source, or that of the operator if by is
-// nil.
-func (c *Controller) Drop(name string, by *Run) error { return c.Sources.Drop(name, by.visits()) }
+// Drop ends the hold on a dynamic source.
+func (h Holder) Drop(name string) error { return h.Sources.Drop(name, h.visit()) }
 
-// visits returns what a run uses of the registry, nil for no run.
-func (c *Run) visits() *registry.Visit {
-	if c == nil {
+// visit returns what a run uses of the registry, nil for the operator.
+func (h Holder) visit() *registry.Visit {
+	if h.By == nil {
 		return nil
 	}
-	return &c.visit
+	return &h.By.visit
 }
 
 func (c *Run) uid() types.UID { return c.Write.Owner.GetUID() }
@@ -72,8 +76,8 @@ func (c *Run) uid() types.UID { return c.Write.Owner.GetUID() }
 // reserves returns an error if another source has the name of one of the workflow's. It also
 // refuses a run that adds the workflow's own source, except for a node: the workflow decides alone
 // when that source ends.
-func (m *Workflow) reserves(controller string, given *registry.Entry, by *Run, forNode bool) error {
-	d := m.DormantNamed(given.Name)
+func (h Holder) reserves(given *registry.Entry, forNode bool) error {
+	d := h.Workflow.DormantNamed(given.Name)
 	if d == nil {
 		return nil
 	}
@@ -83,21 +87,21 @@ func (m *Workflow) reserves(controller string, given *registry.Entry, by *Run, f
 	}
 	switch {
 	case !own.Is(given):
-	case by != nil && !forNode:
-		return fmt.Errorf("framework: controller %q: add source %q: it is one of ControllerOptions.Workflow, which adds it itself", controller, given.Name)
+	case h.By != nil && !forNode:
+		return fmt.Errorf("framework: controller %q: add source %q: it is one of ControllerOptions.Workflow, which adds it itself", h.Name, given.Name)
 	default:
 		return nil
 	}
 	return fmt.Errorf("framework: controller %q: add source %q: ControllerOptions.Workflow has one of that name, %s; this is %s",
-		controller, given.Name, own.Describe(), given.Describe())
+		h.Name, given.Name, own.Describe(), given.Describe())
 }
 
 // Inactive returns ErrInactive for a source of the workflow that is not open, nil for all
 // others.
-func (c *Controller) Inactive(is func(*Dormant) bool) error {
-	for _, d := range c.Workflow.dormant {
+func (m *Workflow) Inactive(is func(*Dormant) bool) error {
+	for _, d := range m.dormant {
 		if is(d) {
-			return fmt.Errorf("framework: controller %q: source %q: %w", c.Name, d.Name, ErrInactive)
+			return fmt.Errorf("framework: controller %q: source %q: %w", m.controller, d.Name, ErrInactive)
 		}
 	}
 	return nil

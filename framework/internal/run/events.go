@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -45,52 +46,62 @@ func Shortened(note string) string {
 	return note[:cut] + mark
 }
 
-func (c *Controller) warn(about trc.Object, reason, note string, args ...any) {
-	c.Operator.Event(c.GVK, about, true, "Reconcile", reason, note, args...)
+// notices tells authors and users, by events and the log, what they should do something about.
+type notices struct {
+	*Controller
+	// unmapped holds the kinds of which an unmapped created object was reported: Identity to true.
+	unmapped  sync.Map
+	unwatched sync.Map // the schema.GroupKinds of owned, unwatched objects that were logged
+	dropped   seldom   // limits the log lines of logDropped
+}
+
+// warn emits an event of type Warning.
+func (n *notices) warn(about trc.Object, reason, note string, args ...any) {
+	n.Operator.Event(n.GVK, about, true, "Reconcile", reason, note, args...)
 }
 
 // wasLast reports whether no retry follows a failure. It must be called after the scheduler has
 // decided: only the scheduler knows how much of Retry.MaxElapsed is left, and whether a retry that
 // it granted before is still to come.
-func (c *Controller) wasLast(rc *Run, failure error) bool {
-	switch c.Options.Retry.Judge(failure).Class {
+func (e execution) wasLast(failure error) bool {
+	switch e.Options.Retry.Judge(failure).Class {
 	case retry.NotAgain:
 		return true
 	case retry.ByPolicy:
-		return (rc.Due.LastAttempt || c.Options.Retry.MaxElapsed > 0) && !c.Scheduler.Retries(rc.Key)
+		return (e.run.Due.LastAttempt || e.Options.Retry.MaxElapsed > 0) && !e.Scheduler.Retries(e.run.Key)
 	}
 	return false
 }
 
 // followUp emits the events of a failed run. It is called after the scheduler has decided what
 // comes next.
-func (c *Controller) followUp(rc *Run, failure error, excused bool) {
-	about, last := rc.Write.Owner, c.wasLast(rc, failure)
+func (e execution) followUp(failure error, excused bool) {
+	about, last := e.run.Write.Owner, e.wasLast(failure)
 	switch {
 	case errors.Is(failure, write.ErrTooLarge):
-		c.warn(about, ReasonObjectTooLarge, "%v", failure)
+		e.notices.warn(about, ReasonObjectTooLarge, "%v", failure)
 	case last:
-		c.warn(about, ReasonRetriesExhausted, "failed after %d retries, and no further one follows: %v", rc.Due.Attempt, failure)
+		e.notices.warn(about, ReasonRetriesExhausted, "failed after %d retries, and no further one follows: %v", e.run.Due.Attempt, failure)
 	case errors.Is(failure, admission.ErrRunTimeout):
-		c.warn(about, ReasonRunTimeout, "%v", failure)
-	case !excused && c.Operator.Failures.TryAccept():
-		c.warn(about, ReasonReconcileFailed, "%v", failure)
+		e.notices.warn(about, ReasonRunTimeout, "%v", failure)
+	case !excused && e.Operator.Failures.TryAccept():
+		e.notices.warn(about, ReasonReconcileFailed, "%v", failure)
 	}
-	if last && rc.Gone {
-		c.finalRunFailed(rc, failure)
+	if last && e.run.Gone {
+		e.finalRunFailed(failure)
 	}
 }
 
 // emitFinalizerRemoved emits an event if the finalizer, which an earlier run had added, is missing.
 // It is certain that there was one if nothing but changes has led to this run.
-func (c *Controller) emitFinalizerRemoved(primary trc.Object, causes []timeline.Cause) {
+func (n *notices) emitFinalizerRemoved(primary trc.Object, causes []timeline.Cause) {
 	var by []string
 	for _, cause := range causes {
 		change, ok := cause.(timeline.Resource)
 		if !ok {
 			return
 		}
-		own := c.isOf(trc.KeyOf(primary), change)
+		own := n.isOf(trc.KeyOf(primary), change)
 		if own && change.Action != timeline.Updated {
 			return
 		}
@@ -99,24 +110,24 @@ func (c *Controller) emitFinalizerRemoved(primary trc.Object, causes []timeline.
 		}
 	}
 	if len(by) > 0 {
-		c.warn(primary, ReasonFinalizerRemoved, "finalizer %q was taken off, and is put on again; last changed by %s", c.Options.Finalizer, strings.Join(by, ", "))
+		n.warn(primary, ReasonFinalizerRemoved, "finalizer %q was taken off, and is put on again; last changed by %s", n.Options.Finalizer, strings.Join(by, ", "))
 	}
 }
 
 // emitFinalizerLeftOver emits an event, once for each primary, if a primary in deletion has
 // finalizers that may come from a controller that no longer exists.
-func (c *Controller) emitFinalizerLeftOver(rc *Run, primary trc.Object) {
+func (n *notices) emitFinalizerLeftOver(run *Run, primary trc.Object) {
 	var left []string
 	for _, f := range primary.GetFinalizers() {
-		if c.looksLeftOver(f) {
+		if n.looksLeftOver(f) {
 			left = append(left, f)
 		}
 	}
-	if len(left) == 0 || rc.Write.LostLease() {
+	if len(left) == 0 || run.Write.LostLease() {
 		return
 	}
 	known := false
-	c.states.change(rc.Key, func(s *primaryState) {
+	n.states.change(run.Key, func(s *primaryState) {
 		known = s.leftOver == primary.GetUID()
 		s.leftOver = primary.GetUID()
 	})
@@ -124,8 +135,8 @@ func (c *Controller) emitFinalizerLeftOver(rc *Run, primary trc.Object) {
 		return
 	}
 	names := strings.Join(left, ", ")
-	rc.Logger().Error(errLeftOver, "the primary is in deletion and stays", "finalizers", names)
-	c.warn(primary, ReasonFinalizerLeftOver, "%s: %v. Register a Cleaner with that finalizer (ControllerOptions.Finalizer), or take it off",
+	run.Logger().Error(errLeftOver, "the primary is in deletion and stays", "finalizers", names)
+	n.warn(primary, ReasonFinalizerLeftOver, "%s: %v. Register a Cleaner with that finalizer (ControllerOptions.Finalizer), or take it off",
 		names, errLeftOver)
 }
 
@@ -133,27 +144,27 @@ var errLeftOver = errors.New("no controller of this operator takes the finalizer
 
 // looksLeftOver reports whether a finalizer is, or looks like, a default for the kind, and no
 // controller of the operator has it.
-func (c *Controller) looksLeftOver(finalizer string) bool {
+func (n *notices) looksLeftOver(finalizer string) bool {
 	domain, name, _ := strings.Cut(finalizer, "/")
-	known := finalizer == c.Options.Finalizer || finalizer == c.former ||
-		domain == FinalizerDomain(c.GVK.Group) && strings.HasSuffix(name, FinalizerSuffix)
-	if !known || c.Cleans() && c.isFinalizer(finalizer) {
+	known := finalizer == n.Options.Finalizer || finalizer == n.finalizer.former ||
+		domain == FinalizerDomain(n.GVK.Group) && strings.HasSuffix(name, FinalizerSuffix)
+	if !known || n.Cleans() && n.finalizer.is(finalizer) {
 		return false
 	}
-	return !c.Operator.IsTaken(c.GVK.GroupKind().String(), finalizer)
+	return !n.Operator.IsTaken(n.GVK.GroupKind().String(), finalizer)
 }
 
 // emitUnmapped emits an event, once for each kind, if an object that a run has created does not map
 // to its primary.
-func (c *Controller) emitUnmapped(w *write.Writer, r *client.Client, key trc.Key) {
+func (n *notices) emitUnmapped(w *write.Writer, r *client.Client, key trc.Key) {
 	local, registered := w.Home(), false
-	for _, a := range c.Sources.Now() {
+	for _, a := range n.Sources.Now() {
 		d := &a.Secondary
 		if !a.Required || a.Supervised != nil || d.Cluster != w.Port || d.GVK.GroupKind() != r.GVK.GroupKind() {
 			continue
 		}
 		registered = true
-		opened := c.Sources.Opened(a)
+		opened := n.Sources.Opened(a)
 		if d.References != nil || opened == nil {
 			return // the primary may refer to it later
 		}
@@ -169,12 +180,12 @@ func (c *Controller) emitUnmapped(w *write.Writer, r *client.Client, key trc.Key
 	if !registered || local.OwnerGone || local.LostLease() {
 		return
 	}
-	if _, known := c.unmapped.LoadOrStore(Identity{Cluster: w.Port, GVK: r.GVK}, true); known {
+	if _, known := n.unmapped.LoadOrStore(Identity{Cluster: w.Port, GVK: r.GVK}, true); known {
 		return
 	}
-	c.Operator.Logger.Error(errUnmapped, "an object was created that does not map to its primary",
-		append(c.logValues(local.Run.Primary), "kind", r.GVK.Kind, "objectNamespace", key.Namespace, "objectName", key.Name)...)
-	c.warn(local.Owner, ReasonSecondaryUnmapped, "%s was created: %v", r.Describe(key), errUnmapped)
+	n.Operator.Logger.Error(errUnmapped, "an object was created that does not map to its primary",
+		append(n.Records.values(local.Run.Primary), "kind", r.GVK.Kind, "objectNamespace", key.Namespace, "objectName", key.Name)...)
+	n.warn(local.Owner, ReasonSecondaryUnmapped, "%s was created: %v", r.Describe(key), errUnmapped)
 }
 
 var errUnmapped = errors.New("reads of the secondaries do not find it, so each run may create another; " +
@@ -182,18 +193,18 @@ var errUnmapped = errors.New("reads of the secondaries do not find it, so each r
 
 // emitNotSelected emits an event if a primary with the controller's finalizer no longer matches the
 // selectors. The cache drops such a primary although it may still exist.
-func (c *Controller) emitNotSelected(last trc.Object) {
+func (n *notices) emitNotSelected(last trc.Object) {
 	var released types.UID
-	c.states.look(trc.KeyOf(last), func(s *primaryState) { released, s.released = s.released, "" })
-	if c.Options.LabelSelector == "" && c.Options.FieldSelector == "" || !c.Cleans() || !c.hasFinalizer(last) {
+	n.states.look(trc.KeyOf(last), func(s *primaryState) { released, s.released = s.released, "" })
+	if n.Options.LabelSelector == "" && n.Options.FieldSelector == "" || !n.Cleans() || !n.finalizer.isOn(last) {
 		return
 	}
-	if released == last.GetUID() || !c.Operator.Cluster.Fence.Allowed() {
+	if released == last.GetUID() || !n.Operator.Cluster.Fence.Allowed() {
 		return
 	}
-	selector := strings.Trim(c.Options.LabelSelector+" "+c.Options.FieldSelector, " ")
-	c.Operator.Logger.Error(errNotSelected, "a primary has left the selectors", append(c.logValues(trc.KeyOf(last)), "selector", selector)...)
-	c.warn(last, ReasonNotSelected, "it does not match %q any more: %v", selector, errNotSelected)
+	selector := strings.Trim(n.Options.LabelSelector+" "+n.Options.FieldSelector, " ")
+	n.Operator.Logger.Error(errNotSelected, "a primary has left the selectors", append(n.Records.values(trc.KeyOf(last)), "selector", selector)...)
+	n.warn(last, ReasonNotSelected, "it does not match %q any more: %v", selector, errNotSelected)
 }
 
 var errNotSelected = errors.New("it keeps the controller's finalizer, and while it does not match, Cleanup is not called and a deletion waits")

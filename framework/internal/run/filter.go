@@ -18,38 +18,38 @@ func (f *PrimaryFilters) any() bool {
 
 // triggers applies the generation filter and the author's filters. renewed is the result of renews
 // for the transition.
-func (c *Controller) triggers(t trc.Transition, renewed bool) bool {
-	if t.New != nil && c.waitsForCleanup(t.New) {
+func (h primaryHandler) triggers(t trc.Transition, renewed bool) bool {
+	if t.New != nil && h.waitsForCleanup(t.New) {
 		return true
 	}
-	ask := c.Filters.Update
+	ask := h.Filters.Update
 	switch {
 	case t.Old == nil:
-		ask = c.Filters.Add
+		ask = h.Filters.Add
 	case t.New == nil:
-		ask = c.Filters.Remove
-	case !renewed && !c.Options.AllGenerations && !c.needsFinalizer(t.New) && (c.Filters.Generation != nil || t.New.GetGeneration() != 0):
+		ask = h.Filters.Remove
+	case !renewed && !h.Options.AllGenerations && !h.needsFinalizer(t.New) && (h.Filters.Generation != nil || t.New.GetGeneration() != 0):
 		return false
 	}
-	return (ask == nil || ask(t.Old, t.New)) && (c.Filters.Every == nil || c.Filters.Every(t.Old, t.New))
+	return (ask == nil || ask(t.Old, t.New)) && (h.Filters.Every == nil || h.Filters.Every(t.Old, t.New))
 }
 
 // waitsForCleanup reports whether only Cleanup, or the workflow, can release the primary. No filter
 // may hide a change of such a primary.
-func (c *Controller) waitsForCleanup(primary trc.Object) bool {
-	return primary.GetDeletionTimestamp() != nil && c.Cleans() && c.hasFinalizer(primary)
+func (h primaryHandler) waitsForCleanup(primary trc.Object) bool {
+	return primary.GetDeletionTimestamp() != nil && h.Cleans() && h.finalizer.isOn(primary)
 }
 
 // renews reports whether a transition changes the desired state: the generation changed, or the
 // deletion began. A replaced primary is no update here: stores report a deletion and an addition.
-func (c *Controller) renews(t trc.Transition) bool {
+func (h primaryHandler) renews(t trc.Transition) bool {
 	switch {
 	case t.Old == nil || t.New == nil:
 		return false
 	case t.Old.GetDeletionTimestamp() == nil && t.New.GetDeletionTimestamp() != nil:
 		return true
-	case c.Filters.Generation != nil:
-		return c.Filters.Generation(t.Old, t.New)
+	case h.Filters.Generation != nil:
+		return h.Filters.Generation(t.Old, t.New)
 	}
 	return GenerationChanged(t.Old, t.New)
 }

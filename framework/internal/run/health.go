@@ -17,7 +17,7 @@ import (
 // Occupies adds what the controller holds in memory to o.
 func (c *Controller) Occupies(o *health.Occupancy) {
 	o.Keys += c.Scheduler.Len()
-	o.Histories += c.histories.Len()
+	o.Histories += c.Records.Primaries()
 	o.Departures += c.finalRuns.Len()
 	o.Added += c.Sources.Len()
 	c.states.all(func(_ trc.Key, s *primaryState) {
@@ -32,10 +32,10 @@ func (c *Controller) Occupies(o *health.Occupancy) {
 
 // CachesHealth returns the health of the caches of the primaries and secondaries.
 func (c *Controller) CachesHealth() []health.Source {
-	all := []health.Source{c.cacheHealth(c.Name, c.GVK.String(), c.Operator.Cluster, c.Store)}
+	all := []health.Source{cacheHealth(c.Name, c.Name, c.GVK.String(), c.Operator.Cluster, c.Store)}
 	for _, a := range c.Sources.Now() {
 		if d := &a.Secondary; a.Supervised == nil {
-			all = append(all, c.withProblem(a, c.cacheHealth(a.Name, d.GVK.String(), d.Cluster, c.Sources.StoreOf(a))))
+			all = append(all, c.withProblem(a, cacheHealth(c.Name, a.Name, d.GVK.String(), d.Cluster, c.Sources.StoreOf(a))))
 		}
 	}
 	return all
@@ -46,15 +46,15 @@ func (c *Controller) SourcesHealth() []health.Source {
 	var all []health.Source
 	for _, a := range c.Sources.Now() {
 		if a.Supervised != nil {
-			all = append(all, c.withProblem(a, c.externalHealth(a.Supervised)))
+			all = append(all, c.withProblem(a, externalHealth(c.Name, a.Supervised)))
 		}
 	}
 	return all
 }
 
 // externalHealth returns the health of one of the author's sources.
-func (c *Controller) externalHealth(g *source.Supervised) health.Source {
-	h := health.Source{Controller: c.Name, Source: g.Name, Synced: cache.IsClosed(g.Synced)}
+func externalHealth(controller string, g *source.Supervised) health.Source {
+	h := health.Source{Controller: controller, Source: g.Name, Synced: cache.IsClosed(g.Synced)}
 	if err := g.Err(); err != nil {
 		h.Problem = author.Text(err)
 	}
@@ -78,8 +78,8 @@ func (c *Controller) withProblem(a *registry.Entry, h health.Source) health.Sour
 }
 
 // cacheHealth returns the health of a source over a cache. s is nil before the cache is set up.
-func (c *Controller) cacheHealth(source, kind string, in *write.Port, s *cache.Store) health.Source {
-	h := health.Source{Controller: c.Name, Source: source, Kind: kind, Cluster: in.At}
+func cacheHealth(controller, source, kind string, in *write.Port, s *cache.Store) health.Source {
+	h := health.Source{Controller: controller, Source: source, Kind: kind, Cluster: in.At}
 	if s == nil {
 		return h
 	}

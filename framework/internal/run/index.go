@@ -12,17 +12,17 @@ import (
 )
 
 // validateIndexes returns the errors of all indexes of the controller.
-func (c *Controller) validateIndexes() error {
+func (s Startup) validateIndexes() error {
 	known := map[any]bool{}
 	fail := func(of string, err error) error {
 		if err == nil {
 			return nil
 		}
-		return fmt.Errorf("framework: controller %q: %s%w", c.Name, of, err)
+		return fmt.Errorf("framework: controller %q: %s%w", s.Name, of, err)
 	}
-	errs := []error{fail("", source.CheckIndexes(c.Indexes, known))}
-	all := c.Sources.Secondaries() // with those of SyncOptional
-	for _, d := range c.Workflow.dormant {
+	errs := []error{fail("", source.CheckIndexes(s.Indexes, known))}
+	all := s.Sources.Secondaries() // with those of SyncOptional
+	for _, d := range s.Workflow.dormant {
 		all = append(all, &d.description)
 	}
 	for _, d := range all {
@@ -32,21 +32,22 @@ func (c *Controller) validateIndexes() error {
 }
 
 // addIndexes adds the indexes of primaries to their store.
-func (c *Controller) addIndexes() error {
-	for _, d := range c.Indexes {
+func (s Startup) addIndexes() error {
+	for _, d := range s.Indexes {
 		d.Mapping.Restore = func() {
-			if err := c.Store.Refile(c.indexed(d)); err != nil {
-				c.Operator.Logger.Error(err, "an index cannot be filed anew", "controller", c.Name)
+			if err := s.Store.Refile(indexName(s.Name, d)); err != nil {
+				s.Operator.Logger.Error(err, "an index cannot be filed anew", "controller", s.Name)
 			}
 		}
-		if err := c.Store.AddIndex(c.indexed(d), d.Guarded()); err != nil {
+		if err := s.Store.AddIndex(indexName(s.Name, d), d.Guarded()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *Controller) indexed(d source.Index) string { return c.Name + "#" + d.Name }
+// indexName returns the name of an index of primaries in their store.
+func indexName(controller string, d source.Index) string { return controller + "#" + d.Name }
 
 // Index returns the index with that key. It is the zero value if the controller has no such index.
 func (c *Run) Index(of any) (source.OpenIndex, error) {
@@ -59,7 +60,7 @@ func (c *Run) Index(of any) (source.OpenIndex, error) {
 		return source.OpenIndex{
 			Store: store, Values: d.Guarded(),
 			Find: func(value string) ([]trc.Object, error) {
-				found, err := store.ByIndex(c.Controller.indexed(d), value)
+				found, err := store.ByIndex(indexName(c.Controller.Name, d), value)
 				return found, cmp.Or(d.Mapping.Err(), err)
 			},
 		}, nil
@@ -79,5 +80,5 @@ func (c *Run) Index(of any) (source.OpenIndex, error) {
 			Find: func(value string) ([]trc.Object, error) { return from.ByIndex(d.Name, value) },
 		}, nil
 	}
-	return source.OpenIndex{}, c.Controller.Inactive(func(d *Dormant) bool { return slices.ContainsFunc(d.description.Indexes, is) })
+	return source.OpenIndex{}, c.Controller.Workflow.Inactive(func(d *Dormant) bool { return slices.ContainsFunc(d.description.Indexes, is) })
 }

@@ -126,14 +126,14 @@ func (p *primaryStates) endRun(key trc.Key, runs int, asked bool, wrote []write.
 
 // followLoop slows a primary that causes its runs itself, and logs it. runs is how many in a row it
 // has caused before this one.
-func (c *Controller) followLoop(rc *Run, runs int, result *scheduler.Result) {
+func (e execution) followLoop(runs int, result *scheduler.Result) {
 	if result.Err != nil || result.Superseded || result.Gone {
-		c.states.look(rc.Key, func(s *primaryState) { s.loop = nil }) // these have pauses of their own
+		e.states.look(e.run.Key, func(s *primaryState) { s.loop = nil }) // these have pauses of their own
 		return
 	}
-	wrote := rc.Write.Unproven()
+	wrote := e.run.Write.Unproven()
 	asked := result.RescheduleNow || result.RescheduleAfter > 0 && result.RescheduleAfter < scheduler.AtOnce
-	named := c.states.endRun(rc.Key, runs, asked, wrote)
+	named := e.states.endRun(e.run.Key, runs, asked, wrote)
 	if len(wrote) > 0 {
 		result.Rest = scheduler.Slowed(runs)
 	}
@@ -142,7 +142,7 @@ func (c *Controller) followLoop(rc *Run, runs int, result *scheduler.Result) {
 		if len(wrote) > 0 {
 			because = append(because, "writesWithoutProof", len(wrote), "asIn", wrote[0].What)
 		}
-		rc.Logger().Info("the primary makes itself due again and again, and is slowed", because...)
+		e.run.Logger().Info("the primary makes itself due again and again, and is slowed", because...)
 	}
 }
 

@@ -10,44 +10,48 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
+// Namespaces changes the namespaces of a controller while it runs. The operator calls Close, Leave
+// and Enter in this order, with host.Host.Changing held.
+type Namespaces struct{ *Controller }
+
 // OwnScope returns the scope of ControllerOptions.Namespaces, nil if the controller follows the
 // operator's.
-func (c *Controller) OwnScope() *cache.Scope {
-	if c.scope.Of == "" {
+func (n Namespaces) OwnScope() *cache.Scope {
+	if n.scope.Of == "" {
 		return nil
 	}
-	return c.scope
+	return n.scope
 }
 
 // Follows reports whether the controller is set up and reads the namespaces of the scope. Only then
 // may a change of the scope be applied to it.
-func (c *Controller) Follows(of *cache.Scope) bool {
-	return slices.ContainsFunc(c.readsNow(), func(s read) bool { return s.Key.Follows == of })
+func (n Namespaces) Follows(of *cache.Scope) bool {
+	return slices.ContainsFunc(n.readsNow(), func(s read) bool { return s.Key.Follows == of })
 }
 
-// CloseNamespaces lets no run begin in namespaces that are added or removed, and returns the
+// Close lets no run begin in namespaces that are added or removed, and returns the
 // primaries in the removed ones.
-func (c *Controller) CloseNamespaces(added, removed []string) (leaving []trc.Object) {
-	c.admission.Close(added)
-	c.admission.Close(removed)
-	c.admission.Cancel(func(key trc.Key) bool {
+func (n Namespaces) Close(added, removed []string) (leaving []trc.Object) {
+	n.admission.Close(added)
+	n.admission.Close(removed)
+	n.admission.Cancel(func(key trc.Key) bool {
 		// Cluster-scoped primaries may read in every namespace: the objects of removed ones disappear
 		// from their reads.
 		return key.Namespace == "" || slices.Contains(removed, "") || slices.Contains(removed, key.Namespace)
 	})
-	if c.Store.Key.Follows != nil {
+	if n.Store.Key.Follows != nil {
 		for _, namespace := range removed {
-			leaving = append(leaving, c.Store.List(namespace, nil)...)
+			leaving = append(leaving, n.Store.List(namespace, nil)...)
 		}
 	}
 	return leaving
 }
 
-// LeaveNamespaces drops the primaries of namespaces that are no longer watched. This happens after
+// Leave drops the primaries of namespaces that are no longer watched. This happens after
 // all earlier changes of them are delivered, and before any change from watches that begin now. The
 // caller must call deliver. It happens during that call at the latest.
-func (c *Controller) LeaveNamespaces(removed []string, leaving []trc.Object) (deliver func()) {
-	watched := c.Store.Watching()
+func (n Namespaces) Leave(removed []string, leaving []trc.Object) (deliver func()) {
+	watched := n.Store.Watching()
 	gone := func(notify func(old, new trc.Object)) func() {
 		return func() {
 			for _, primary := range leaving {
@@ -56,35 +60,35 @@ func (c *Controller) LeaveNamespaces(removed []string, leaving []trc.Object) (de
 		}
 	}
 	var delivers []func()
-	for _, a := range c.Sources.Now() {
+	for _, a := range n.Sources.Now() {
 		if g := a.Supervised; g != nil && !a.Required { // the others have no subscription of their own
 			delivers = append(delivers, g.Later(gone(g.PrimaryChanged)))
 		}
 	}
-	later := c.Store.Later
-	if subscription := c.primaries.Load(); subscription != nil {
+	later := n.Store.Later
+	if subscription := n.primaries.Load(); subscription != nil {
 		later = subscription.Later
 	}
 	delivers = append(delivers, later(func() {
-		c.admission.Open(removed)
-		left := c.finalRuns.Leave(func(namespace string) bool {
+		n.admission.Open(removed)
+		left := n.finalRuns.Leave(func(namespace string) bool {
 			return slices.Contains(watched, "") || slices.Contains(watched, namespace)
 		})
 		for _, primary := range leaving {
-			c.Sources.Required.PrimaryChanged(primary, nil)
+			n.Sources.Required.PrimaryChanged(primary, nil)
 			left = append(left, trc.KeyOf(primary))
 		}
 		for _, key := range left {
-			if event := c.finalRuns.Due(key); event != nil { // its namespace is still watched, as one of all
-				c.Scheduler.Forget(key)
-				c.admission.Forget(key)
-				c.Scheduler.Offer(key, *event)
+			if event := n.finalRuns.Due(key); event != nil { // its namespace is still watched, as one of all
+				n.Scheduler.Forget(key)
+				n.admission.Forget(key)
+				n.Scheduler.Offer(key, *event)
 				continue
 			}
-			c.forget(key)
+			n.forget(key)
 		}
-		if c.Store.Key.Follows == nil && len(removed) > 0 {
-			c.offer(c.Store.Keys(""), "namespaces were removed")
+		if n.Store.Key.Follows == nil && len(removed) > 0 {
+			n.offer(n.Store.Keys(""), "namespaces were removed")
 		}
 	}))
 	return func() {
@@ -94,11 +98,11 @@ func (c *Controller) LeaveNamespaces(removed []string, leaving []trc.Object) (de
 	}
 }
 
-// EnterNamespace lets runs into a namespace once all caches that the controller reads there are
+// Enter lets runs into a namespace once all caches that the controller reads there are
 // filled.
-func (c *Controller) EnterNamespace(ctx context.Context, added string) {
-	for _, s := range c.readsNow() {
-		if s.Key.Follows != c.scope {
+func (n Namespaces) Enter(ctx context.Context, added string) {
+	for _, s := range n.readsNow() {
+		if s.Key.Follows != n.scope {
 			continue
 		}
 		select {
@@ -108,15 +112,15 @@ func (c *Controller) EnterNamespace(ctx context.Context, added string) {
 		case <-ctx.Done():
 			return
 		}
-		s.AwaitDelivery(ctx, c.Name) // or a late change would cause a second run
+		s.AwaitDelivery(ctx, n.Name) // or a late change would cause a second run
 	}
-	refused := c.admission.Open([]string{added})
-	if c.Store.Key.Follows == nil {
-		c.offer(c.Store.Keys(""), "namespaces were added")
+	refused := n.admission.Open([]string{added})
+	if n.Store.Key.Follows == nil {
+		n.offer(n.Store.Keys(""), "namespaces were added")
 	}
 	// The others have run since, or are about to: they were delivered as additions, or just offered.
 	// An undecodable one was not.
-	c.offer(refused, readmitted)
+	n.offer(refused, readmitted)
 }
 
 // readmitted is the cause of primaries that were refused before their namespace was filled. A
@@ -129,5 +133,5 @@ func (c *Controller) offer(primaries []trc.Key, why string) {
 	}
 }
 
-// ClosedNamespaces returns the namespaces that no run may enter at the moment.
-func (c *Controller) ClosedNamespaces() []string { return c.admission.ClosedNow() }
+// Closed returns the namespaces that no run may enter at the moment.
+func (n Namespaces) Closed() []string { return n.admission.ClosedNow() }

@@ -20,27 +20,34 @@ import (
 // repeated.
 const conflictTries = 5
 
+// primaryWriter writes to the primary of a run.
+type primaryWriter struct {
+	*Controller
+	run *Run
+}
+
 // addFinalizer adds the finalizer and returns the primary as the server stored it. The patch holds
 // only for the version that it was computed from, so that foreign finalizers are never lost.
-func (c *Controller) addFinalizer(ctx context.Context, w *write.Writer, from trc.Object) (trc.Object, error) {
+func (e primaryWriter) addFinalizer(ctx context.Context, from trc.Object) (trc.Object, error) {
+	w := e.run.Write
 	current, options := trc.Object(from), w.Defaults()
 	options.Internal = true
 	for try := 1; ; try++ {
-		others := slices.DeleteFunc(slices.Clone(current.GetFinalizers()), c.isFinalizer)
-		patch := finalizers(append(others, c.Options.Finalizer))
-		stored, err := w.SendMergePatch(ctx, c.Resource.Writes, trc.KeyOf(current), current, patch, options)
+		others := slices.DeleteFunc(slices.Clone(current.GetFinalizers()), e.finalizer.is)
+		patch := finalizers(append(others, e.Options.Finalizer))
+		stored, err := w.SendMergePatch(ctx, e.Resource.Writes, trc.KeyOf(current), current, patch, options)
 		var met *write.Conflict
-		if err == nil && object.FormOf(stored) == c.Resource.Form {
+		if err == nil && object.FormOf(stored) == e.Resource.Form {
 			return stored, nil
 		}
 		if err == nil {
-			return c.Operator.Cluster.Convert(stored, c.Resource.Form, c.GVK)
+			return e.Operator.Cluster.Convert(stored, e.Resource.Form, e.GVK)
 		}
 		if !errors.As(err, &met) || try == conflictTries {
 			return nil, err
 		}
 		live := met.Live
-		if live == nil || live.GetUID() != from.GetUID() || !c.needsFinalizer(live) {
+		if live == nil || live.GetUID() != from.GetUID() || !e.needsFinalizer(live) {
 			// The primary is deleted, replaced, in deletion, or an earlier attempt succeeded. A run on the
 			// fresh view decides.
 			return nil, err
@@ -51,20 +58,21 @@ func (c *Controller) addFinalizer(ctx context.Context, w *write.Writer, from trc
 
 // removeFinalizer removes the finalizer from the object that was cleaned up, which is read. It
 // succeeds if the object is deleted or replaced.
-func (c *Controller) removeFinalizer(ctx context.Context, w *write.Writer, read trc.Object) error {
+func (e primaryWriter) removeFinalizer(ctx context.Context, read trc.Object) error {
+	w := e.run.Write
 	key := trc.KeyOf(read)
 	current := read
-	if newer := c.Store.Get(key); newer != nil && newer.GetUID() == read.GetUID() {
+	if newer := e.Store.Get(key); newer != nil && newer.GetUID() == read.GetUID() {
 		current = newer
 	}
-	for try := 1; c.hasFinalizer(current); try++ {
-		c.states.change(key, func(s *primaryState) { s.released = read.GetUID() }) // before the change may be delivered
-		rest := slices.DeleteFunc(slices.Clone(current.GetFinalizers()), c.isFinalizer)
-		_, err := w.SendMergePatch(ctx, c.Resource.Writes, key, current, finalizers(rest), w.Defaults())
+	for try := 1; e.finalizer.isOn(current); try++ {
+		e.states.change(key, func(s *primaryState) { s.released = read.GetUID() }) // before the change may be delivered
+		rest := slices.DeleteFunc(slices.Clone(current.GetFinalizers()), e.finalizer.is)
+		_, err := w.SendMergePatch(ctx, e.Resource.Writes, key, current, finalizers(rest), w.Defaults())
 		if err == nil || errors.Is(err, client.ErrUndecodable) {
 			return nil // the answer is not needed
 		}
-		c.states.look(key, func(s *primaryState) {
+		e.states.look(key, func(s *primaryState) {
 			if s.released == read.GetUID() {
 				s.released = ""
 			}
@@ -93,25 +101,26 @@ func finalizers(list []string) map[string]any {
 }
 
 // carryOut writes to the primary as the author asked. It sends nothing if nothing differs.
-func (c *Controller) carryOut(ctx context.Context, rc *Run, read trc.Object, control Update) error {
+func (e primaryWriter) carryOut(ctx context.Context, read trc.Object, control Update) error {
 	if !control.Resource && !control.Status {
 		return nil
 	}
-	if rc.Gone {
-		return fmt.Errorf("framework: UpdateControl of %s: there is nothing to write to, the primary is gone; see Context.Gone", c.Resource.Describe(rc.Key))
+	if e.run.Gone {
+		return fmt.Errorf("framework: UpdateControl of %s: there is nothing to write to, the primary is gone; see Context.Gone", e.Resource.Describe(e.run.Key))
 	}
-	if err := c.checkReturned(rc.Key, read, control.Object); err != nil {
+	if err := e.checkReturned(read, control.Object); err != nil {
 		return err
 	}
-	if c.Options.PrimaryWrites == write.ByApply {
-		return c.carryOutByApply(ctx, rc, control)
+	if e.Options.PrimaryWrites == write.ByApply {
+		return e.carryOutByApply(ctx, control)
 	}
-	return c.carryOutByPatch(ctx, rc, read, control)
+	return e.carryOutByPatch(ctx, read, control)
 }
 
-func (c *Controller) checkReturned(key trc.Key, read trc.Object, returned trc.Object) error {
+func (e primaryWriter) checkReturned(read, returned trc.Object) error {
+	key := e.run.Key
 	fail := func(format string, args ...any) error {
-		return fmt.Errorf("framework: UpdateControl of %s: "+format, append([]any{c.Resource.Describe(key)}, args...)...)
+		return fmt.Errorf("framework: UpdateControl of %s: "+format, append([]any{e.Resource.Describe(key)}, args...)...)
 	}
 	if object.IsNil(returned) {
 		return fail("the object is nil")
@@ -128,22 +137,22 @@ func (c *Controller) checkReturned(key trc.Key, read trc.Object, returned trc.Ob
 	return nil
 }
 
-func (c *Controller) carryOutByPatch(ctx context.Context, rc *Run, read trc.Object, control Update) error {
-	patch, err := c.patchOf(read, control.Object, control, &rc.Reserved)
+func (e primaryWriter) carryOutByPatch(ctx context.Context, read trc.Object, control Update) error {
+	patch, err := e.patchOf(read, control.Object, control)
 	if err != nil {
-		return fmt.Errorf("framework: UpdateControl of %s: %w", c.Resource.Describe(rc.Key), err)
+		return fmt.Errorf("framework: UpdateControl of %s: %w", e.Resource.Describe(e.run.Key), err)
 	}
 	status, hasStatus := patch["status"]
 	delete(patch, "status")
 	send := func(patch map[string]any, subresource ...string) error {
-		held := rc.Write.Primary(c.Resource, rc.Key) // every write changes it
-		options := rc.Write.Defaults()
+		held := e.run.Write.Primary(e.Resource, e.run.Key) // every write changes it
+		options := e.run.Write.Defaults()
 		options.Internal, options.Subresource = true, subresource
-		_, err := rc.Write.SendMergePatch(ctx, c.Resource.Writes, rc.Key, held, patch, options)
+		_, err := e.run.Write.SendMergePatch(ctx, e.Resource.Writes, e.run.Key, held, patch, options)
 		return err
 	}
-	if resource := c.Resource.Writes; control.Status && hasStatus && !resource.StatusApart.Load() {
-		return c.sendWithStatus(ctx, rc, patch, status, control)
+	if resource := e.Resource.Writes; control.Status && hasStatus && !resource.StatusApart.Load() {
+		return e.sendWithStatus(ctx, patch, status, control)
 	}
 	if control.Resource && len(patch) > 0 {
 		if err := send(patch); err != nil {
@@ -151,17 +160,17 @@ func (c *Controller) carryOutByPatch(ctx context.Context, rc *Run, read trc.Obje
 		}
 	}
 	if control.Status && hasStatus {
-		return c.statusError(ctx, rc.Key, send(map[string]any{"status": status}, "status"))
+		return e.statusError(ctx, send(map[string]any{"status": status}, "status"))
 	}
 	return nil
 }
 
 // patchOf returns the merge patch from the primary as it was read to the object that the author
 // returned.
-func (c *Controller) patchOf(read trc.Object, returned trc.Object, control Update, kept *reserved) (map[string]any, error) {
+func (e primaryWriter) patchOf(read, returned trc.Object, control Update) (map[string]any, error) {
 	isCopy, finalizer := returned.GetUID() != "", ""
-	if control.Resource && c.Cleans() {
-		finalizer = object.FinalizerOn(read, c.Options.Finalizer, c.former)
+	if control.Resource && e.Cleans() {
+		finalizer = object.FinalizerOn(read, e.Options.Finalizer, e.finalizer.former)
 	}
 	if isCopy && !control.Resource {
 		if patch, ok, err := statusDifference(read, returned); ok {
@@ -169,7 +178,7 @@ func (c *Controller) patchOf(read trc.Object, returned trc.Object, control Updat
 		}
 	}
 	if !isCopy {
-		intent, err := object.Intent(c.GVK, returned)
+		intent, err := object.Intent(e.GVK, returned)
 		if err != nil {
 			return nil, err
 		}
@@ -185,7 +194,7 @@ func (c *Controller) patchOf(read trc.Object, returned trc.Object, control Updat
 		return nil, err
 	}
 	object.KeepFinalizer(after, finalizer)
-	kept.restore(before, after)
+	e.run.Reserved.restore(before, after)
 	for _, content := range []map[string]any{before, after} {
 		delete(content, "apiVersion")
 		delete(content, "kind")
@@ -225,28 +234,28 @@ func statusField(o trc.Object) (status any, ok bool) {
 	return object.FieldByIndex(field.Index).Addr().Interface(), true
 }
 
-func (c *Controller) carryOutByApply(ctx context.Context, rc *Run, control Update) error {
+func (e primaryWriter) carryOutByApply(ctx context.Context, control Update) error {
 	created := control.Object.GetCreationTimestamp()
 	if !created.IsZero() {
-		return fmt.Errorf("framework: UpdateControl of %s: apply takes a fresh object that holds only the controller's own intent, not a changed copy of the primary (metadata.creationTimestamp is set): it would take over every field", c.Resource.Describe(rc.Key))
+		return fmt.Errorf("framework: UpdateControl of %s: apply takes a fresh object that holds only the controller's own intent, not a changed copy of the primary (metadata.creationTimestamp is set): it would take over every field", e.Resource.Describe(e.run.Key))
 	}
-	intent, err := object.Intent(c.GVK, control.Object)
+	intent, err := object.Intent(e.GVK, control.Object)
 	if err != nil {
 		return err
 	}
-	options := rc.Write.Defaults()
-	options.IsTyped = c.Resource.Form == object.Typed
-	apart := c.Resource.Writes.StatusApart.Load()
+	options := e.run.Write.Defaults()
+	options.IsTyped = e.Resource.Form == object.Typed
+	apart := e.Resource.Writes.StatusApart.Load()
 	if control.Status && !apart && !control.Resource {
 		return fmt.Errorf("framework: UpdateControl of %s: %s has no status sub-resource: an apply of the status alone would give up all other fields; apply both, or use PrimaryWrites ByPatch",
-			c.Resource.Describe(rc.Key), c.GVK.Kind)
+			e.Resource.Describe(e.run.Key), e.GVK.Kind)
 	}
-	status := object.Status(rc.Key, intent)
+	status := object.Status(e.run.Key, intent)
 	if apart || !control.Status {
 		delete(intent, "status")
 	}
 	if control.Resource {
-		if _, err := rc.Write.SendApply(ctx, c.Resource.Writes, rc.Key, intent, options); err != nil {
+		if _, err := e.run.Write.SendApply(ctx, e.Resource.Writes, e.run.Key, intent, options); err != nil {
 			return err
 		}
 	}
@@ -254,6 +263,6 @@ func (c *Controller) carryOutByApply(ctx context.Context, rc *Run, control Updat
 		return nil
 	}
 	options.Subresource = []string{"status"}
-	_, err = rc.Write.SendApply(ctx, c.Resource.Writes, rc.Key, status, options)
-	return c.statusError(ctx, rc.Key, err)
+	_, err = e.run.Write.SendApply(ctx, e.Resource.Writes, e.run.Key, status, options)
+	return e.statusError(ctx, err)
 }

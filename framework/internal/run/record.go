@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/evenkeel/evenkeel/internal/author"
@@ -13,49 +14,67 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Records of runs are made only if somebody will read them.
-
-// keepsRecords reports whether the records of runs are kept or logged.
-func (c *Controller) keepsRecords() bool {
-	return c.recorder != nil || c.histories != nil || c.Operator.Logger.V(1).Enabled()
+// Records keeps and logs the records of a controller's runs. They are made only if somebody will
+// read them.
+type Records struct {
+	logger     logr.Logger
+	controller string                  // the controller's name
+	gvk        schema.GroupVersionKind // the kind of the primaries
+	recorder   *timeline.Recorder      // the newest of the controller; nil if none are kept
+	histories  *timeline.Histories     // the newest of each primary; nil if none are kept
+	// exists reports whether a primary exists, or owes its last run.
+	exists func(trc.Key) bool
 }
 
-// History returns the records of a primary, if ControllerOptions keep them.
-func (c *Controller) History(key trc.Key) []timeline.Record {
-	return c.histories.Of(recordKey(key))
-}
+// Wanted reports whether the records of runs are kept or logged.
+func (s *Records) Wanted() bool { return s.areKept() || s.logger.V(1).Enabled() }
+
+// areKept reports whether records are kept.
+func (s *Records) areKept() bool { return s.recorder != nil || s.histories != nil }
+
+// Of returns the records of a primary, if ControllerOptions keep them.
+func (s *Records) Of(key trc.Key) []timeline.Record { return s.histories.Of(recordKey(key)) }
+
+// Newest returns the newest records of the controller.
+func (s *Records) Newest() []timeline.Record { return s.recorder.Records() }
+
+// Primaries returns the number of primaries that records are kept of.
+func (s *Records) Primaries() int { return s.histories.Len() }
+
+// forget drops the records of a primary, except among the newest of the controller.
+func (s *Records) forget(key trc.Key) { s.histories.Forget(recordKey(key)) }
 
 // recordKey returns the name of a primary in records.
 func recordKey(key trc.Key) string { return strings.TrimPrefix(key.String(), "/") }
 
-// keepRecord keeps a record. The record of a deleted primary is kept only among the newest of the
+// keep keeps a record. The record of a deleted primary is kept only among the newest of the
 // controller.
-func (c *Controller) keepRecord(key trc.Key, r timeline.Record) {
-	c.recorder.Add(r)
-	if c.histories == nil {
+func (s *Records) keep(key trc.Key, r timeline.Record) {
+	s.recorder.Add(r)
+	if s.histories == nil {
 		return
 	}
-	c.histories.Add(r)
+	s.histories.Add(r)
 	// If the primary is deleted after this check, its deletion is handled later and drops the history.
-	if c.Store.Get(key) == nil && c.finalRuns.Due(key) == nil {
-		c.histories.Forget(r.Key)
+	if !s.exists(key) {
+		s.forget(key)
 	}
 }
 
-// Record keeps and logs the record of a run.
-func (c *Controller) Record(key trc.Key, r timeline.Record) {
+// Add keeps and logs the record of a run.
+func (s *Records) Add(key trc.Key, r timeline.Record) {
 	failed := r.Outcome == timeline.Failed || r.Outcome == timeline.Panicked
-	if !c.keepsRecords() && !(failed && c.Operator.Logger.Enabled()) {
+	if !s.Wanted() && !(failed && s.logger.Enabled()) {
 		return
 	}
 	r.Key = recordKey(key)
-	c.keepRecord(key, r)
+	s.keep(key, r)
 	if r.ID == "" {
 		// The run ended its goroutine, or the log level was raised in between.
 		r.ID = string(uuid.NewUUID())
 	}
-	logger := c.Operator.Logger.WithValues(append(c.logValues(key), "reconcileID", r.ID)...)
-	c.logRun(logger, r, failed)
+	logger := s.logger.WithValues(append(s.values(key), "reconcileID", r.ID)...)
+	logRun(logger, r, failed)
 	if v := logger.V(2); v.Enabled() {
 		for _, cause := range r.Causes {
 			v.Info("cause", "cause", author.Sprint(cause))
@@ -64,7 +83,7 @@ func (c *Controller) Record(key trc.Key, r timeline.Record) {
 }
 
 // logRun writes the one line of a run.
-func (c *Controller) logRun(logger logr.Logger, r timeline.Record, failed bool) {
+func logRun(logger logr.Logger, r timeline.Record, failed bool) {
 	var values []any
 	switch v := logger.V(1); {
 	case failed:
@@ -103,9 +122,10 @@ func causesOf(r timeline.Record) string {
 	return strings.Join(texts, ", ")
 }
 
-func (c *Controller) logValues(key trc.Key) []any {
+// values returns what names a primary in the log.
+func (s *Records) values(key trc.Key) []any {
 	return []any{
-		"controller", c.Name, "controllerGroup", c.GVK.Group, "controllerKind", c.GVK.Kind,
+		"controller", s.controller, "controllerGroup", s.gvk.Group, "controllerKind", s.gvk.Kind,
 		"namespace", key.Namespace, "name", key.Name,
 	}
 }

@@ -26,111 +26,121 @@ func onlyConflicts(err error) bool {
 // errorStatusTime is how long an ErrorStatusHandler may take if the run has used up its time.
 const errorStatusTime = 10 * time.Second
 
+// execution is one run of a primary, from its begin to its finish.
+type execution struct {
+	*Controller
+	run *Run
+}
+
+// primary returns what writes to the primary of the run.
+func (e execution) primary() primaryWriter { return primaryWriter(e) }
+
 // Reconcile is one run: it begins, the author's code decides, and it is finished. The scheduler
 // calls it.
-func (c *Controller) Reconcile(life context.Context, key trc.Key, run scheduler.Run) scheduler.Result {
-	rc := c.newContext(life, key, run)
-	if !c.admission.Enter(key, &rc.Life) { // it is offered again when the namespace is filled
+func (c *Controller) Reconcile(life context.Context, key trc.Key, due scheduler.Run) scheduler.Result {
+	run := c.newRun(life, key, due)
+	if !c.admission.Enter(key, &run.Life) { // it is offered again when the namespace is filled
 		return scheduler.Result{Gone: true}
 	}
-	defer c.admission.Leave(&rc.Life)
+	defer c.admission.Leave(&run.Life)
 	shared, gone := c.finalRuns.Begin(key), true
 	if shared == nil {
 		shared, gone = c.Store.Get(key), false
 	}
+	e := execution{c, run}
 	if shared == nil {
 		if u := c.Store.Undecodable(key); u != nil { // it comes back as an addition
-			return c.showUndecodable(rc, u)
+			return e.primary().showUndecodable(u)
 		}
 		return scheduler.Result{Gone: true}
 	}
-	defer rc.Life.End()
-	turns := c.begin(rc, shared, gone)
+	defer run.Life.End()
+	turns := e.begin(shared, gone)
 	finished := false
 	defer func() {
 		if !finished { // the author's code has ended the goroutine: nobody gets a result
-			c.endWrites(rc, false)
-			rc.Write.Close()
+			e.endWrites(false)
+			run.Write.Close()
 		}
 	}()
-	result, err := c.goThrough(&rc.Life, rc, shared)
-	result, awaits := c.decide(&rc.Life, rc, result, err)
-	rc.Write.AwaitDelivery(life)
-	c.followLoop(rc, turns, &result)
-	result = c.finish(rc, result, awaits)
+	result, err := e.goThrough(&run.Life, shared)
+	result, awaits := e.decide(&run.Life, result, err)
+	run.Write.AwaitDelivery(life)
+	e.followLoop(turns, &result)
+	result = e.finish(result, awaits)
 	finished = true
 	return result
 }
 
 // begin gives a run its primary. It returns how many runs in a row the primary has caused itself.
-func (c *Controller) begin(rc *Run, shared trc.Object, gone bool) (turns int) {
-	rc.Gone, rc.Write.OwnerGone = gone, gone
+func (e execution) begin(shared trc.Object, gone bool) (turns int) {
+	e.run.Gone, e.run.Write.OwnerGone = gone, gone
 	// The primary as it was read is not changed. The author's copy is made when it is known which
 	// version the author sees.
-	rc.Write.Owner = shared
-	rc.Write.Hold(shared)
+	e.run.Write.Owner = shared
+	e.run.Write.Hold(shared)
 	if !gone {
-		rc.Write.RecordReads(c.Store.Store, shared)
+		e.run.Write.RecordReads(e.Store.Store, shared)
 	}
-	return c.states.beginRun(rc.Key, rc.Due.Causes)
+	return e.states.beginRun(e.run.Key, e.run.Due.Causes)
 }
 
 // decide says what the end of a run means. awaits reports whether the run waits for a source.
-func (c *Controller) decide(ctx context.Context, rc *Run, result scheduler.Result, err error) (_ scheduler.Result, awaits bool) {
+func (e execution) decide(ctx context.Context, result scheduler.Result, err error) (_ scheduler.Result, awaits bool) {
 	if onlyConflicts(err) && ctx.Err() == nil {
 		// This is no failure but a reason to look again. The conflict has brought the fresh object
 		// already.
-		rc.Logger().V(1).Info("conflict, running again", "conflict", err.Error())
+		e.run.Logger().V(1).Info("conflict, running again", "conflict", err.Error())
 		err, result.Superseded = nil, true
 	}
 	if onlyNotSynced(err) && ctx.Err() == nil {
 		// This is no failure either: the source brings the next run when it is filled.
-		rc.Logger().V(1).Info("waits for a source", "reason", err.Error())
+		e.run.Logger().V(1).Info("waits for a source", "reason", err.Error())
 		err, awaits = nil, true
 	}
-	if rc.cutOff() && err != nil {
+	if e.run.cutOff() && err != nil {
 		// Nobody may act on this. If the lease or the namespace comes back, so does the run.
 		err, result.Superseded = nil, true
 	}
 	result.Err = admission.WithTimeout(ctx, err)
-	result.Excused = result.Err != nil && (rc.Life.IsCut() || c.Options.Retry.Judge(result.Err).Class == retry.Soon)
+	result.Excused = result.Err != nil && (e.run.Life.IsCut() || e.Options.Retry.Judge(result.Err).Class == retry.Soon)
 	return result, awaits
 }
 
 // finish ends a run that returned. The result says what it sent, and what to do once the causes
 // that arrived during the run are decided.
-func (c *Controller) finish(rc *Run, result scheduler.Result, awaits bool) scheduler.Result {
-	result.Requests = c.endWrites(rc, !awaits && result.Err == nil && !result.Superseded)
-	result.ReadsAhead = int(rc.Write.ReadsAhead.Load())
-	result.Nodes, result.ID = rc.workflowRuns.records(), rc.logID(result.Err != nil)
-	if rc.Gone && !awaits {
-		c.finalRunSucceeded(rc, &result)
+func (e execution) finish(result scheduler.Result, awaits bool) scheduler.Result {
+	result.Requests = e.endWrites(!awaits && result.Err == nil && !result.Superseded)
+	result.ReadsAhead = int(e.run.Write.ReadsAhead.Load())
+	result.Nodes, result.ID = e.run.workflowRuns.records(), e.run.logID(result.Err != nil)
+	if e.run.Gone && !awaits {
+		e.finalRunSucceeded(&result)
 	}
-	result.Decided = rc.Write.Closing()
-	if failure := result.Err; failure != nil && !rc.Life.IsCut() {
+	result.Decided = e.run.Write.Closing()
+	if failure := result.Err; failure != nil && !e.run.Life.IsCut() {
 		excused := result.Excused
-		result.Decided = func() { rc.Write.Close(); c.followUp(rc, failure, excused) }
+		result.Decided = func() { e.run.Write.Close(); e.followUp(failure, excused) }
 	}
 	return result
 }
 
 // endWrites ends what a run reads and writes, and returns the requests that it sent.
-func (c *Controller) endWrites(rc *Run, succeeded bool) []timeline.Request {
-	rc.Ended.Store(true)
-	requests := rc.Write.End()
-	c.leave(rc.Key, rc.Write, succeeded)
-	c.Sources.Leave(&rc.visit, rc.uid())
-	c.letGoIfGone(incarnation{rc.Key, rc.uid()})
+func (e execution) endWrites(succeeded bool) []timeline.Request {
+	e.run.Ended.Store(true)
+	requests := e.run.Write.End()
+	e.leave(succeeded)
+	e.Sources.Leave(&e.run.visit, e.run.uid())
+	e.letGoIfGone(incarnation{e.run.Key, e.run.uid()})
 	return requests
 }
 
 // goThrough is a run without its end.
-func (c *Controller) goThrough(ctx context.Context, rc *Run, shared trc.Object) (scheduler.Result, error) {
-	if resolved, err := c.resolve(ctx, rc); resolved || err != nil {
+func (e execution) goThrough(ctx context.Context, shared trc.Object) (scheduler.Result, error) {
+	if resolved, err := e.resolve(ctx); resolved || err != nil {
 		// The outcome of earlier writes may change what a run sees, so the run is repeated.
 		return scheduler.Result{Superseded: err == nil}, err
 	}
-	return c.lifecycle(ctx, rc, shared)
+	return e.lifecycle(ctx, shared)
 }
 
 // cutOff reports whether the run was ended for a reason that is no failure of its own: the term of
@@ -141,130 +151,131 @@ func (c *Run) cutOff() bool {
 
 // resolve finds out the outcome of writes that the last run of the primary could not learn.
 // Otherwise this run could begin with a view that is older than these writes.
-func (c *Controller) resolve(ctx context.Context, rc *Run) (resolved bool, err error) {
-	left, any := c.states.takeUnresolved(incarnation{rc.Key, rc.Write.Owner.GetUID()})
+func (e execution) resolve(ctx context.Context) (resolved bool, err error) {
+	left, any := e.states.takeUnresolved(incarnation{e.run.Key, e.run.Write.Owner.GetUID()})
 	if !any {
 		return false, nil
 	}
-	resolved, err = rc.Write.ResolveAll(ctx, &left, c.Stores())
+	resolved, err = e.run.Write.ResolveAll(ctx, &left, e.Stores())
 	if !left.IsEmpty() {
-		c.keep(rc.Key, left)
+		e.keep(left)
 	}
 	return resolved, err
 }
 
 // leave keeps the writes of unknown outcome for the next run. Unless the run succeeded, it also
 // keeps the objects of earlier runs that this run has not asked for.
-func (c *Controller) leave(key trc.Key, w *write.Writer, succeeded bool) {
-	if left := w.Leftover(succeeded); !left.IsEmpty() {
-		c.keep(key, left)
+func (e execution) leave(succeeded bool) {
+	if left := e.run.Write.Leftover(succeeded); !left.IsEmpty() {
+		e.keep(left)
 	}
 }
 
 // keep keeps writes for the next run of the same incarnation. Another primary of the same name does
 // not get them.
-func (c *Controller) keep(key trc.Key, left write.Leftovers) {
-	c.states.keepUnresolved(incarnation{key, left.UID}, left)
-	if c.Options.AllEvents && c.Filters.Remove == nil && c.Filters.Every == nil && c.Store.Covers(key.Namespace) {
+func (e execution) keep(left write.Leftovers) {
+	key := e.run.Key
+	e.states.keepUnresolved(incarnation{key, left.UID}, left)
+	if e.Options.AllEvents && e.Filters.Remove == nil && e.Filters.Every == nil && e.Store.Covers(key.Namespace) {
 		return // the final run of the primary needs them, and drops them
 	}
 	// If the primary was deleted during the run, the deletion found nothing to drop.
-	now := c.Store.Get(key)
-	if aside := c.Store.Undecodable(key); aside != nil {
+	now := e.Store.Get(key)
+	if aside := e.Store.Undecodable(key); aside != nil {
 		now = aside
 	}
-	if (now == nil || now.GetUID() != left.UID) && !c.finalRuns.Has(key, left.UID) {
-		c.states.takeUnresolved(incarnation{key, left.UID})
+	if (now == nil || now.GetUID() != left.UID) && !e.finalRuns.Has(key, left.UID) {
+		e.states.takeUnresolved(incarnation{key, left.UID})
 	}
 }
 
-// newContext makes the context of a run, without the primary.
-func (c *Controller) newContext(life context.Context, key trc.Key, due scheduler.Run) *Run {
+// newRun makes a run, without the primary.
+func (c *Controller) newRun(life context.Context, key trc.Key, due scheduler.Run) *Run {
 	rc := c.author.NewRun()
 	rc.Controller, rc.Key, rc.Due = c, key, due
 	rc.visit.Key, rc.visit.Ended = key, &rc.Ended
 	rc.Life.Begin(life, c.Options.RunTimeout, rc)
-	rc.Write.Begin(&c.writeConfig, c.ledgerWriter(key), c.Operator.Cluster.Fence.Current(), c.keepsRecords(), c.Operator.Calls)
+	rc.Write.Begin(&c.writeConfig, c.ledgerWriter(key), c.Operator.Cluster.Fence.Current(), c.Records.Wanted(), c.Operator.Calls)
 	return rc
 }
 
 // lifecycle decides between cleanup and reconcile. It adds the finalizer before the author's first
 // side effect.
-func (c *Controller) lifecycle(ctx context.Context, rc *Run, shared trc.Object) (scheduler.Result, error) {
+func (e execution) lifecycle(ctx context.Context, shared trc.Object) (scheduler.Result, error) {
 	before := shared
-	shared, err := c.clearUndecodable(ctx, rc, before)
+	shared, err := e.primary().clearUndecodable(ctx, before)
 	if err != nil {
 		return scheduler.Result{}, err
 	}
-	if c.onlyClears(rc, before, shared) {
+	if e.primary().onlyClears(before, shared) {
 		return scheduler.Result{Gone: true}, nil // like no run at all, as the filter wants
 	}
-	rc.Write.Owner = shared
-	if shared.GetDeletionTimestamp() != nil && !c.Options.AllEvents {
-		if !c.Cleans() || !c.hasFinalizer(shared) {
-			c.emitFinalizerLeftOver(rc, shared)
+	e.run.Write.Owner = shared
+	if shared.GetDeletionTimestamp() != nil && !e.Options.AllEvents {
+		if !e.Cleans() || !e.finalizer.isOn(shared) {
+			e.notices.emitFinalizerLeftOver(e.run, shared)
 			return scheduler.Result{}, nil
 		}
-		rc.Primary = shared.DeepCopyObject().(trc.Object)
-		return c.cleanup(ctx, rc)
+		e.run.Primary = shared.DeepCopyObject().(trc.Object)
+		return e.cleanup(ctx)
 	}
 	read := shared
-	if c.needsFinalizer(shared) {
-		if !rc.Write.LostLease() && !c.hasFinalizer(shared) {
-			c.emitFinalizerRemoved(shared, rc.Due.Causes)
+	if e.needsFinalizer(shared) {
+		if !e.run.Write.LostLease() && !e.finalizer.isOn(shared) {
+			e.notices.emitFinalizerRemoved(shared, e.run.Due.Causes)
 		}
-		withFinalizer, err := c.addFinalizer(ctx, rc.Write, shared)
+		withFinalizer, err := e.primary().addFinalizer(ctx, shared)
 		if err != nil {
 			return scheduler.Result{}, err
 		}
-		read, rc.Write.Owner = withFinalizer, withFinalizer
-		rc.Write.Hold(withFinalizer)
+		read, e.run.Write.Owner = withFinalizer, withFinalizer
+		e.run.Write.Hold(withFinalizer)
 	}
-	rc.Primary = read.DeepCopyObject().(trc.Object)
-	return c.reconcileAuthor(ctx, rc, read)
+	e.run.Primary = read.DeepCopyObject().(trc.Object)
+	return e.reconcileAuthor(ctx, read)
 }
 
-func (c *Controller) cleanup(ctx context.Context, rc *Run) (scheduler.Result, error) {
-	if err := c.cleanupWorkflow(ctx, rc); err != nil {
+func (e execution) cleanup(ctx context.Context) (scheduler.Result, error) {
+	if err := e.cleanupWorkflow(ctx); err != nil {
 		return scheduler.Result{}, err
 	}
 	control, err := Deletion{Kind: RemovesFinalizer}, error(nil)
-	if c.HasCleanup {
-		control, err = c.callCleanup(ctx, rc)
+	if e.HasCleanup {
+		control, err = e.callCleanup(ctx)
 	}
-	if err := cmp.Or(err, control.validate(), rc.cutShort(ctx)); err != nil {
+	if err := cmp.Or(err, control.validate(), e.run.cutShort(ctx)); err != nil {
 		return scheduler.Result{}, err
 	}
 	if control.Kind == KeepsFinalizer {
-		return scheduler.Result{RescheduleAfter: control.RescheduleIn, RescheduleNow: control.Reschedule, Superseded: c.metConflict(rc)}, nil
+		return scheduler.Result{RescheduleAfter: control.RescheduleIn, RescheduleNow: control.Reschedule, Superseded: e.metConflict()}, nil
 	}
-	if remains, err := c.notGone(rc); remains {
+	if remains, err := e.notGone(); remains {
 		return scheduler.Result{}, err
 	}
-	if err := c.removeFinalizer(ctx, rc.Write, rc.Write.Owner); err != nil {
+	if err := e.primary().removeFinalizer(ctx, e.run.Write.Owner); err != nil {
 		return scheduler.Result{}, err
 	}
-	c.emitFinalizerLeftOver(rc, rc.Write.Owner)
+	e.notices.emitFinalizerLeftOver(e.run, e.run.Write.Owner)
 	return scheduler.Result{}, nil
 }
 
 // reconcileAuthor calls the author and carries out the result. read is the primary as the author
 // got it. Changes are computed against it.
-func (c *Controller) reconcileAuthor(ctx context.Context, rc *Run, read trc.Object) (scheduler.Result, error) {
-	if err := c.reconcileWorkflow(ctx, rc); err != nil {
-		return c.failed(ctx, rc, read, err)
+func (e execution) reconcileAuthor(ctx context.Context, read trc.Object) (scheduler.Result, error) {
+	if err := e.reconcileWorkflow(ctx); err != nil {
+		return e.failed(ctx, read, err)
 	}
-	control, err := c.callReconcile(ctx, rc)
+	control, err := e.callReconcile(ctx)
 	if err != nil && control.asks() {
-		c.logDropped(rc, err)
+		e.logDropped(err)
 	}
-	if err := cmp.Or(err, rc.cutShort(ctx)); err != nil {
-		return c.failed(ctx, rc, read, err)
+	if err := cmp.Or(err, e.run.cutShort(ctx)); err != nil {
+		return e.failed(ctx, read, err)
 	}
-	if err := c.carryOut(ctx, rc, read, control); err != nil {
-		return c.failed(ctx, rc, read, err)
+	if err := e.primary().carryOut(ctx, read, control); err != nil {
+		return e.failed(ctx, read, err)
 	}
-	return scheduler.Result{RescheduleAfter: control.RescheduleIn, RescheduleNow: control.Reschedule, Superseded: c.metConflict(rc)}, nil
+	return scheduler.Result{RescheduleAfter: control.RescheduleIn, RescheduleNow: control.Reschedule, Superseded: e.metConflict()}, nil
 }
 
 // caught turns a panic of the author's into an error. This happens before the scheduler would do
@@ -276,64 +287,64 @@ func caught(err *error) {
 	}
 }
 
-func (c *Controller) callReconcile(ctx context.Context, rc *Run) (control Update, err error) {
+func (e execution) callReconcile(ctx context.Context) (control Update, err error) {
 	defer caught(&err)
-	control, err = c.author.Reconcile(ctx, rc)
+	control, err = e.author.Reconcile(ctx, e.run)
 	return control, PassError(author.Sound(err))
 }
 
-func (c *Controller) callCleanup(ctx context.Context, rc *Run) (control Deletion, err error) {
+func (e execution) callCleanup(ctx context.Context) (control Deletion, err error) {
 	defer caught(&err)
-	control, err = c.author.Cleanup(ctx, rc)
+	control, err = e.author.Cleanup(ctx, e.run)
 	return control, PassError(author.Sound(err))
 }
 
-func (c *Controller) callErrorStatus(ctx context.Context, rc *Run, failure error) (control ErrorStatus, err error) {
+func (e execution) callErrorStatus(ctx context.Context, failure error) (control ErrorStatus, err error) {
 	defer caught(&err)
-	return c.author.ErrorStatus(ctx, rc, failure), nil
+	return e.author.ErrorStatus(ctx, e.run, failure), nil
 }
 
 // isNoFailure reports whether err is a reason to run again, soon or when a source is filled. Such a
 // run counts as no attempt and is not shown as a failure.
-func (c *Controller) isNoFailure(err error) bool {
-	return onlyConflicts(err) || onlyNotSynced(err) || c.Options.Retry.Judge(err).Class == retry.Soon
+func isNoFailure(p retry.Policy, err error) bool {
+	return onlyConflicts(err) || onlyNotSynced(err) || p.Judge(err).Class == retry.Soon
 }
 
 // logDropped logs, at most once a minute, that the control that Reconcile returned with an error is
 // not carried out.
-func (c *Controller) logDropped(rc *Run, err error) {
-	if !c.ShowsErrors && !c.isNoFailure(err) && c.dropped.may() {
-		rc.Logger().Info("what Reconcile returned beside its error is not carried out, a status neither: "+
+func (e execution) logDropped(err error) {
+	if !e.ShowsErrors && !isNoFailure(e.Options.Retry, err) && e.notices.dropped.may() {
+		e.run.Logger().Info("what Reconcile returned beside its error is not carried out, a status neither: "+
 			"implement ErrorStatusHandler to write one when a run fails", "error", err.Error())
 	}
 }
 
-func (c *Controller) failed(ctx context.Context, rc *Run, read trc.Object, failure error) (scheduler.Result, error) {
-	if !c.ShowsErrors || c.isNoFailure(failure) || rc.cutOff() || rc.Life.IsCut() {
+func (e execution) failed(ctx context.Context, read trc.Object, failure error) (scheduler.Result, error) {
+	if !e.ShowsErrors || isNoFailure(e.Options.Retry, failure) || e.run.cutOff() || e.run.Life.IsCut() {
 		return scheduler.Result{}, failure
 	}
-	if ctx.Err() != nil && rc.Life.Whole().Err() == nil {
+	if ctx.Err() != nil && e.run.Life.Whole().Err() == nil {
 		// The run's own deadline has passed. The status must show this, too.
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(rc.Life.Whole(), errorStatusTime)
+		ctx, cancel = context.WithTimeout(e.run.Life.Whole(), errorStatusTime)
 		defer cancel()
 	}
-	control, err := c.callErrorStatus(ctx, rc, failure)
+	control, err := e.callErrorStatus(ctx, failure)
 	if err != nil {
 		return scheduler.Result{}, errors.Join(failure, err)
 	}
-	if control.Status && !rc.Gone {
-		err := c.carryOut(ctx, rc, read, Update{Object: control.Object, Status: true})
+	if control.Status && !e.run.Gone {
+		err := e.primary().carryOut(ctx, read, Update{Object: control.Object, Status: true})
 		switch {
 		case err == nil:
-		case control.NoRetry && c.isNoFailure(err):
+		case control.NoRetry && isNoFailure(e.Options.Retry, err):
 			return scheduler.Result{}, err // no retry would write it
 		case !onlyConflicts(err):
 			return scheduler.Result{}, errors.Join(failure, err)
 		}
 	}
 	if control.NoRetry {
-		rc.Logger().V(1).Info("failure handled by ErrorStatus", "error", failure.Error())
+		e.run.Logger().V(1).Info("failure handled by ErrorStatus", "error", failure.Error())
 		return scheduler.Result{RescheduleAfter: control.RescheduleIn, RescheduleNow: control.Reschedule}, nil
 	}
 	return scheduler.Result{}, failure

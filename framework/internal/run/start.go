@@ -11,36 +11,38 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// The start of a controller, in the order in which the operator calls it.
+// Startup is the start of a controller. The operator calls its methods in the order in which they
+// are here.
+type Startup struct{ *Controller }
 
 // declare declares the secondaries and sources of the options, and checks that all sources have
 // different names.
-func (c *Controller) declare() error {
+func (s Startup) declare() error {
 	var errs []error
 	names := map[string]bool{}
 	taken := func(name string) {
 		if names[name] {
-			errs = append(errs, fmt.Errorf("framework: controller %q: two event sources named %q; set Secondary.Name", c.Name, name))
+			errs = append(errs, fmt.Errorf("framework: controller %q: two event sources named %q; set Secondary.Name", s.Name, name))
 		}
 		names[name] = name != ""
 	}
-	for i, secondary := range c.Options.Secondaries {
-		name, err := c.Sources.Required.DeclareSecondary(fmt.Sprintf("Secondaries[%d]", i), secondary)
+	for i, secondary := range s.Options.Secondaries {
+		name, err := s.Sources.Required.DeclareSecondary(fmt.Sprintf("Secondaries[%d]", i), secondary)
 		errs = append(errs, err)
 		taken(name)
 	}
-	for i, from := range c.Options.Sources {
+	for i, from := range s.Options.Sources {
 		if from == nil {
-			errs = append(errs, fmt.Errorf("framework: controller %q: Sources[%d] is nil", c.Name, i))
+			errs = append(errs, fmt.Errorf("framework: controller %q: Sources[%d] is nil", s.Name, i))
 			continue
 		}
-		name, err := c.Sources.Required.DeclareSource(from)
+		name, err := s.Sources.Required.DeclareSource(from)
 		if err != nil {
-			errs = append(errs, fmt.Errorf("framework: controller %q: Sources[%d]: %w", c.Name, i, err))
+			errs = append(errs, fmt.Errorf("framework: controller %q: Sources[%d]: %w", s.Name, i, err))
 		}
 		taken(name)
 	}
-	for _, d := range c.Workflow.dormant {
+	for _, d := range s.Workflow.dormant {
 		taken(d.Name)
 	}
 	return errors.Join(errs...)
@@ -48,53 +50,54 @@ func (c *Controller) declare() error {
 
 // FindKinds asks the API server's discovery for the resources of the controller. It may be called
 // again after an error.
-func (c *Controller) FindKinds(ctx context.Context) (err error) {
-	if c.Resource, err = c.Operator.Cluster.Watchable(ctx, c.sample, c.GVK); err != nil {
-		return fmt.Errorf("framework: controller %q: %w", c.Name, err)
+func (s Startup) FindKinds(ctx context.Context) (err error) {
+	if s.Resource, err = s.Operator.Cluster.Watchable(ctx, s.sample, s.GVK); err != nil {
+		return fmt.Errorf("framework: controller %q: %w", s.Name, err)
 	}
-	if err := c.Sources.Required.FindKinds(ctx); err != nil {
+	if err := s.Sources.Required.FindKinds(ctx); err != nil {
 		return err
 	}
-	if err := registry.ProbeShard(ctx, c.Resource, c.Options.ShardSelector, c.Options.Namespaces); err != nil {
-		return fmt.Errorf("framework: controller %q: %w", c.Name, err)
+	if err := registry.ProbeShard(ctx, s.Resource, s.Options.ShardSelector, s.Options.Namespaces); err != nil {
+		return fmt.Errorf("framework: controller %q: %w", s.Name, err)
 	}
-	return c.Sources.Required.ProbeShards(ctx)
+	return s.Sources.Required.ProbeShards(ctx)
 }
 
 // Open opens the stores of the resources that FindKinds found. It must not be called before.
-func (c *Controller) Open() error {
+func (s Startup) Open() error {
 	var err error
-	c.Store, err = c.Operator.Cluster.Open(c.Resource, cache.Watch{
-		Namespaces: c.scope.Namespaces, Follows: c.scope, Labels: c.Options.LabelSelector, Fields: c.Options.FieldSelector,
-		Retention: cache.Retention{Page: c.Options.ListLimit, Shard: c.Options.ShardSelector},
+	s.Store, err = s.Operator.Cluster.Open(s.Resource, cache.Watch{
+		Namespaces: s.scope.Namespaces, Follows: s.scope, Labels: s.Options.LabelSelector, Fields: s.Options.FieldSelector,
+		Retention: cache.Retention{Page: s.Options.ListLimit, Shard: s.Options.ShardSelector},
 	})
 	if err == nil {
-		err = c.addIndexes()
+		err = s.addIndexes()
 	}
 	if err != nil {
-		return fmt.Errorf("framework: controller %q: %w", c.Name, err)
+		return fmt.Errorf("framework: controller %q: %w", s.Name, err)
 	}
-	return c.Sources.Required.Open(c.Store, c.Resource.Namespaced)
+	return s.Sources.Required.Open(s.Store, s.Resource.Namespaced)
 }
 
 // Subscribe connects the stores with the scheduler. The scheduler keeps their events until it runs.
-func (c *Controller) Subscribe() error {
-	subscription := c.Store.SubscribeAs(trc.Subscriber{
-		Handle: c.primaryChanged, Of: c.Name, Apart: c.Filters.any() || c.Sources.Required.WatchesPrimaries(), Missed: c.missedPrimaries,
+func (s Startup) Subscribe() error {
+	handler := primaryHandler{s.Controller}
+	subscription := s.Store.SubscribeAs(trc.Subscriber{
+		Handle: handler.primaryChanged, Of: s.Name, Apart: s.Filters.any() || s.Sources.Required.WatchesPrimaries(), Missed: handler.missedPrimaries,
 	})
-	c.primaries.Store(subscription)
-	c.Store.CallBack(c.rewound, c.undecodableSeen)
-	if c.Operator.Cluster.Fence.Allowed() { // another controller may have filled the store before
-		for _, u := range c.Store.AllUndecodable() {
-			c.undecodableSeen(u)
+	s.primaries.Store(subscription)
+	s.Store.CallBack(handler.rewound, handler.undecodableSeen)
+	if s.Operator.Cluster.Fence.Allowed() { // another controller may have filled the store before
+		for _, u := range s.Store.AllUndecodable() {
+			handler.undecodableSeen(u)
 		}
 	}
-	return c.Sources.Required.Start()
+	return s.Sources.Required.Start()
 }
 
 // NeedsCaches returns the caches that must be filled before the author's sources start.
-func (c *Controller) NeedsCaches() []registry.Need {
-	return append([]registry.Need{registry.NeedOf(c.Store, source.SyncPolicy{})}, c.Sources.Required.NeedsCaches()...)
+func (s Startup) NeedsCaches() []registry.Need {
+	return append([]registry.Need{registry.NeedOf(s.Store, source.SyncPolicy{})}, s.Sources.Required.NeedsCaches()...)
 }
 
 // End stops everything that Subscribe and the registry have started.

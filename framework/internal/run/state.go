@@ -41,7 +41,7 @@ func (c *Run) WriterOf(secondary any) *write.Writer {
 }
 
 func (c *Controller) unknownSecondary(secondary any) error {
-	if err := c.Inactive(func(d *Dormant) bool { return d.given != nil && d.description.Key == secondary }); err != nil {
+	if err := c.Workflow.Inactive(func(d *Dormant) bool { return d.given != nil && d.description.Key == secondary }); err != nil {
 		return err
 	}
 	return fmt.Errorf("framework: controller %q does not read this %T: it is not among ControllerOptions.Secondaries, and was not added, or was removed", c.Name, secondary)
@@ -74,7 +74,7 @@ func (c *Run) Logger() logr.Logger {
 	c.logging.Do(func() {
 		id := string(uuid.NewUUID())
 		c.id.Store(&id)
-		c.logger = c.Controller.Operator.Logger.WithValues(append(c.Controller.logValues(c.Key), "reconcileID", id)...)
+		c.logger = c.Controller.Operator.Logger.WithValues(append(c.Controller.Records.values(c.Key), "reconcileID", id)...)
 	})
 	return c.logger
 }

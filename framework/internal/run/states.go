@@ -164,7 +164,7 @@ func (c *Controller) forget(key trc.Key) {
 	c.states.forget(key)
 	c.Scheduler.Forget(key)
 	c.admission.Forget(key)
-	c.histories.Forget(recordKey(key))
+	c.Records.forget(key)
 }
 
 // letGoIfGone drops what a run has kept for its primary if the primary was deleted meanwhile. If it

@@ -8,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/evenkeel/evenkeel/framework/internal/object"
-	"github.com/evenkeel/evenkeel/trc"
 )
 
 // Discovery tells at the start whether the status of a kind is a sub-resource. The definition of a
@@ -17,14 +16,14 @@ import (
 
 // sendWithStatus writes the resource and the status in one request, for a kind without a status
 // sub-resource.
-func (c *Controller) sendWithStatus(ctx context.Context, rc *Run, patch map[string]any, status any, control Update) error {
+func (e primaryWriter) sendWithStatus(ctx context.Context, patch map[string]any, status any, control Update) error {
 	if !control.Resource {
 		patch = map[string]any{}
 	}
 	patch["status"] = status
-	options := rc.Write.Defaults()
+	options := e.run.Write.Defaults()
 	options.Internal = true
-	stored, err := rc.Write.SendMergePatch(ctx, c.Resource.Writes, rc.Key, rc.Write.Primary(c.Resource, rc.Key), patch, options)
+	stored, err := e.run.Write.SendMergePatch(ctx, e.Resource.Writes, e.run.Key, e.run.Write.Primary(e.Resource, e.run.Key), patch, options)
 	if err != nil {
 		return err
 	}
@@ -32,7 +31,7 @@ func (c *Controller) sendWithStatus(ctx context.Context, rc *Run, patch map[stri
 	if err != nil || object.IsNoop(content["status"], status) {
 		return err
 	}
-	return c.statusError(ctx, rc.Key, errStatusDropped)
+	return e.statusError(ctx, errStatusDropped)
 }
 
 // errStatusDropped is the error of a write whose status the API server did not store.
@@ -40,18 +39,18 @@ var errStatusDropped = errors.New("the API server has dropped fields of the stat
 
 // statusError returns the error of a write of the status. It says so if the kind has gained or lost
 // its status sub-resource.
-func (c *Controller) statusError(ctx context.Context, key trc.Key, err error) error {
-	r := c.Resource.Writes
+func (e primaryWriter) statusError(ctx context.Context, err error) error {
+	r := e.Resource.Writes
 	wasApart := r.StatusApart.Load()
 	if err == nil || wasApart && !apierrors.IsNotFound(err) {
 		return err
 	}
-	_, parts, unknown := c.Operator.Cluster.Served(ctx, c.GVK)
+	_, parts, unknown := e.Operator.Cluster.Served(ctx, e.GVK)
 	if isApart := parts.Has("status"); unknown == nil && isApart != wasApart {
 		r.StatusApart.Store(isApart)
-		err = fmt.Errorf("whether %s has a status sub-resource has changed, the next attempt knows: %w", c.GVK.Kind, err)
+		err = fmt.Errorf("whether %s has a status sub-resource has changed, the next attempt knows: %w", e.GVK.Kind, err)
 	} else if wasApart {
 		return err
 	}
-	return fmt.Errorf("framework: UpdateControl of %s: %w", c.Resource.Describe(key), err)
+	return fmt.Errorf("framework: UpdateControl of %s: %w", e.Resource.Describe(e.run.Key), err)
 }

@@ -10,16 +10,16 @@ import (
 
 // sink is where the sources of a controller offer primaries. Here the packages eventsource and
 // scheduler meet, which do not import each other.
-type sink struct{ controller *Controller }
+type sink struct{ *Controller }
 
 // Offer enqueues a primary. For a primary that does not exist it only costs a lookup in the cache,
 // and nothing is kept. This also holds on a standby instance, which runs nothing.
 func (s sink) Offer(primary trc.Key, offer eventsource.Offer) {
-	c, event := s.controller, scheduler.Event{Cause: offer.Cause, Lane: laneOf(offer.Initial)}
+	c, event := s.Controller, scheduler.Event{Cause: offer.Cause, Lane: laneOf(offer.Initial)}
 	switch {
 	case c.Options.AllEvents && c.Store.Get(primary) != nil:
-		c.waitsForFinalRun(primary, event) // it may be about the deleted or the existing one
-	case c.isMissing(primary):
+		primaryHandler{c}.waitsForFinalRun(primary, event) // it may be about the deleted or the existing one
+	case s.isMissing(primary):
 		return
 	}
 	c.Scheduler.Offer(primary, event)
@@ -27,8 +27,8 @@ func (s sink) Offer(primary trc.Key, offer eventsource.Offer) {
 
 // isMissing reports whether it is certain that a run would find no primary. A primary that is added
 // later is offered then.
-func (c *Controller) isMissing(key trc.Key) bool {
-	return c.Store.IsSynced() && !c.admission.IsClosed(key) && c.Store.Get(key) == nil && c.finalRuns.Due(key) == nil
+func (s sink) isMissing(key trc.Key) bool {
+	return s.Store.IsSynced() && !s.admission.IsClosed(key) && s.Store.Get(key) == nil && s.finalRuns.Due(key) == nil
 }
 
 func laneOf(initial bool) scheduler.Lane {
@@ -38,64 +38,67 @@ func laneOf(initial bool) scheduler.Lane {
 	return scheduler.LiveLane
 }
 
+// primaryHandler handles the changes of primaries: it decides which of them make a primary due.
+type primaryHandler struct{ *Controller }
+
 // rewound makes all primaries due after the API server went back in time. Generations do not show
 // what a restored backup has changed.
-func (c *Controller) rewound() {
-	for _, key := range c.Store.Keys("") {
-		c.Scheduler.Offer(key, scheduler.Event{
-			Cause: timeline.External{Source: c.Name, ID: "the API server went back in time"}, Lane: scheduler.BulkLane, Renews: true,
+func (h primaryHandler) rewound() {
+	for _, key := range h.Store.Keys("") {
+		h.Scheduler.Offer(key, scheduler.Event{
+			Cause: timeline.External{Source: h.Name, ID: "the API server went back in time"}, Lane: scheduler.BulkLane, Renews: true,
 		})
 	}
 }
 
 // primaryChanged turns a transition of a primary into an event, or into the end of its key.
-func (c *Controller) primaryChanged(t trc.Transition) {
+func (h primaryHandler) primaryChanged(t trc.Transition) {
 	if registry.IsRepeated(t) {
-		c.repeated(t)
+		h.repeated(t)
 		return
 	}
-	c.Sources.Required.PrimaryChanged(t.Old, t.New)
+	h.Sources.Required.PrimaryChanged(t.Old, t.New)
 	if t.New == nil {
-		c.primaryGone(t)
+		h.primaryGone(t)
 		return
 	}
 	key := trc.KeyOf(t.New)
-	if t.Old == nil && c.Options.AllEvents {
-		c.finalRuns.Settle(key, t.New.GetUID()) // one that matches the selector again is not deleted
-		c.finalRuns.Learn(t.New.GetUID(), false)
+	if t.Old == nil && h.Options.AllEvents {
+		h.finalRuns.Settle(key, t.New.GetUID()) // one that matches the selector again is not deleted
+		h.finalRuns.Learn(t.New.GetUID(), false)
 	}
-	renewed := c.renews(t)
-	event := scheduler.Event{Lane: laneOf(t.Initial), Renews: renewed && !c.renewsItself(t)}
+	renewed := h.renews(t)
+	event := scheduler.Event{Lane: laneOf(t.Initial), Renews: renewed && !h.renewsItself(t)}
 	switch {
-	case c.triggers(t, renewed):
-		event.Cause = eventsource.CauseOf(c.Store.Store, c.Name, c.GVK.Kind, t)
-	case t.Old == nil && c.undecodableCondition(t.New) != nil:
-		event.Cause = timeline.External{Source: c.Name, ID: decodesAgain}
+	case h.triggers(t, renewed):
+		event.Cause = eventsource.CauseOf(h.Store.Store, h.Name, h.GVK.Kind, t)
+	case t.Old == nil && h.conditions.undecodable(t.New) != nil:
+		event.Cause = timeline.External{Source: h.Name, ID: decodesAgain}
 	default:
 		return
 	}
-	if c.Options.AllEvents && c.waitsForFinalRun(key, event) {
+	if h.Options.AllEvents && h.waitsForFinalRun(key, event) {
 		return
 	}
-	c.Scheduler.Offer(key, event)
+	h.Scheduler.Offer(key, event)
 }
 
 // renewsItself reports whether the primary's own run has made the new generation, by a write
 // without a proof. Such a generation neither ends a back-off nor hurries.
-func (c *Controller) renewsItself(t trc.Transition) bool {
-	return t.New.GetDeletionTimestamp() == nil && c.states.isOwn(trc.KeyOf(t.New), t.New)
+func (h primaryHandler) renewsItself(t trc.Transition) bool {
+	return t.New.GetDeletionTimestamp() == nil && h.states.isOwn(trc.KeyOf(t.New), t.New)
 }
 
 // needsRun reports whether a cause makes the primary due. The primary's own proven writes do not. A
 // new incarnation always does, whoever created it, as it was never run.
-func (c *Controller) needsRun(key trc.Key, cause timeline.Cause) bool {
-	if step, ok := cause.(timeline.Resource); ok && step.Action == timeline.Added && c.isOf(key, step) {
+func (h primaryHandler) needsRun(key trc.Key, cause timeline.Cause) bool {
+	if step, ok := cause.(timeline.Resource); ok && step.Action == timeline.Added && h.isOf(key, step) {
 		return true
 	}
-	if external, ok := cause.(timeline.External); ok && external.Source == c.Name && external.ID == readmitted {
-		return c.admission.Misses(key)
+	if external, ok := cause.(timeline.External); ok && external.Source == h.Name && external.ID == readmitted {
+		return h.admission.Misses(key)
 	}
-	return !eventsource.Own(c.Operator.LedgerOf(cause), c.ledgerWriter(key), cause)
+	return !eventsource.Own(h.Operator.LedgerOf(cause), h.ledgerWriter(key), cause)
 }
 
 // isOf reports whether a step is one of the primary itself. A source of secondaries may have the

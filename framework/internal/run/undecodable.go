@@ -34,8 +34,11 @@ import (
 // has.
 const undecodableRetry = time.Second
 
+// conditionPath is the index path of the conditions in a typed primary; nil if its type has none.
+type conditionPath []int
+
 // conditionsIn returns the index path of the conditions in a typed primary, nil if it has none.
-func conditionsIn(primary trc.Object) []int {
+func conditionsIn(primary trc.Object) conditionPath {
 	if object.FormOf(primary) != object.Typed {
 		return nil
 	}
@@ -61,18 +64,18 @@ func jsonField(in reflect.Type, name string) (reflect.StructField, bool) {
 	return reflect.StructField{}, false
 }
 
-// conditionsOf returns the conditions of a primary, in place. It returns nil if its type has none.
-func (c *Controller) conditionsOf(primary trc.Object) *[]metav1.Condition {
-	if c.conditions == nil {
+// of returns the conditions of a primary, in place. It returns nil if its type has none.
+func (p conditionPath) of(primary trc.Object) *[]metav1.Condition {
+	if p == nil {
 		return nil
 	}
-	return reflect.ValueOf(primary).Elem().FieldByIndex(c.conditions).Addr().Interface().(*[]metav1.Condition)
+	return reflect.ValueOf(primary).Elem().FieldByIndex(p).Addr().Interface().(*[]metav1.Condition)
 }
 
-// undecodableCondition returns the condition that says that the primary is undecodable, nil if
+// undecodable returns the condition that says that the primary is undecodable, nil if
 // there is none.
-func (c *Controller) undecodableCondition(primary trc.Object) *metav1.Condition {
-	if conds := c.conditionsOf(primary); conds != nil {
+func (p conditionPath) undecodable(primary trc.Object) *metav1.Condition {
+	if conds := p.of(primary); conds != nil {
 		stalled := meta.FindStatusCondition(*conds, conditions.Stalled)
 		if stalled != nil && stalled.Reason == ReasonUndecodable && stalled.Status == metav1.ConditionTrue {
 			return stalled
@@ -88,10 +91,10 @@ func (c *Controller) canShowUndecodable() bool {
 }
 
 // undecodableSeen enqueues the run that writes the condition.
-func (c *Controller) undecodableSeen(u *trc.Undecodable) {
-	if c.canShowUndecodable() {
-		c.Scheduler.Offer(trc.KeyOf(u), scheduler.Event{
-			Cause: timeline.External{Source: c.Name, ID: "it does not fit its Go type"}, Lane: scheduler.BulkLane,
+func (h primaryHandler) undecodableSeen(u *trc.Undecodable) {
+	if h.canShowUndecodable() {
+		h.Scheduler.Offer(trc.KeyOf(u), scheduler.Event{
+			Cause: timeline.External{Source: h.Name, ID: "it does not fit its Go type"}, Lane: scheduler.BulkLane,
 		})
 	}
 }
@@ -99,31 +102,31 @@ func (c *Controller) undecodableSeen(u *trc.Undecodable) {
 // showUndecodable is the run of an undecodable primary. Its write holds only for the version that
 // does not decode. It takes nothing from others: their condition, or a list that cannot be shared,
 // is not changed.
-func (c *Controller) showUndecodable(rc *Run, u *trc.Undecodable) (result scheduler.Result) {
-	defer rc.Life.End()
+func (e primaryWriter) showUndecodable(u *trc.Undecodable) (result scheduler.Result) {
+	defer e.run.Life.End()
 	defer func() {
-		rc.Ended.Store(true)
-		result.Requests = rc.Write.End()
+		e.run.Ended.Store(true)
+		result.Requests = e.run.Write.End()
 	}()
 	result.Gone = true // no state is kept for the key
 	if errors.Is(u.Err, cache.ErrUnread) {
 		return result // its watch brings it
 	}
 	note := UndecodableNote(u)
-	if said := c.undecodableCondition(u.Object); !c.canShowUndecodable() || said != nil && said.Message == note {
+	if said := e.conditions.undecodable(u.Object); !e.canShowUndecodable() || said != nil && said.Message == note {
 		return result
 	}
-	err := c.sendUndecodable(&rc.Life, rc.Write, u, note)
+	err := e.sendUndecodable(&e.run.Life, u, note)
 	switch {
 	case err == nil:
-	case rc.cutOff(), errors.Is(err, write.ErrStandby), errors.Is(err, write.ErrRunEnded):
+	case e.run.cutOff(), errors.Is(err, write.ErrStandby), errors.Is(err, write.ErrRunEnded):
 		// The next leader writes it, and so does this instance if the namespace is watched again.
 	case write.IsStale(err):
 		return scheduler.Result{RescheduleAfter: undecodableRetry}
 	case write.IsAnswer(err):
-		rc.Logger().Info("that it is undecodable cannot be shown in its status", "error", err.Error())
+		e.run.Logger().Info("that it is undecodable cannot be shown in its status", "error", err.Error())
 	default:
-		return scheduler.Result{Err: fmt.Errorf("framework: status of %s, which is undecodable: %w", c.Resource.Describe(rc.Key), err)}
+		return scheduler.Result{Err: fmt.Errorf("framework: status of %s, which is undecodable: %w", e.Resource.Describe(e.run.Key), err)}
 	}
 	return result
 }
@@ -134,12 +137,12 @@ func UndecodableNote(u *trc.Undecodable) string {
 }
 
 // sendUndecodable applies the condition without the caches, as they do not hold the object.
-func (c *Controller) sendUndecodable(ctx context.Context, w *write.Writer, u *trc.Undecodable, note string) error {
+func (e primaryWriter) sendUndecodable(ctx context.Context, u *trc.Undecodable, note string) error {
 	var conds []metav1.Condition
 	meta.SetStatusCondition(&conds, metav1.Condition{
 		Type: conditions.Stalled, Status: metav1.ConditionTrue, ObservedGeneration: u.GetGeneration(), Reason: ReasonUndecodable, Message: note,
 	})
-	apiVersion, kind := c.GVK.ToAPIVersionAndKind()
+	apiVersion, kind := e.GVK.ToAPIVersionAndKind()
 	intent, err := json.Marshal(map[string]any{
 		"apiVersion": apiVersion, "kind": kind,
 		"metadata": map[string]any{"uid": u.GetUID(), "resourceVersion": u.GetResourceVersion()},
@@ -149,29 +152,29 @@ func (c *Controller) sendUndecodable(ctx context.Context, w *write.Writer, u *tr
 		return err
 	}
 	options := client.Options{
-		FieldManager: c.Operator.Name + "/undecodable", WithoutForce: true, Subresource: []string{"status"},
+		FieldManager: e.Operator.Name + "/undecodable", WithoutForce: true, Subresource: []string{"status"},
 	}
-	return w.ApplyPastCaches(ctx, c.GVK, trc.KeyOf(u), intent, options)
+	return e.run.Write.ApplyPastCaches(ctx, e.GVK, trc.KeyOf(u), intent, options)
 }
 
 // clearUndecodable removes the condition from a primary that decodes again. It returns the primary
 // after that.
-func (c *Controller) clearUndecodable(ctx context.Context, rc *Run, primary trc.Object) (trc.Object, error) {
-	if rc.Gone || c.undecodableCondition(primary) == nil {
+func (e primaryWriter) clearUndecodable(ctx context.Context, primary trc.Object) (trc.Object, error) {
+	if e.run.Gone || e.conditions.undecodable(primary) == nil {
 		return primary, nil
 	}
 	without := primary.DeepCopyObject().(trc.Object)
-	conds := c.conditionsOf(without)
+	conds := e.conditions.of(without)
 	meta.RemoveStatusCondition(conds, conditions.Stalled)
-	err := c.carryOutByPatch(ctx, rc, primary, Update{Object: without, Status: true})
+	err := e.carryOutByPatch(ctx, primary, Update{Object: without, Status: true})
 	if !onlyConflicts(err) && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) {
-		rc.Logger().Info("that it was undecodable cannot be taken off its status", "error", err.Error())
+		e.run.Logger().Info("that it was undecodable cannot be taken off its status", "error", err.Error())
 		return primary, nil // a run is worth more than the condition
 	}
 	if err != nil {
 		return nil, err
 	}
-	return rc.Write.Primary(c.Resource, rc.Key), nil
+	return e.run.Write.Primary(e.Resource, e.run.Key), nil
 }
 
 // decodesAgain is the cause of a primary that decodes again if filters give it no run for that.
@@ -179,12 +182,12 @@ const decodesAgain = "it fits its Go type again"
 
 // onlyClears reports whether a run removed the condition, and had no other cause. Such a run calls
 // no author. before and now are the primary before and after that.
-func (c *Controller) onlyClears(rc *Run, before, now trc.Object) bool {
-	if rc.Gone || c.undecodableCondition(before) == nil || c.undecodableCondition(now) != nil {
+func (e primaryWriter) onlyClears(before, now trc.Object) bool {
+	if e.run.Gone || e.conditions.undecodable(before) == nil || e.conditions.undecodable(now) != nil {
 		return false
 	}
-	return !slices.ContainsFunc(rc.Due.Causes, func(cause timeline.Cause) bool {
+	return !slices.ContainsFunc(e.run.Due.Causes, func(cause timeline.Cause) bool {
 		external, ok := cause.(timeline.External)
-		return !ok || external.Source != c.Name || external.ID != decodesAgain
+		return !ok || external.Source != e.Name || external.ID != decodesAgain
 	})
 }

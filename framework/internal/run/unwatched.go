@@ -6,26 +6,26 @@ import (
 
 // owns logs, once for each kind, that owned objects are written and no secondary of the controller
 // watches them. Nobody would notice when others change or delete them.
-func (c *Controller) owns(gvk schema.GroupVersionKind) {
-	if c.watches(gvk.GroupKind()) {
+func (n *notices) owns(gvk schema.GroupVersionKind) {
+	if n.watches(gvk.GroupKind()) {
 		return
 	}
-	if _, known := c.unwatched.LoadOrStore(gvk.GroupKind(), true); !known {
-		c.Operator.Logger.Info("owned objects are written of a kind that the controller does not watch: what others do with them makes no primary due; "+
+	if _, known := n.unwatched.LoadOrStore(gvk.GroupKind(), true); !known {
+		n.Operator.Logger.Info("owned objects are written of a kind that the controller does not watch: what others do with them makes no primary due; "+
 			"add a framework.Secondary of the kind to ControllerOptions.Secondaries",
-			"controller", c.Name, "controllerGroup", c.GVK.Group, "controllerKind", c.GVK.Kind, "group", gvk.Group, "version", gvk.Version, "kind", gvk.Kind)
+			"controller", n.Name, "controllerGroup", n.GVK.Group, "controllerKind", n.GVK.Kind, "group", gvk.Group, "version", gvk.Version, "kind", gvk.Kind)
 	}
 }
 
 // watches reports whether a secondary of the controller is of the kind, in any version. Dynamic
 // secondaries count, too.
-func (c *Controller) watches(kind schema.GroupKind) bool {
-	for _, d := range c.Sources.Secondaries() {
-		if d.Cluster == c.Operator.Cluster && d.GVK.GroupKind() == kind {
+func (n *notices) watches(kind schema.GroupKind) bool {
+	for _, d := range n.Sources.Secondaries() {
+		if d.Cluster == n.Operator.Cluster && d.GVK.GroupKind() == kind {
 			return true
 		}
 	}
-	for _, d := range c.Workflow.dormant {
+	for _, d := range n.Workflow.dormant {
 		if d.given != nil && d.description.GVK.GroupKind() == kind {
 			return true
 		}

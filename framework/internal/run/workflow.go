@@ -67,7 +67,7 @@ func (c *Run) pass(ctx context.Context, way workflow.Pass) *workflow.Result {
 	}
 	c.workflowRuns.keep(result, c.Write.Recording)
 	if m.Exists && !c.Ended.Load() {
-		c.Controller.keepResult(c, result)
+		execution{c.Controller, c}.keepResult(result)
 	}
 	return result
 }
@@ -115,10 +115,10 @@ func (p *workflowRuns) cleaned() *workflow.Result {
 }
 
 // keepResult keeps the newest result of a primary while the primary exists.
-func (c *Controller) keepResult(rc *Run, result *workflow.Result) {
+func (e execution) keepResult(result *workflow.Result) {
 	kept := withoutDetails(result)
-	c.states.change(rc.Key, func(s *primaryState) { s.result = kept })
-	c.letGoIfGone(incarnation{rc.Key, rc.uid()})
+	e.states.change(e.run.Key, func(s *primaryState) { s.result = kept })
+	e.letGoIfGone(incarnation{e.run.Key, e.run.uid()})
 }
 
 // withoutDetails returns the result without the details of answers, which may be of any size.
@@ -143,24 +143,24 @@ func withoutDetails(result *workflow.Result) *workflow.Result {
 }
 
 // reconcileWorkflow makes the pass before Reconcile. It returns an error if that ends the run.
-func (c *Controller) reconcileWorkflow(ctx context.Context, rc *Run) error {
-	if m := &c.Workflow; !m.Exists || m.Explicit || rc.Gone || rc.Primary.GetDeletionTimestamp() != nil {
+func (e execution) reconcileWorkflow(ctx context.Context) error {
+	if m := &e.Workflow; !m.Exists || m.Explicit || e.run.Gone || e.run.Primary.GetDeletionTimestamp() != nil {
 		return nil
 	}
-	return c.passEnds(rc.passOf(ctx, workflow.Reconciling))
+	return e.passEnds(e.run.passOf(ctx, workflow.Reconciling))
 }
 
 // cleanupWorkflow makes the pass before Cleanup, unless Cleanup asks for it. It returns an error if
 // that ends the run.
-func (c *Controller) cleanupWorkflow(ctx context.Context, rc *Run) error {
-	if !c.cleansUpBefore() {
+func (e execution) cleanupWorkflow(ctx context.Context) error {
+	if !e.cleansUpBefore() {
 		return nil
 	}
-	return c.passEnds(rc.passOf(ctx, workflow.CleaningUp))
+	return e.passEnds(e.run.passOf(ctx, workflow.CleaningUp))
 }
 
-func (c *Controller) cleansUpBefore() bool {
-	return c.Workflow.Exists && (!c.Workflow.Explicit || !c.HasCleanup)
+func (e execution) cleansUpBefore() bool {
+	return e.Workflow.Exists && (!e.Workflow.Explicit || !e.HasCleanup)
 }
 
 // passOf makes a pass that the framework asks for. It waits for one that is under way.
@@ -171,9 +171,9 @@ func (c *Run) passOf(ctx context.Context, way workflow.Pass) *workflow.Result {
 }
 
 // passEnds returns the error of a pass that ends the run, nil if the error is left to the author.
-func (c *Controller) passEnds(result *workflow.Result) error {
+func (e execution) passEnds(result *workflow.Result) error {
 	err := result.Err()
-	if err == nil || c.Workflow.Leaves && result.Cut == nil && !onlyConflicts(err) && !onlyNotSynced(err) {
+	if err == nil || e.Workflow.Leaves && result.Cut == nil && !onlyConflicts(err) && !onlyNotSynced(err) {
 		return nil
 	}
 	return PassError(err)
@@ -208,11 +208,11 @@ func (n *nodePanicked) As(target any) bool {
 
 // notGone reports whether the workflow keeps the finalizer. It may return an error as well: the one
 // of a cleanup that failed, if nothing else brings a further run.
-func (c *Controller) notGone(rc *Run) (bool, error) {
-	if !c.cleansUpBefore() {
+func (e execution) notGone() (bool, error) {
+	if !e.cleansUpBefore() {
 		return false, nil
 	}
-	last := rc.workflowRuns.cleaned()
+	last := e.run.workflowRuns.cleaned()
 	return !last.Gone(), PassError(last.Err())
 }
 
@@ -227,9 +227,9 @@ func (c *Run) cutShort(ctx context.Context) error {
 
 // metConflict reports whether nodes of the last pass met conflicts although errors are left to the
 // author. The author cannot know of these, so a further run looks again.
-func (c *Controller) metConflict(rc *Run) bool {
-	last := rc.LastResult()
-	return c.Workflow.Leaves && !c.Workflow.Explicit && last != nil &&
+func (e execution) metConflict() bool {
+	last := e.run.LastResult()
+	return e.Workflow.Leaves && !e.Workflow.Explicit && last != nil &&
 		slices.ContainsFunc(last.Nodes, func(n workflow.NodeResult) bool { return n.Err != nil && onlyConflicts(n.Err) })
 }
 
@@ -239,9 +239,9 @@ func (c *Run) Hold(d *Dormant) (why, err error) {
 	sources := &c.Controller.Sources
 	if !sources.IsHeld(d.Name, &c.visit) {
 		if d.given != nil {
-			err = c.Controller.AddSecondary(d.given, c, true)
+			err = Holder{c.Controller, c}.AddSecondary(d.given, true)
 		} else {
-			err = c.Controller.AddSource(d.Source, c, true)
+			err = Holder{c.Controller, c}.AddSource(d.Source, true)
 		}
 		if err != nil {
 			return nil, err

@@ -19,6 +19,10 @@ type Workflow struct {
 	Leaves   bool  // errors of nodes are left to the author
 	Deletes  bool  // it deletes something that nobody else deletes
 	dormant  []*Dormant
+
+	controller string // the controller's name
+	// describe validates a secondary.
+	describe func(as string, secondary any) (source.Description, error)
 }
 
 // Graph is the graph of a workflow, for display.
@@ -51,7 +55,7 @@ func (c *Controller) ReadSecondary(node int, secondary any, conditional bool) er
 	switch {
 	case slices.ContainsFunc(c.Options.Secondaries, same):
 	case conditional:
-		return c.sleep(node, &Dormant{given: secondary})
+		return c.Workflow.sleep(node, &Dormant{given: secondary})
 	default:
 		c.Options.Secondaries = append(c.Options.Secondaries, secondary)
 	}
@@ -68,7 +72,7 @@ func (c *Controller) ReadSource(node int, from eventsource.Source, conditional b
 	switch {
 	case slices.ContainsFunc(c.Options.Sources, same):
 	case conditional:
-		return c.sleep(node, &Dormant{Source: from})
+		return c.Workflow.sleep(node, &Dormant{Source: from})
 	default:
 		c.Options.Sources = append(c.Options.Sources, from)
 	}
@@ -76,8 +80,7 @@ func (c *Controller) ReadSource(node int, from eventsource.Source, conditional b
 }
 
 // sleep records that a node reads a dormant source.
-func (c *Controller) sleep(node int, d *Dormant) (err error) {
-	m := &c.Workflow
+func (m *Workflow) sleep(node int, d *Dormant) (err error) {
 	for _, known := range m.dormant {
 		if known.is(d) {
 			if !slices.Contains(known.nodes, node) {
@@ -88,7 +91,7 @@ func (c *Controller) sleep(node int, d *Dormant) (err error) {
 	}
 	d.nodes = []int{node}
 	if d.given != nil {
-		d.description, err = c.Sources.Describe("it", d.given)
+		d.description, err = m.describe("it", d.given)
 		d.Name = d.description.Name
 	} else {
 		d.Name, err = source.NameOf(d.Source)
@@ -133,11 +136,6 @@ func (m *Workflow) DormantNamed(name string) *Dormant {
 // Cleans reports whether primaries have the controller's finalizer.
 func (c *Controller) Cleans() bool {
 	return !c.Options.AllEvents && (c.HasCleanup || c.Workflow.Deletes)
-}
-
-// WorkflowGraph returns the graph and reports whether the controller has a workflow.
-func (c *Controller) WorkflowGraph() (Graph, bool) {
-	return c.Workflow.Graph, c.Workflow.Exists
 }
 
 // WorkflowResult returns the newest result of a primary, if there is one.
