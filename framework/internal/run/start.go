@@ -81,7 +81,7 @@ func (s Startup) Open() error {
 
 // Subscribe connects the stores with the scheduler. The scheduler keeps their events until it runs.
 func (s Startup) Subscribe() error {
-	handler := primaryHandler{s.Controller}
+	handler := primaryHandler(s)
 	subscription := s.Store.SubscribeAs(trc.Subscriber{
 		Handle: handler.primaryChanged, Of: s.Name, Apart: s.Filters.any() || s.Sources.Required.WatchesPrimaries(), Missed: handler.missedPrimaries,
 	})
