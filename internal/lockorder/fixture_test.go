@@ -23,7 +23,7 @@ func root(t *testing.T) string {
 	return folder
 }
 
-// edgesOf returns the edges of a file, sorted, without the examples.
+// edgesOf returns the edges of a file, sorted, each once: with an example, and as text.
 func edgesOf(t *testing.T, file string) (seen []recorder.Seen, edges []string) {
 	t.Helper()
 	content, err := os.ReadFile(file)
@@ -33,14 +33,11 @@ func edgesOf(t *testing.T, file string) (seen []recorder.Seen, edges []string) {
 	if seen, err = recorder.Parse(content); err != nil {
 		t.Fatal(err)
 	}
+	slices.SortStableFunc(seen, func(a, b recorder.Seen) int { return strings.Compare(a.Edge.String(), b.Edge.String()) })
+	seen = slices.CompactFunc(seen, func(a, b recorder.Seen) bool { return a.Edge == b.Edge }) // of several processes
 	for _, s := range seen {
-		edge := s.Held + " → " + s.Taken
-		if s.Tried {
-			edge += " (tried)"
-		}
-		edges = append(edges, edge)
+		edges = append(edges, s.Edge.String())
 	}
-	slices.Sort(edges)
 	return seen, edges
 }
 

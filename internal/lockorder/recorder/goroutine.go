@@ -2,7 +2,7 @@
 
 package recorder
 
-// current returns the address of what the runtime keeps about the calling goroutine. It may be that
-// of another goroutine later, once this one has ended; then it holds nothing. To parse runtime.Stack
-// takes a hundred times as long.
+// current identifies the calling goroutine, by the address of what the runtime keeps about it. A
+// later goroutine may have the same one, once this goroutine has ended. Parsing runtime.Stack would
+// take a hundred times as long.
 func current() uintptr

@@ -23,6 +23,14 @@ type Edge struct {
 	Tried bool
 }
 
+// String returns the edge for people.
+func (e Edge) String() string {
+	if e.Tried {
+		return e.Held + " → " + e.Taken + " (tried)"
+	}
+	return e.Held + " → " + e.Taken
+}
+
 // Seen is an edge with an example: where the lock that was held had been taken, and where the other
 // one was taken.
 type Seen struct {
@@ -30,8 +38,8 @@ type Seen struct {
 	HeldAt, TakenAt string
 }
 
-// String returns the line of the file.
-func (s Seen) String() string {
+// line returns the line of the file.
+func (s Seen) line() string {
 	return strings.Join([]string{s.Held, s.Taken, strconv.FormatBool(s.Tried), s.HeldAt, s.TakenAt}, "\t")
 }
 
@@ -79,7 +87,7 @@ func appendTo(name string) func(Seen) {
 		panic(err)
 	}
 	return func(s Seen) {
-		if _, err := file.WriteString(s.String() + "\n"); err != nil { // one write: other processes append, too
+		if _, err := file.WriteString(s.line() + "\n"); err != nil { // one write: other processes append, too
 			panic(err)
 		}
 	}
