@@ -48,7 +48,7 @@ type PollingEach[P trc.Object, V any] struct {
 	options  PollingEachOptions[P, V]
 	attempts attempts
 
-	failed sync.Mutex // guards the fields below; a leaf
+	failed sync.Mutex // guards the fields below; while it is held, only that of turns may be taken
 	// failures counts the failures in a row of the primaries whose last poll failed.
 	failures  map[trc.Key]int
 	last      error
@@ -98,11 +98,12 @@ func (p *PollingEach[P, V]) Synced() <-chan struct{} { return closed }
 // errors; nil if there are none.
 func (p *PollingEach[P, V]) Err() error {
 	p.failed.Lock()
-	defer p.failed.Unlock()
-	if len(p.failures) == 0 {
+	failing, last := len(p.failures), p.last
+	p.failed.Unlock()
+	if failing == 0 {
 		return errors.Join(overdueErr(p.options.Name, p.attempts.health(p.options.Timeout)), p.calls.err(p.options.Name))
 	}
-	return fmt.Errorf("eventsource: poll %q: %d primaries fail, the last of them %w", p.options.Name, len(p.failures), p.last)
+	return fmt.Errorf("eventsource: poll %q: %d primaries fail, the last of them %w", p.options.Name, failing, last)
 }
 
 // Start starts polling.

@@ -19,7 +19,7 @@ type Ticks[P trc.Object] struct {
 	next     func(primary P, after time.Time) time.Time
 	callNext *author.Callback // calls next
 
-	state  sync.Mutex // guards the fields below; a leaf
+	state  sync.Mutex // guards the fields below; while it is held, only that of turns may be taken
 	due    map[trc.Key]time.Time
 	failed map[trc.Key]error
 	behind map[trc.Key]bool // primaries for which next could not be called because it hangs

@@ -343,12 +343,8 @@ func (op *Operator) Writer(fieldManager string) Writes {
 // Records returns the newest runs of the named controller, oldest first; see
 // [ControllerOptions.KeepRecords]. It returns nil for an unknown controller.
 func (op *Operator) Records(controller string) []timeline.Record {
-	op.mu.Lock()
-	defer op.mu.Unlock()
-	for _, c := range op.controllers {
-		if c.Name == controller {
-			return c.Records.Newest()
-		}
+	if c := controllerNamed(op.runners(), controller); c != nil {
+		return c.Records.Newest()
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package framework
 import (
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/framework/internal/run"
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
@@ -10,11 +11,17 @@ import (
 // [ControllerOptions.KeepRecordsPerPrimary]. It returns nil for an unknown controller and for a
 // primary that is gone.
 func (op *Operator) History(controller string, primary types.NamespacedName) []timeline.Record {
-	op.mu.Lock()
-	defer op.mu.Unlock()
-	for _, c := range op.controllers {
-		if c.Name == controller {
-			return c.Records.Of(primary)
+	if c := controllerNamed(op.runners(), controller); c != nil {
+		return c.Records.Of(primary)
+	}
+	return nil
+}
+
+// controllerNamed returns the controller of a name, nil if there is none.
+func controllerNamed(controllers []*run.Controller, name string) *run.Controller {
+	for _, c := range controllers {
+		if c.Name == name {
+			return c
 		}
 	}
 	return nil

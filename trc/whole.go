@@ -63,7 +63,7 @@ func isSame(a, b Object) bool {
 type wholeCache struct {
 	limit int
 
-	mu      sync.Mutex // guards what is below; a leaf
+	mu      sync.Mutex // guards what is below; may be taken while the mutex of the store is held
 	objects *simplelru.LRU[Key, *wholeObject]
 }
 
@@ -83,31 +83,49 @@ func newWholeCache(limit int) *wholeCache {
 // keep stores an object and returns one that may be pruned: a copy if it was stored. An object that
 // nobody has read or written does not displace another.
 func (s *wholeCache) keep(o Object, wanted bool) Object {
-	if s == nil {
-		return o
-	}
-	key := KeyOf(o)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch before, known := s.objects.Peek(key); {
-	case known && !isNewer(before.object, o):
-		before.object = o // this does not count as a use
-		if wanted {
-			s.objects.Get(key)
-		}
-	case known:
-		return o
-	case wanted || s.objects.Len() < s.limit:
-		s.objects.Add(key, &wholeObject{o})
-	default:
+	if s == nil || !s.wants(o, wanted) {
 		return o
 	}
 	var copied Object
 	if author.Try(func() { copied = o.DeepCopyObject().(Object) }) != nil {
-		s.objects.Remove(key)
+		s.drop(o)
 		return o
 	}
+	s.add(o, wanted)
 	return copied
+}
+
+// wants reports whether an object is to be stored.
+func (s *wholeCache) wants(o Object, wanted bool) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.wantsLocked(o, wanted)
+}
+
+func (s *wholeCache) wantsLocked(o Object, wanted bool) bool {
+	if before, known := s.objects.Peek(KeyOf(o)); known {
+		return !isNewer(before.object, o)
+	}
+	return wanted || s.objects.Len() < s.limit
+}
+
+// add stores an object, unless that is no longer wanted.
+func (s *wholeCache) add(o Object, wanted bool) {
+	key := KeyOf(o)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.wantsLocked(o, wanted) {
+		return
+	}
+	before, known := s.objects.Peek(key)
+	if !known {
+		s.objects.Add(key, &wholeObject{o})
+		return
+	}
+	before.object = o // this does not count as a use
+	if wanted {
+		s.objects.Get(key)
+	}
 }
 
 // isNewer reports whether a is known to be newer than b.

@@ -31,6 +31,7 @@ func (g *Graph[C]) pass(ctx context.Context, c C, pass Pass) *Result {
 		visit: func(t task) outcome { return g.visit(ctx, c, t, &result.Nodes[t.node]) },
 	}
 	r.wake.L = &r.mu
+	r.core.dropped = ctx.Err() != nil // also lets ctx make what it makes at its first use, without the lock
 	r.serve()
 	result.conclude(ctx, r.core.nodes)
 	return result

@@ -251,6 +251,8 @@ var rules = []rule{
 	{"internal/archtest", []string{"std"}, "it reads the packages, it does not use them"},
 	{"internal/tutorial", []string{"std"}, "it follows a page as a reader does: with the programs that the page names"},
 	{"internal/mutants", []string{"std"}, "it breaks the packages, it does not use them"},
+	{"internal/lockorder", []string{"std"}, "production code is compiled with the recorder for a test: it must not import what it records"},
+	{"internal/tree", []string{"std"}, "it reads the packages and compiles changed ones, it does not use them"},
 	{"internal/spectimes", []string{"std", "github.com/onsi/ginkgo/v2"}, "it knows how long tests take, not what they test"},
 	{"internal/figures", []string{"std"}, "it counts what the go command lists and other programs keep"},
 	{"internal/testreport", []string{"std"}, "it reads what the go command prints"},

@@ -33,7 +33,7 @@ type Reporter interface {
 type Callbacks struct {
 	Reporter Reporter
 
-	mu   sync.Mutex // guards the fields below; a leaf
+	mu   sync.Mutex // guards the fields below; may be taken while that of a Callback is held
 	hung map[*Callback]time.Time
 }
 

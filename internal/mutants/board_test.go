@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/evenkeel/evenkeel/internal/tree"
 )
 
 var (
@@ -61,7 +63,7 @@ func newBoard(ctx context.Context, root, scratch string, kept keptFile, mutants 
 	if err != nil {
 		return nil, err
 	}
-	written, err := overlay(root, scratch, made.sources)
+	written, err := tree.Overlay(root, scratch, made.sources)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +158,7 @@ func (b *board) run(ctx context.Context, m mutant, s suite, atMost time.Duration
 	if err != nil {
 		return outcome{}, err
 	}
-	written, err := overlay(b.root, folder, map[string][]byte{m.file: mutated})
+	written, err := tree.Overlay(b.root, folder, map[string][]byte{m.file: mutated})
 	if err != nil {
 		return outcome{}, err
 	}

@@ -1,24 +1,16 @@
 package mutants
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"fmt"
 	"go/ast"
-	"go/importer"
 	"go/parser"
 	"go/token"
-	"go/types"
-	"io"
-	"maps"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/evenkeel/evenkeel/internal/tree"
 )
 
 func TestEveryMutantSaysWhatItIs(t *testing.T) {
@@ -65,9 +57,16 @@ func TestEveryMutantFitsTheCodeAndCompiles(t *testing.T) {
 	}
 	slices.Sort(places)
 	places = slices.Compact(places)
-	known := list(t, places)
+	var patterns []string
 	for _, folder := range places {
-		if err := known.check(folder, made.sources); err != nil {
+		patterns = append(patterns, "./"+folder)
+	}
+	known, err := tree.List(root(), patterns...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range places {
+		if _, err := known.Check(folder, made.sources); err != nil {
 			t.Errorf("with switches: %v", err)
 		}
 	}
@@ -80,7 +79,7 @@ func TestEveryMutantFitsTheCodeAndCompiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := known.check(filepath.Dir(m.file), map[string][]byte{m.file: mutated}); err != nil {
+			if _, err := known.Check(filepath.Dir(m.file), map[string][]byte{m.file: mutated}); err != nil {
 				t.Error(err)
 			}
 		})
@@ -131,74 +130,4 @@ func TestASnippetThatMovedIsNoticed(t *testing.T) {
 			t.Errorf("a snippet that is %s is not refused", name)
 		}
 	}
-}
-
-// listed is a package as the go command lists it.
-type listed struct {
-	ImportPath, Dir, Export string
-	GoFiles                 []string
-}
-
-// packages are those of the mutants by folder, and the compiled form of all that they import.
-type packages struct {
-	fset     *token.FileSet
-	byFolder map[string]listed
-	imports  types.Importer
-}
-
-func list(t *testing.T, folders []string) packages {
-	t.Helper()
-	arguments := []string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles"}
-	for _, folder := range folders {
-		arguments = append(arguments, "./"+folder)
-	}
-	command := exec.Command("go", arguments...)
-	command.Dir = root()
-	output, err := command.Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
-	}
-	exports := map[string]string{}
-	known := packages{fset: token.NewFileSet(), byFolder: map[string]listed{}}
-	for decoder := json.NewDecoder(bytes.NewReader(output)); ; {
-		var p listed
-		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		exports[p.ImportPath] = p.Export
-		if folder, err := filepath.Rel(root(), p.Dir); err == nil {
-			known.byFolder[folder] = p
-		}
-	}
-	known.imports = importer.ForCompiler(known.fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
-	return known
-}
-
-// check type-checks a package with other sources for some of its files, or more of them.
-func (p packages) check(folder string, sources map[string][]byte) error {
-	of, ok := p.byFolder[folder]
-	if !ok {
-		return fmt.Errorf("%s: no such package", folder)
-	}
-	content := map[string]any{} // nil: read the file
-	for _, name := range of.GoFiles {
-		content[filepath.Join(folder, name)] = nil
-	}
-	for name, source := range sources {
-		if filepath.Dir(name) == folder {
-			content[name] = source
-		}
-	}
-	var parsed []*ast.File
-	for _, name := range slices.Sorted(maps.Keys(content)) {
-		f, err := parser.ParseFile(p.fset, filepath.Join(root(), name), content[name], parser.SkipObjectResolution)
-		if err != nil {
-			return err
-		}
-		parsed = append(parsed, f)
-	}
-	_, err := (&types.Config{Importer: p.imports}).Check(of.ImportPath, p.fset, parsed, nil)
-	return err
 }

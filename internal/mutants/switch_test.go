@@ -2,7 +2,6 @@ package mutants
 
 import (
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"go/ast"
 	"go/parser"
@@ -142,25 +141,6 @@ func hasLabels(b *ast.BlockStmt) (found bool) {
 		return !found
 	})
 	return found
-}
-
-// overlay writes files beside the tree at a root and returns the file for the go command's
-// -overlay.
-func overlay(root, folder string, sources map[string][]byte) (string, error) {
-	replace := map[string]string{}
-	for file, content := range sources {
-		beside := filepath.Join(folder, strings.ReplaceAll(file, "/", "-"))
-		if err := os.WriteFile(beside, content, 0o600); err != nil {
-			return "", err
-		}
-		replace[filepath.Join(root, file)] = beside
-	}
-	content, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", err
-	}
-	name := filepath.Join(folder, "overlay.json")
-	return name, os.WriteFile(name, content, 0o600)
 }
 
 func TestAMutantWithinAFunctionGetsASwitch(t *testing.T) {

@@ -50,7 +50,7 @@ type Cluster struct {
 	// StaleAfter is how long a watch may be silent before its cache counts as stale.
 	StaleAfter time.Duration
 
-	mu        sync.Mutex // guards everything below; a leaf
+	mu        sync.Mutex // guards everything below; while it is held, only that of a new store may be taken
 	resources map[clientKey]*client.Client
 	stores    map[StoreKey]*Store
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -32,7 +33,7 @@ type Store struct {
 	Key      StoreKey       // what it watches and keeps
 	Resource *client.Client // the client of its watches
 	Cluster  *Cluster       // its API server
-	feeding  sync.Once
+	started  bool           // a caller of Start feeds it; guarded by host.Host.Changing
 	fed      sync.WaitGroup // counts the running feeds
 	users    int            // how many callers of Open; guarded by Cluster.mu
 
@@ -102,11 +103,8 @@ func (c *Cluster) Open(r *client.Client, w Watch) (*Store, error) {
 // AllStores returns the stores in a stable order.
 func (c *Cluster) AllStores() []*Store {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	all := make([]*Store, 0, len(c.stores))
-	for _, s := range c.stores {
-		all = append(all, s)
-	}
+	all := slices.Collect(maps.Values(c.stores))
+	c.mu.Unlock()
 	slices.SortFunc(all, func(a, b *Store) int {
 		return strings.Compare(a.Describe(), b.Describe())
 	})
@@ -143,8 +141,13 @@ func (s *Store) CallBack(rewound func(), undecodable func(*trc.Undecodable)) {
 	s.onUndecodable = append(s.onUndecodable, undecodable)
 }
 
-// StartOnce calls start if no other caller has done so before.
-func (s *Store) StartOnce(start func()) { s.feeding.Do(start) }
+// Start reports whether the caller has to feed the store, because no other caller does. The caller
+// must hold host.Host.Changing.
+func (s *Store) Start() bool {
+	first := !s.started
+	s.started = true
+	return first
+}
 
 // FeedIn adds watches of namespaces. The returned function runs them until the namespaces are
 // removed or ctx ends.

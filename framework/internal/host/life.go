@@ -21,10 +21,12 @@ type Life struct {
 	Stores     sync.WaitGroup  // the goroutines that feed stores
 }
 
-// Feed starts to feed the stores that are not fed yet.
+// Feed starts to feed the stores that are not fed yet. The caller must hold Host.Changing.
 func (l *Life) Feed(stores []*cache.Store) {
 	for _, s := range stores {
-		s.StartOnce(func() { l.Watch(s, s.Watching()) })
+		if s.Start() {
+			l.Watch(s, s.Watching())
+		}
 	}
 }
 

@@ -40,12 +40,13 @@ type entered struct {
 // Enter registers a request unless the group is closed. The returned context ends with the group.
 // done must be called when the request has returned.
 func (f *Inflight) Enter(ctx context.Context, what fmt.Stringer) (_ context.Context, done func(), ok bool) {
+	ctx, cancel := context.WithCancel(ctx) // not under the lock: ctx may make its author's logger
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if !f.closed.IsZero() {
+		cancel()
 		return nil, nil, false
 	}
-	ctx, cancel := context.WithCancel(ctx)
 	if f.requests == nil {
 		f.requests = map[int]*entered{}
 	}

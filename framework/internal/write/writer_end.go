@@ -3,6 +3,7 @@ package write
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -88,11 +89,11 @@ func (w *Writer) End() []timeline.Request {
 // writtenStores returns the caches that answers were added to, in all clusters.
 func (w *Writer) writtenStores() (stores []*cache.Store) {
 	w.mu.Lock()
-	remotes := w.remotes
-	for kind := range w.written {
+	remotes, kinds := w.remotes, slices.Collect(maps.Keys(w.written))
+	w.mu.Unlock()
+	for _, kind := range kinds {
 		stores = append(stores, w.Port.StoresOfKind(kind)...)
 	}
-	w.mu.Unlock()
 	for _, other := range remotes {
 		stores = append(stores, other.writtenStores()...)
 	}
