@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/evenkeel/evenkeel/timeline"
 )
 
 // RunValue returns the value that the run stores under a key. The first call for a key stores what
@@ -59,3 +61,7 @@ func (c *Context[P]) Instance() string { return c.run.Controller.Operator.Instan
 func (c *Context[P]) ReserveKeys(prefix string) {
 	c.run.Reserved.Add(prefix)
 }
+
+// History returns the newest runs of the primary before this one, oldest first; see
+// [ControllerOptions.KeepRecordsPerPrimary].
+func (c *Context[P]) History() []timeline.Record { return c.run.Controller.Records.Of(c.run.Key) }

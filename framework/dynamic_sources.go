@@ -66,7 +66,7 @@ func (c *Context[P]) holder() run.Holder { return run.Holder{Controller: c.run.C
 // secondaries are held until [Operator.RemoveSource]. It may be called before the operator runs;
 // the first runs do not wait for them.
 func (op *Operator) AddSecondary(controller string, secondary SecondarySource) error {
-	c, err := op.controllerNamed(controller)
+	c, err := op.namedController(controller)
 	if err != nil {
 		return fmt.Errorf("framework: AddSecondary %q: %w", controller, err)
 	}
@@ -75,7 +75,7 @@ func (op *Operator) AddSecondary(controller string, secondary SecondarySource) e
 
 // AddSource is [Context.AddSource] outside of runs, for a controller by its name.
 func (op *Operator) AddSource(controller string, source eventsource.Source) error {
-	c, err := op.controllerNamed(controller)
+	c, err := op.namedController(controller)
 	if err != nil {
 		return fmt.Errorf("framework: AddSource %q: %w", controller, err)
 	}
@@ -85,18 +85,17 @@ func (op *Operator) AddSource(controller string, source eventsource.Source) erro
 // RemoveSource ends the hold of [Operator.AddSecondary] or [Operator.AddSource] on the dynamic
 // source of that name. The source stays as long as primaries hold it.
 func (op *Operator) RemoveSource(controller, name string) error {
-	c, err := op.controllerNamed(controller)
+	c, err := op.namedController(controller)
 	if err != nil {
 		return fmt.Errorf("framework: RemoveSource %q: %w", controller, err)
 	}
 	return run.Holder{Controller: c}.Drop(name)
 }
 
-func (op *Operator) controllerNamed(name string) (*run.Controller, error) {
-	for _, c := range op.runners() {
-		if c.Name == name {
-			return c, nil
-		}
+// namedController is controllerNamed with an error if there is none.
+func (op *Operator) namedController(name string) (*run.Controller, error) {
+	if c := controllerNamed(op.runners(), name); c != nil {
+		return c, nil
 	}
 	return nil, errors.New("there is no controller of that name")
 }

@@ -191,7 +191,7 @@ func ResumesAfterCatchingUp(t *testing.T, leading context.Context, until time.Ti
 	defer held.Stop()
 	op.host.Cluster.Fence.Set(held)
 	resumed := false
-	op.beginTerm(leading, func() { resumed = true })
+	leadership{op: op}.beginTerm(leading, func() { resumed = true })
 	return resumed
 }
 

@@ -12,13 +12,10 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
-	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
-	typedevents "k8s.io/client-go/kubernetes/typed/events/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
@@ -84,6 +81,7 @@ type Operator struct {
 	host     host.Host
 	stopping *safely.StopSign // for the logger
 	election *lease.Election  // nil if there is none
+	events   publisher        // of Kubernetes events
 
 	mu          sync.Mutex // guards everything below; no lock is taken under it
 	controllers []*run.Controller
@@ -91,7 +89,6 @@ type Operator struct {
 	running     bool
 	ended       bool
 	waiting     map[string]error // why a controller has not started yet, by controller name
-	recorder    events.EventRecorder
 }
 
 // NewOperator returns an operator for the API server that config points at. It makes no request.
@@ -129,15 +126,16 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	}
 	port.StaleAfter = options.StaleAfter
 	op := &Operator{options: options, stopping: stopping}
+	op.events.host = &op.host
 	op.host.Set(port, options.Name, logger)
 	h := &op.host
 	h.Scheme, h.StaleAfter, h.SyncTimeout, h.Grace = options.Scheme, options.StaleAfter, options.SyncTimeout, options.Grace
 	h.LeaseDuration, h.Quiet = options.LeaderElection.LeaseDuration, object.IsNil(options.Logger)
 	h.Failures = flowcontrol.NewTokenBucketPassiveRateLimiter(failureEventsPerSecond, failureEventsAtOnce)
 	h.Scope = &cache.Scope{Namespaces: slices.Clone(options.Namespaces)}
-	h.Connect, h.Describe, h.Event, h.IsTaken = connect, describe, op.event, op.takesOff
+	h.Connect, h.Describe, h.Event, h.IsTaken = connect, describe, op.events.publish, op.takesOff
 	h.Instance = options.Name + "/" + rand.Text()[:13]
-	port.Hooks.Undecodable = op.undecodable
+	port.Hooks.Undecodable = op.events.undecodable
 	if e := options.LeaderElection; e.Mode == Always {
 		h.Instance = "lease/" + e.Namespace + "/" + e.Name
 		op.election, err = lease.New(port.Config, port.HTTP, port.Fence, e.lease(), logger, h.Calls)
@@ -259,7 +257,7 @@ func (op *Operator) Run(ctx context.Context) error {
 	}
 	op.setLife(l)
 	defer op.setLife(nil)
-	stopEvents, err := op.startEvents(background)
+	stopEvents, err := op.events.start(background)
 	if err != nil {
 		return err
 	}
@@ -275,11 +273,11 @@ func (op *Operator) Run(ctx context.Context) error {
 func (op *Operator) work(ctx context.Context, l *host.Life, controllers []*run.Controller) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	resign := op.elect(l.Background, stop, controllers)
+	resign := leadership{op, controllers}.join(l.Background, stop)
 	group, groupCtx := errgroup.WithContext(ctx)
 	for _, c := range controllers {
 		defer c.End()
-		group.Go(func() error { return op.operate(groupCtx, l, c) })
+		group.Go(func() error { return (&starting{op: op, life: l, c: c}).operate(groupCtx) })
 	}
 	err := group.Wait()
 	op.host.Cluster.Inflight.Close()
@@ -349,46 +347,24 @@ func (op *Operator) Records(controller string) []timeline.Record {
 	return nil
 }
 
-// startEvents starts the recorder of Kubernetes events, which counts repetitions in series.
-func (op *Operator) startEvents(ctx context.Context) (stop func(), err error) {
-	client, err := typedevents.NewForConfigAndClient(op.host.Cluster.Config, op.host.Cluster.HTTP)
-	if err != nil {
-		return nil, fmt.Errorf("framework: events: %w", err)
+// History returns the newest runs of a primary, oldest first; see
+// [ControllerOptions.KeepRecordsPerPrimary]. It returns nil for an unknown controller and for a
+// primary that is gone.
+func (op *Operator) History(controller string, primary types.NamespacedName) []timeline.Record {
+	if c := controllerNamed(op.runners(), controller); c != nil {
+		return c.Records.Of(primary)
 	}
-	broadcaster := events.NewBroadcaster(&events.EventSinkImpl{Interface: client})
-	if err := broadcaster.StartRecordingToSinkWithContext(ctx); err != nil {
-		broadcaster.Shutdown()
-		return nil, fmt.Errorf("framework: events: %w", err)
-	}
-	op.mu.Lock()
-	op.recorder = broadcaster.NewRecorder(op.options.Scheme, op.options.Name)
-	op.mu.Unlock()
-	return broadcaster.Shutdown, nil
+	return nil
 }
 
-// event publishes a Kubernetes event, unless another instance leads, which publishes its own. It
-// omits the object's version: otherwise events about several versions would not count as
-// repetitions.
-func (op *Operator) event(gvk schema.GroupVersionKind, about Object, warning bool, action, reason, note string, args ...any) {
-	kind := Normal
-	if warning {
-		kind = Warning
-	}
-	op.mu.Lock()
-	recorder := op.recorder
-	op.mu.Unlock()
-	if recorder != nil && op.host.Cluster.Fence.Allowed() {
-		apiVersion, kindOfObject := gvk.ToAPIVersionAndKind()
-		reference := &corev1.ObjectReference{
-			APIVersion: apiVersion, Kind: kindOfObject, Namespace: about.GetNamespace(), Name: about.GetName(), UID: about.GetUID(),
+// controllerNamed returns the controller of a name, nil if there is none.
+func controllerNamed(controllers []*run.Controller, name string) *run.Controller {
+	for _, c := range controllers {
+		if c.Name == name {
+			return c
 		}
-		recorder.Eventf(reference, nil, kind.String(), reason, action, "%s", run.Shortened(fmt.Sprintf(note, args...)))
 	}
-}
-
-// undecodable publishes an event about an undecodable object of the operator's own cluster.
-func (op *Operator) undecodable(gvk schema.GroupVersionKind, u *trc.Undecodable) {
-	op.event(gvk, u, true, "Decode", ReasonUndecodable, "%s", run.UndecodableNote(u))
+	return nil
 }
 
 // takesOff reports whether a controller removes this finalizer of this kind.

@@ -54,10 +54,10 @@ func (op *Operator) Ready() error {
 	}
 	for _, s := range op.host.AllStores() {
 		if err := s.Err(); err != nil {
-			errs = append(errs, fmt.Errorf("framework: the watch of %s fails: %w (%s)", s.Describe(), err, op.feeds(s)))
+			errs = append(errs, fmt.Errorf("framework: the watch of %s fails: %w (%s)", s.Describe(), err, feeds(op.Health(), s)))
 		}
 		if err := s.Stale(); err != nil {
-			errs = append(errs, fmt.Errorf("framework: the watch of %s: %w (%s)", s.Describe(), err, op.feeds(s)))
+			errs = append(errs, fmt.Errorf("framework: the watch of %s: %w (%s)", s.Describe(), err, feeds(op.Health(), s)))
 		}
 	}
 	return errors.Join(errs...)
@@ -117,9 +117,9 @@ func (op *Operator) Health() []health.Source {
 }
 
 // feeds names the sources of a cache, as in `controller "pages", source "configmap"`.
-func (op *Operator) feeds(s *cache.Store) string {
+func feeds(sources []health.Source, s *cache.Store) string {
 	var all []string
-	for _, h := range op.Health() {
+	for _, h := range sources {
 		if h.Cache == s.Describe() {
 			all = append(all, fmt.Sprintf("controller %q, source %q", h.Controller, h.Source))
 		}

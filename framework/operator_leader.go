@@ -27,22 +27,29 @@ func (op *Operator) checkElection(ctx context.Context) error {
 	return op.election.CheckRights(ctx)
 }
 
-// elect joins the election, if there is one, and returns once the controllers are paused. The
-// caller must call resign after its last write. If the election fails, elect calls stop.
-func (op *Operator) elect(ctx context.Context, stop func(), controllers []*run.Controller) (resign func() error) {
+// leadership is the part of an operator in its election.
+type leadership struct {
+	op          *Operator
+	controllers []*run.Controller
+}
+
+// join joins the election, if there is one, and returns once the controllers are paused. The caller
+// must call resign after its last write. If the election fails, join calls stop.
+func (l leadership) join(ctx context.Context, stop func()) (resign func() error) {
+	op := l.op
 	if op.election == nil {
 		return func() error { return nil }
 	}
-	op.pause(controllers)
+	l.pause()
 	op.election.Begin = func(ctx context.Context) {
-		op.beginTerm(ctx, func() {
-			for _, c := range controllers {
+		l.beginTerm(ctx, func() {
+			for _, c := range l.controllers {
 				c.Scheduler.Resume()
 			}
 		})
 	}
 	op.election.Finish = func() {
-		op.pause(controllers)
+		l.pause()
 		// Other instances apply with the same field managers from now on, so earlier confirmations prove
 		// nothing.
 		for _, c := range op.host.Clusters() {
@@ -62,12 +69,12 @@ func (op *Operator) elect(ctx context.Context, stop func(), controllers []*run.C
 }
 
 // pause ends the runs of all controllers and lets none begin.
-func (op *Operator) pause(controllers []*run.Controller) {
+func (l leadership) pause() {
 	var pausing sync.WaitGroup
-	for _, c := range controllers {
+	for _, c := range l.controllers {
 		pausing.Go(func() {
 			if err := c.Pause(); err != nil {
-				op.host.Logger.Error(err, "standing by, but runs have not ended; their writes are refused", "controller", c.Name)
+				l.op.host.Logger.Error(err, "standing by, but runs have not ended; their writes are refused", "controller", c.Name)
 			}
 		})
 	}
@@ -76,7 +83,8 @@ func (op *Operator) pause(controllers []*run.Controller) {
 
 // beginTerm waits until the caches show the writes of the former leader. Then it resumes the runs,
 // unless the lease was lost meanwhile.
-func (op *Operator) beginTerm(ctx context.Context, resume func()) {
+func (l leadership) beginTerm(ctx context.Context, resume func()) {
+	op := l.op
 	op.host.CatchUp(ctx, op.options.LeaderElection.RenewDeadline, op.options.LeaderElection.RetryPeriod)
 	if !op.host.Cluster.Fence.Allowed() || ctx.Err() != nil {
 		return // the clock at least says that the lease has expired

@@ -38,7 +38,7 @@ func (op *Operator) SetControllerNamespaces(controller string, namespaces []stri
 	fail := func(why error) error {
 		return fmt.Errorf("framework: SetControllerNamespaces %q %q: %w", controller, namespaces, why)
 	}
-	c, err := op.controllerNamed(controller)
+	c, err := op.namedController(controller)
 	if err != nil {
 		return fail(err)
 	}

@@ -34,102 +34,107 @@ const (
 	WaitForAll
 )
 
+// starting is the start of one controller.
+type starting struct {
+	op     *Operator
+	life   *host.Life
+	c      *run.Controller
+	missed bool // a kind was not served
+}
+
 // operate starts a controller as soon as everything that it reads is available, and runs it until
 // ctx ends. The end of ctx is an orderly stop at any point.
-func (op *Operator) operate(ctx context.Context, l *host.Life, c *run.Controller) error {
-	missed, err := op.awaitKinds(ctx, c)
-	if err != nil || ctx.Err() != nil {
+func (s *starting) operate(ctx context.Context) error {
+	if err := s.awaitKinds(ctx); err != nil || ctx.Err() != nil {
 		return err
 	}
-	if err := op.setUp(l, c); err != nil {
+	if err := s.setUp(); err != nil {
 		return err
 	}
-	if err := c.Startup.Subscribe(); err != nil {
+	if err := s.c.Startup.Subscribe(); err != nil {
 		return err
 	}
-	c.Sources.Begin(l)
-	op.waits(c, host.ErrUnfilled)
-	if err := op.awaitSync(ctx, c, c.Startup.NeedsCaches(), missed); err != nil || ctx.Err() != nil {
+	s.c.Sources.Begin(s.life)
+	s.waits(host.ErrUnfilled)
+	if err := s.awaitSync(ctx, s.c.Startup.NeedsCaches()); err != nil || ctx.Err() != nil {
 		return err
 	}
-	c.Sources.Required.AwaitOptional(ctx)
-	c.Sources.Required.StartSources(ctx)
-	if err := op.awaitSync(ctx, c, c.Sources.Required.NeedsSources(), missed); err != nil || ctx.Err() != nil {
+	s.c.Sources.Required.AwaitOptional(ctx)
+	s.c.Sources.Required.StartSources(ctx)
+	if err := s.awaitSync(ctx, s.c.Sources.Required.NeedsSources()); err != nil || ctx.Err() != nil {
 		return err
 	}
-	op.hasStarted(c)
-	if err := c.Scheduler.Run(ctx); err != nil {
-		return fmt.Errorf("framework: controller %q: %w", c.Name, err)
+	s.hasStarted()
+	if err := s.c.Scheduler.Run(ctx); err != nil {
+		return fmt.Errorf("framework: controller %q: %w", s.c.Name, err)
 	}
 	return nil
 }
 
 // setUp starts to fill the stores of a controller, in its current namespaces.
-func (op *Operator) setUp(l *host.Life, c *run.Controller) error {
-	op.host.Changing.Lock()
-	defer op.host.Changing.Unlock()
-	if err := c.Startup.Open(); err != nil {
+func (s *starting) setUp() error {
+	s.op.host.Changing.Lock()
+	defer s.op.host.Changing.Unlock()
+	if err := s.c.Startup.Open(); err != nil {
 		return err
 	}
-	l.Feed(c.Stores())
+	s.life.Feed(s.c.Stores())
 	return nil
 }
 
-// isBounded reports whether the start of a controller fails after SyncTimeout. missed reports
-// whether a kind was not served.
-func (op *Operator) isBounded(missed bool) bool {
-	return op.options.StartPolicy == FailStart || op.options.StartPolicy == WaitForKinds && !missed
+// isBounded reports whether the start fails after SyncTimeout.
+func (s *starting) isBounded() bool {
+	return s.op.options.StartPolicy == FailStart || s.op.options.StartPolicy == WaitForKinds && !s.missed
 }
 
-// awaitKinds polls discovery until all kinds of a controller are served, and reports whether one
-// was missing.
-func (op *Operator) awaitKinds(ctx context.Context, c *run.Controller) (missed bool, err error) {
+// awaitKinds polls discovery until all kinds of the controller are served.
+func (s *starting) awaitKinds(ctx context.Context) error {
 	began, poll := time.Now(), host.KindPoll
-	limit := began.Add(op.options.SyncTimeout)
+	limit := began.Add(s.op.options.SyncTimeout)
 	for {
-		err := op.findKinds(ctx, c, limit, missed)
+		err := s.findKinds(ctx, limit)
 		if err == nil || ctx.Err() != nil {
-			return missed, nil
+			return nil
 		}
 		if errors.Is(err, cache.ErrMisuse) || errors.Is(err, client.ErrUnsharded) {
-			return missed, err
+			return err
 		}
-		missed = missed || cache.IsMissing(err)
+		s.missed = s.missed || cache.IsMissing(err)
 		delay := poll.Step()
-		if patience := source.SyncPolicyOf(err); patience.IsBounded(op.isBounded(missed)) {
-			limit = began.Add(patience.Limit(op.options.SyncTimeout))
+		if patience := source.SyncPolicyOf(err); patience.IsBounded(s.isBounded()) {
+			limit = began.Add(patience.Limit(s.op.options.SyncTimeout))
 			left := time.Until(limit)
 			if left <= 0 {
-				return missed, fmt.Errorf("%w (after %v)", err, patience.Limit(op.options.SyncTimeout))
+				return fmt.Errorf("%w (after %v)", err, patience.Limit(s.op.options.SyncTimeout))
 			}
 			delay = min(delay, left)
 		}
-		op.waits(c, err)
+		s.waits(err)
 		select {
 		case <-time.After(delay):
 		case <-ctx.Done():
-			return missed, nil
+			return nil
 		}
 	}
 }
 
 // findKinds queries discovery once, within the timeout of a request.
-func (op *Operator) findKinds(ctx context.Context, c *run.Controller, limit time.Time, missed bool) error {
+func (s *starting) findKinds(ctx context.Context, limit time.Time) error {
 	ctx, cancel := client.WithRequestTimeout(ctx)
 	defer cancel()
-	if op.isBounded(missed) && time.Now().Before(limit) { // or a source has more time, or no limit
+	if s.isBounded() && time.Now().Before(limit) { // or a source has more time, or no limit
 		ctx, cancel = context.WithDeadline(ctx, limit)
 		defer cancel()
 	}
-	return c.Startup.FindKinds(ctx)
+	return s.c.Startup.FindKinds(ctx)
 }
 
 // awaitSync waits for the first list of a controller's stores, or for its author's sources. Each of
 // them has SyncTimeout.
-func (op *Operator) awaitSync(ctx context.Context, c *run.Controller, needs []registry.Need, missed bool) error {
+func (s *starting) awaitSync(ctx context.Context, needs []registry.Need) error {
 	began := time.Now()
 	for _, n := range needs {
-		limit := n.SyncPolicy.Limit(op.options.SyncTimeout)
+		limit := n.SyncPolicy.Limit(s.op.options.SyncTimeout)
 		timeout := time.NewTimer(time.Until(began.Add(limit)))
 		defer timeout.Stop()
 		select {
@@ -139,12 +144,12 @@ func (op *Operator) awaitSync(ctx context.Context, c *run.Controller, needs []re
 			return nil
 		case <-timeout.C:
 		}
-		late := fmt.Errorf("framework: controller %q: %s is not filled after %v: %w", c.Name, n.Name, limit,
+		late := fmt.Errorf("framework: controller %q: %s is not filled after %v: %w", s.c.Name, n.Name, limit,
 			cmp.Or(n.Err(), errors.New("it reports no failure, and the first list has not been answered yet")))
-		if n.SyncPolicy.IsBounded(op.isBounded(missed)) {
+		if n.SyncPolicy.IsBounded(s.isBounded()) {
 			return late
 		}
-		op.waits(c, late)
+		s.waits(late)
 		select {
 		case <-n.Synced:
 		case <-ctx.Done():
@@ -155,23 +160,23 @@ func (op *Operator) awaitSync(ctx context.Context, c *run.Controller, needs []re
 }
 
 // waits records what a controller waits for, and logs it when it changes.
-func (op *Operator) waits(c *run.Controller, reason error) {
-	op.mu.Lock()
-	before := op.waiting[c.Name]
-	op.waiting[c.Name] = reason
-	op.mu.Unlock()
+func (s *starting) waits(reason error) {
+	s.op.mu.Lock()
+	before := s.op.waiting[s.c.Name]
+	s.op.waiting[s.c.Name] = reason
+	s.op.mu.Unlock()
 	switch {
 	case before != nil && before.Error() == reason.Error():
 	case errors.Is(reason, host.ErrUnfilled):
-		op.host.Logger.Info("waiting to start", "controller", c.Name, "reason", reason.Error())
+		s.op.host.Logger.Info("waiting to start", "controller", s.c.Name, "reason", reason.Error())
 	default:
-		op.host.Logger.Error(reason, "waiting to start", "controller", c.Name)
+		s.op.host.Logger.Error(reason, "waiting to start", "controller", s.c.Name)
 	}
 }
 
-func (op *Operator) hasStarted(c *run.Controller) {
-	op.mu.Lock()
-	delete(op.waiting, c.Name)
-	op.mu.Unlock()
-	op.host.Logger.Info("started", "controller", c.Name)
+func (s *starting) hasStarted() {
+	s.op.mu.Lock()
+	delete(s.op.waiting, s.c.Name)
+	s.op.mu.Unlock()
+	s.op.host.Logger.Info("started", "controller", s.c.Name)
 }

@@ -129,7 +129,7 @@ func (g WorkflowGraph) DOT() string { return g.graph.DOT() }
 // WorkflowGraph returns the graph of a controller's workflow. It returns false if there is no such
 // controller or it has no workflow.
 func (op *Operator) WorkflowGraph(controller string) (WorkflowGraph, bool) {
-	c, err := op.controllerNamed(controller)
+	c, err := op.namedController(controller)
 	if err != nil {
 		return WorkflowGraph{}, false
 	}
@@ -140,7 +140,7 @@ func (op *Operator) WorkflowGraph(controller string) (WorkflowGraph, bool) {
 // of verdicts. It returns false if there was none, or if the primary is gone. The result must not
 // be changed. One result is kept for each primary, as long as the primary exists.
 func (op *Operator) WorkflowResult(controller string, primary types.NamespacedName) (*workflow.Result, bool) {
-	c, err := op.controllerNamed(controller)
+	c, err := op.namedController(controller)
 	if err != nil {
 		return nil, false
 	}

@@ -318,7 +318,7 @@ var ofFramework = []mutant{
 	{
 		name:   "events name the version of their object",
 		breaks: "G12: what repeats leads to no more writes",
-		file:   "framework/operator.go",
+		file:   "framework/operator_events.go",
 		old:    "UID: about.GetUID(),\n",
 		new:    "UID: about.GetUID(), ResourceVersion: about.GetResourceVersion(),\n",
 		kills:  []suite{{folder: "framework", run: "TestExhausted"}},
@@ -359,8 +359,8 @@ var ofFramework = []mutant{
 		name:   "sources start, and runs with them, before the caches are filled",
 		breaks: "G01: no run begins with half a picture",
 		file:   "framework/operator_start.go",
-		old:    "op.awaitSync(ctx, c, c.Startup.NeedsCaches(), missed)",
-		new:    "op.awaitSync(ctx, c, c.Sources.Required.NeedsSources(), missed)",
+		old:    "s.awaitSync(ctx, s.c.Startup.NeedsCaches())",
+		new:    "s.awaitSync(ctx, s.c.Sources.Required.NeedsSources())",
 		kills:  []suite{{folder: "framework", run: "TestSourcesStart"}},
 	},
 	{

@@ -94,8 +94,8 @@ var ofKinds = []mutant{
 		name:   "a kind that is not served ends the operator",
 		breaks: "G15: the other controllers run",
 		file:   "framework/operator_start.go",
-		old:    "		missed = missed || cache.IsMissing(err)\n",
-		new:    "		missed = false\n",
+		old:    "		s.missed = s.missed || cache.IsMissing(err)\n",
+		new:    "		s.missed = false\n",
 		kills:  []suite{{folder: "framework", run: "TestG18AKind"}},
 	},
 }

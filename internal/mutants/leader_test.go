@@ -63,8 +63,8 @@ var ofLeader = []mutant{
 	{
 		name:   "who stands by publishes events",
 		breaks: "G06: who does not lead decides nothing",
-		file:   "framework/operator.go",
-		old:    "recorder != nil && op.host.Cluster.Fence.Allowed()",
+		file:   "framework/operator_events.go",
+		old:    "recorder != nil && p.host.Cluster.Fence.Allowed()",
 		new:    "recorder != nil",
 		kills:  specs("the one that leads tells"),
 	},
