@@ -202,6 +202,11 @@ var rules = []rule{
 		"samples use what users can use: nothing internal",
 	},
 	{
+		"internal/testenv/client",
+		[]string{"std", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/..."},
+		"the API client of the tests stands beside the framework: nothing of ours",
+	},
+	{
 		"internal/testenv",
 		[]string{
 			"std", "k8s.io/apimachinery/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/pkg/envtest",
@@ -246,7 +251,7 @@ var rules = []rule{
 }
 
 // onlyForTests may be imported by tests alone.
-var onlyForTests = []string{module + "/internal/testenv", module + "/internal/spectimes"}
+var onlyForTests = []string{module + "/internal/testenv", module + "/internal/testenv/client", module + "/internal/spectimes"}
 
 type goPackage struct {
 	ImportPath string
