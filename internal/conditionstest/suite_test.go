@@ -18,7 +18,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/conditions"
@@ -67,7 +66,7 @@ var _ = BeforeSuite(func() {
 	config.QPS = -1
 	admin, err = client.New(config, scheme)
 	Expect(err).NotTo(HaveOccurred())
-	_, err = envtest.InstallCRDs(plane.Config, envtest.CRDInstallOptions{Paths: []string{testenv.WebPageCRDs()}})
+	err = testenv.InstallCRDs(plane.Config, testenv.WebPageCRDs())
 	Expect(err).NotTo(HaveOccurred())
 })
 

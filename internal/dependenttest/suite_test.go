@@ -17,7 +17,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/spectimes"
@@ -56,7 +55,7 @@ var _ = BeforeSuite(func() {
 	config.QPS = -1
 	admin, err = client.New(config, scheme)
 	Expect(err).NotTo(HaveOccurred())
-	_, err = envtest.InstallCRDs(plane.Config, envtest.CRDInstallOptions{Paths: []string{testenv.WebPageCRDs()}})
+	err = testenv.InstallCRDs(plane.Config, testenv.WebPageCRDs())
 	Expect(err).NotTo(HaveOccurred())
 })
 

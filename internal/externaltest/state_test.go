@@ -11,7 +11,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/external"
@@ -83,7 +82,7 @@ var _ = Describe("G13 ExternalStateIT What is remembered, on a whole control pla
 		plane, err = testenv.StartSandbox(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(plane.Stop)
-		_, err = envtest.InstallCRDs(plane.Config, envtest.CRDInstallOptions{Paths: []string{testenv.WebPageCRDs()}})
+		err = testenv.InstallCRDs(plane.Config, testenv.WebPageCRDs())
 		Expect(err).NotTo(HaveOccurred())
 		c, err = apiclient.New(plane.Config, scheme)
 		Expect(err).NotTo(HaveOccurred())
