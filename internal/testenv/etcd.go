@@ -120,6 +120,8 @@ type watchMessage struct {
 		Events       []watchEvent `json:"events"`
 		Canceled     bool         `json:"canceled"`
 		CancelReason string       `json:"cancel_reason"`
+		// CompactRevision is set if etcd has no events before it.
+		CompactRevision int64 `json:"compact_revision,string"`
 	} `json:"result"`
 	Error json.RawMessage `json:"error"`
 }

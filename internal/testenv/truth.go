@@ -211,7 +211,10 @@ func (t *Truth) watch(ctx context.Context) (err error) {
 		if err := decoder.Decode(&message); err != nil {
 			return err
 		}
-		if message.Error != nil || message.Result.Canceled {
+		switch {
+		case message.Result.CompactRevision != 0:
+			return fmt.Errorf("%w: compacted before revision %d", errRefused, message.Result.CompactRevision)
+		case message.Error != nil || message.Result.Canceled:
 			return fmt.Errorf("%w: %s%s", errRefused, message.Error, message.Result.CancelReason)
 		}
 		t.take(message.Result.Events)
