@@ -14,7 +14,7 @@
 // # Objects
 //
 // An answer replaces the whole object. The kind of a typed object stays as the caller set it, which
-// is mostly empty. The kind of an unstructured object must be set; a list's ends in "List".
+// is usually empty. The kind of an unstructured object must be set; a list's ends in "List".
 //
 // # Concurrency
 //
