@@ -4,8 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"time"
+
+	"github.com/cenkalti/backoff/v4"
 )
 
 // Defaults of a zero [Policy].
@@ -115,7 +116,7 @@ func (p Policy) withDefaults() Policy {
 type State struct {
 	attempts int
 	// delays is set only while the key is failing, so that an idle key costs two words.
-	delays *delays
+	delays *backoff.ExponentialBackOff
 }
 
 // Attempt returns the number of retries granted since the last success: 0 for a key that is not
@@ -132,14 +133,13 @@ func (p Policy) Next(s *State) (time.Duration, bool) {
 		return 0, false
 	}
 	if s.delays == nil {
-		s.delays = p.begin()
+		s.delays = p.generator()
 	}
-	factor := p.withDefaults().Factor
-	if s.attempts+1 < p.Steady {
-		factor = 1
+	if s.delays.Multiplier = p.withDefaults().Factor; s.attempts+1 < p.Steady {
+		s.delays.Multiplier = 1
 	}
-	delay := s.delays.take(factor)
-	if p.MaxElapsed != 0 && time.Since(s.delays.since)+delay > p.MaxElapsed {
+	delay := s.delays.NextBackOff()
+	if delay == backoff.Stop {
 		return 0, false
 	}
 	s.attempts++
@@ -166,28 +166,16 @@ func (p Policy) Window() time.Duration {
 	return d.Max
 }
 
-// begin returns the delays of a key that has just failed for the first time.
-func (p Policy) begin() *delays {
+// generator uses the backoff library only to compute delays. The library's Retry loop, which
+// sleeps, is never used.
+func (p Policy) generator() *backoff.ExponentialBackOff {
 	d := p.withDefaults()
 	d.Initial, d.Max = min(d.Initial, longest), min(d.Max, longest)
-	return &delays{next: d.Initial, max: d.Max, jitter: d.Jitter, since: time.Now()}
-}
-
-// delays are those of one key that is failing.
-type delays struct {
-	next, max time.Duration // before jitter
-	jitter    float64
-	since     time.Time
-}
-
-// take returns the next delay, and multiplies the one after it.
-func (d *delays) take(factor float64) time.Duration {
-	delay := d.next + time.Duration(float64(d.next)*d.jitter*(2*rand.Float64()-1))
-	// The product may not be a valid Duration, so it is not computed if it would be above the limit.
-	if float64(d.next) >= float64(d.max)/factor {
-		d.next = d.max
-	} else {
-		d.next = time.Duration(float64(d.next) * factor)
-	}
-	return delay
+	return backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(d.Initial),
+		backoff.WithMultiplier(d.Factor),
+		backoff.WithMaxInterval(d.Max),
+		backoff.WithRandomizationFactor(d.Jitter),
+		backoff.WithMaxElapsedTime(d.MaxElapsed),
+	)
 }

@@ -24,7 +24,7 @@ type rule struct {
 // third parties is what the design names; add a line here before adding an import.
 var rules = []rule{
 	{"internal/author", []string{"std"}, "it calls what authors wrote, and everything may call it"},
-	{"retry", []string{"std"}, "the delay question knows nothing of Kubernetes"},
+	{"retry", []string{"std", "github.com/cenkalti/backoff/v4"}, "the delay question knows nothing of Kubernetes"},
 	{"timeline", []string{"std", module + "/internal/author"}, "the record is a leaf that everything may import"},
 	{
 		"trc",
