@@ -1,11 +1,11 @@
 package trc
 
 import (
-	"container/list"
 	"context"
 	"fmt"
 	"sync"
 
+	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/evenkeel/evenkeel/internal/author"
@@ -64,20 +64,20 @@ type wholeCache struct {
 	limit int
 
 	mu      sync.Mutex // guards what is below; a leaf
-	objects map[Key]*list.Element
-	used    *list.List // of *wholeObject, the latest use first
+	objects *simplelru.LRU[Key, *wholeObject]
 }
 
-type wholeObject struct {
-	key    Key
-	object Object
-}
+type wholeObject struct{ object Object }
 
 func newWholeCache(limit int) *wholeCache {
 	if limit <= 0 {
 		return nil
 	}
-	return &wholeCache{limit: limit, objects: map[Key]*list.Element{}, used: list.New()}
+	objects, err := simplelru.NewLRU[Key, *wholeObject](limit, nil)
+	if err != nil {
+		panic(err) // it fails only for limits that are not positive
+	}
+	return &wholeCache{limit: limit, objects: objects}
 }
 
 // keep stores an object and returns one that may be pruned: a copy if it was stored. An object that
@@ -89,38 +89,25 @@ func (s *wholeCache) keep(o Object, wanted bool) Object {
 	key := KeyOf(o)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch before := s.objects[key]; {
-	case before != nil && isNewer(before.Value.(*wholeObject).object, o):
-		return o
-	case before != nil:
-		before.Value.(*wholeObject).object = o // this does not count as a use
+	switch before, known := s.objects.Peek(key); {
+	case known && !isNewer(before.object, o):
+		before.object = o // this does not count as a use
 		if wanted {
-			s.used.MoveToFront(before)
+			s.objects.Get(key)
 		}
-	case wanted || len(s.objects) < s.limit:
-		s.addLocked(key, o)
+	case known:
+		return o
+	case wanted || s.objects.Len() < s.limit:
+		s.objects.Add(key, &wholeObject{o})
 	default:
 		return o
 	}
 	var copied Object
 	if author.Try(func() { copied = o.DeepCopyObject().(Object) }) != nil {
-		s.removeLocked(s.objects[key])
+		s.objects.Remove(key)
 		return o
 	}
 	return copied
-}
-
-// addLocked adds an object, and removes the one whose latest use is the longest ago if there are
-// too many.
-func (s *wholeCache) addLocked(key Key, o Object) {
-	if len(s.objects) >= s.limit {
-		s.removeLocked(s.used.Back())
-	}
-	s.objects[key] = s.used.PushFront(&wholeObject{key, o})
-}
-
-func (s *wholeCache) removeLocked(kept *list.Element) {
-	delete(s.objects, s.used.Remove(kept).(*wholeObject).key)
 }
 
 // isNewer reports whether a is known to be newer than b.
@@ -136,12 +123,7 @@ func (s *wholeCache) take(key Key, shown Object) Object {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	kept := s.objects[key]
-	if kept == nil {
-		return nil
-	}
-	s.used.MoveToFront(kept)
-	if found := kept.Value.(*wholeObject); isSame(found.object, shown) {
+	if found, ok := s.objects.Get(key); ok && isSame(found.object, shown) {
 		return found.object
 	}
 	return nil
@@ -151,8 +133,8 @@ func (s *wholeCache) take(key Key, shown Object) Object {
 func (s *wholeCache) drop(gone Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if kept := s.objects[KeyOf(gone)]; kept != nil && kept.Value.(*wholeObject).object.GetUID() == gone.GetUID() {
-		s.removeLocked(kept)
+	if found, ok := s.objects.Peek(KeyOf(gone)); ok && found.object.GetUID() == gone.GetUID() {
+		s.objects.Remove(KeyOf(gone))
 	}
 }
 
@@ -163,8 +145,7 @@ func (s *wholeCache) clear() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	clear(s.objects)
-	s.used.Init()
+	s.objects.Purge()
 }
 
 func (s *wholeCache) len() int {
@@ -173,7 +154,7 @@ func (s *wholeCache) len() int {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.objects)
+	return s.objects.Len()
 }
 
 // dropWholeLocked removes an object that is no longer visible from the whole objects, once the lock

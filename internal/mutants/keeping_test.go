@@ -21,8 +21,8 @@ var ofKeeping = []mutant{
 		name:   "an object kept whole is read whatever version is shown",
 		breaks: "G01: a whole read is as new as what was written",
 		file:   "trc/whole.go",
-		old:    "isSame(found.object, shown) {",
-		new:    "true {",
+		old:    "ok && isSame(found.object, shown) {",
+		new:    "ok {",
 		kills:  store("TestModel_BoundedStore|Bounded"),
 	},
 	{
