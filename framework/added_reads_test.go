@@ -12,10 +12,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 )
 
 // reads is a reconciler that adds its ConfigMaps and reads them in every way there is.
@@ -114,7 +114,7 @@ func TestC98WhatARunAddsIsReadInEveryWay(t *testing.T) {
 
 // TestG05WhatARunWritesToAnAddedClusterIsItsOwn, readable at once, and triggers nobody.
 func TestG05WhatARunWritesToAnAddedClusterIsItsOwn(t *testing.T) {
-	overTwo(t, func(m, far *modelled, there client.Client, _ *readers) {
+	overTwo(t, func(m, far *modelled, there *client.Client, _ *readers) {
 		r := newReads()
 		r.configMaps.Cluster = far.model.Config()
 		r.then = func(ctx context.Context, page *Page, c *pageContext) error {
@@ -152,7 +152,7 @@ func TestG05WhatARunWritesToAnAddedClusterIsItsOwn(t *testing.T) {
 // TestC49WhatMayComeLateIsDeclaredForAllThat: it is read in every way, is the same if a run adds
 // it, and is not removed.
 func TestC49WhatMayComeLateIsDeclaredForAllThat(t *testing.T) {
-	overTwo(t, func(m, far *modelled, _ client.Client, _ *readers) {
+	overTwo(t, func(m, far *modelled, _ *client.Client, _ *readers) {
 		r := newReads()
 		r.configMaps.Cluster, r.configMaps.OnSyncTimeout, r.configMaps.SyncTimeout = far.model.Config(), framework.SyncOptional, time.Second
 		far.model.Intercept(func(apimodel.Request) apimodel.Fault { return apimodel.Fault{Drop: true} })

@@ -15,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/testenv"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 )
 
 // lists notes what lists of ConfigMaps ask for.
@@ -111,14 +111,14 @@ var halves = []string{
 
 var _ = Describe("Shards of the API server", Label("ShardSelectorIT"), Ordered, func() {
 	var sharded *testenv.Env
-	var there client.Client
+	var there *client.Client
 
 	BeforeAll(func() {
 		var err error
 		sharded, err = testenv.StartWithFlags(map[string]string{"feature-gates": "ShardedListAndWatch=true"}, testenv.WebPageCRDs())
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(func() error { return sharded.Stop() })
-		there, err = client.New(sharded.Config, client.Options{Scheme: scheme})
+		there, err = client.New(sharded.Config, scheme)
 		Expect(err).NotTo(HaveOccurred())
 	})
 

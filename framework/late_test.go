@@ -10,10 +10,10 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 )
 
 // away are ways of a server to be away.
@@ -43,7 +43,7 @@ func TestC49_AControllerMayGoOnWithoutAClusterThatIsAway(t *testing.T) {
 }
 
 func goesOnWithout(t *testing.T, fault func(apimodel.Request) apimodel.Fault) {
-	overTwo(t, func(m, far *modelled, there client.Client, r *readers) {
+	overTwo(t, func(m, far *modelled, there *client.Client, r *readers) {
 		far.model.Intercept(fault)
 		r.configMaps.OnSyncTimeout, r.configMaps.SyncTimeout = framework.SyncOptional, 5*time.Second
 		patient(r)
@@ -78,7 +78,7 @@ func goesOnWithout(t *testing.T, fault func(apimodel.Request) apimodel.Fault) {
 
 // If it is there in time, it is as if nothing had been said.
 func TestC49_AControllerThatNeedNotWaitDoesNotGoOnWithoutIt(t *testing.T) {
-	overTwo(t, func(m, far *modelled, _ client.Client, r *readers) {
+	overTwo(t, func(m, far *modelled, _ *client.Client, r *readers) {
 		r.configMaps.OnSyncTimeout = framework.SyncOptional
 		defer m.operate(r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)})()
 		m.createPage("p")
@@ -112,7 +112,7 @@ func TestC49_EachSourceSaysHowLongItIsWaitedForAndWhatFollows(t *testing.T) {
 	} {
 		for what, verbs := range map[string][]string{"unreachable": nil, "not listed": {"list", "watch"}} {
 			t.Run(c.name+"/"+what, func(t *testing.T) {
-				overTwo(t, func(m, far *modelled, _ client.Client, r *readers) {
+				overTwo(t, func(m, far *modelled, _ *client.Client, r *readers) {
 					far.model.Intercept(func(r apimodel.Request) apimodel.Fault {
 						for _, verb := range verbs {
 							if r.Verb == verb {

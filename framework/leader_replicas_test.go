@@ -9,17 +9,17 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 )
 
 // replicas are instances of one operator, by name, that elect a leader in virtual time.
 type replicas struct {
 	*testing.T
 	model *apimodel.Model
-	admin client.Client
+	admin *client.Client
 
 	mu    sync.Mutex // guards below
 	fault func(instance string, r apimodel.Request) apimodel.Fault
@@ -38,7 +38,7 @@ func withReplicas(t *testing.T, test func(r *replicas)) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &replicas{T: t, model: newModel(t)}
 		var err error
-		r.admin, err = client.New(r.model.Config(), client.Options{Scheme: scheme})
+		r.admin, err = client.New(r.model.Config(), scheme)
 		noError(t, err)
 		r.model.Intercept(func(request apimodel.Request) apimodel.Fault {
 			instance, _, _ := strings.Cut(request.UserAgent, " ")

@@ -13,10 +13,10 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 )
 
 // lookers are pages whose runs look something up, and note what they found.
@@ -205,7 +205,7 @@ func TestC100OfWhatSeveralSourcesHaveTheNewestIsReturnedOnce(t *testing.T) {
 func TestC100ObjectsOfSeveralClustersAreNotTheSame(t *testing.T) {
 	overModel(t, func(m *modelled) {
 		far := newModel(t)
-		there, err := client.New(far.Config(), client.Options{Scheme: scheme})
+		there, err := client.New(far.Config(), scheme)
 		noError(t, err)
 		noError(t, there.Create(m.Context(), dataOf("x", "far")))
 		m.createConfigMap("x", map[string]any{"data": "near"})

@@ -10,9 +10,9 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 )
 
 // readers are pages that name the ConfigMaps they read in their specification; they note what they
@@ -133,7 +133,7 @@ func TestO8WhatAPrimaryWritesToWhatItRefersToIsItsOwnAlone(t *testing.T) {
 
 func TestWhatIsReferredToBeforeTheStartIsFound(t *testing.T) {
 	overModel(t, func(m *modelled) {
-		admin, err := client.New(m.model.Config(), client.Options{Scheme: scheme})
+		admin, err := client.New(m.model.Config(), scheme)
 		noError(t, err)
 		noError(t, admin.Create(t.Context(), configMapOf(newPage("default", "shared"), "1")))
 		m.createPageWith("p", "shared")

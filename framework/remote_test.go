@@ -11,18 +11,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 )
 
 // overTwo runs a reconciler of pages that reads ConfigMaps of another cluster, where there is one
 // named p already.
-func overTwo(t *testing.T, test func(m *modelled, remote *modelled, there client.Client, r *readers)) {
+func overTwo(t *testing.T, test func(m *modelled, remote *modelled, there *client.Client, r *readers)) {
 	overModel(t, func(m *modelled) {
 		far := &modelled{T: m.T, model: newModel(t)}
-		there, err := client.New(far.model.Config(), client.Options{Scheme: scheme})
+		there, err := client.New(far.model.Config(), scheme)
 		noError(t, err)
 		noError(t, there.Create(m.Context(), configMapOf(newPage("default", "p"), "far")))
 		r := newReaders()
@@ -32,7 +32,7 @@ func overTwo(t *testing.T, test func(m *modelled, remote *modelled, there client
 }
 
 func TestSecondariesOfAnotherClusterMakeTheirPrimariesDue(t *testing.T) {
-	overTwo(t, func(m, far *modelled, there client.Client, r *readers) {
+	overTwo(t, func(m, far *modelled, there *client.Client, r *readers) {
 		r.then = func(ctx context.Context, page *Page, c *pageContext) error {
 			_, err := framework.Apply(ctx, c, configMapOf(page, "near"))
 			return err
@@ -55,7 +55,7 @@ func TestSecondariesOfAnotherClusterMakeTheirPrimariesDue(t *testing.T) {
 }
 
 func TestG18AnotherClusterThatIsAwayShowsInReady(t *testing.T) {
-	overTwo(t, func(m, far *modelled, _ client.Client, r *readers) {
+	overTwo(t, func(m, far *modelled, _ *client.Client, r *readers) {
 		far.model.Intercept(func(apimodel.Request) apimodel.Fault {
 			return apimodel.Fault{Answer: &apierrors.NewForbidden(schema.GroupResource{Resource: "configmaps"}, "", nil).ErrStatus}
 		})
@@ -69,7 +69,7 @@ func TestG18AnotherClusterThatIsAwayShowsInReady(t *testing.T) {
 }
 
 func TestTheNamespacesOfTheOperatorAreThoseOfOtherClustersToo(t *testing.T) {
-	overTwo(t, func(m, far *modelled, there client.Client, r *readers) {
+	overTwo(t, func(m, far *modelled, there *client.Client, r *readers) {
 		defer m.operate(r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)})()
 		m.createPage("p")
 		time.Sleep(time.Second)

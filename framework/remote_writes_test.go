@@ -13,10 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
@@ -46,7 +46,7 @@ func (r *readers) copied(ctx context.Context, page *Page, c *pageContext, data s
 }
 
 func TestG05OwnWritesToAnotherClusterAreReadAtOnceAndDoNotTrigger(t *testing.T) {
-	overTwo(t, func(m, far *modelled, there client.Client, r *readers) {
+	overTwo(t, func(m, far *modelled, there *client.Client, r *readers) {
 		r.then = func(ctx context.Context, page *Page, c *pageContext) error {
 			shown, err := r.copied(ctx, page, c, "mine")
 			if err == nil && shown != "mine" {
@@ -94,7 +94,7 @@ func TestG04AnOwnWriteInOneClusterDoesNotExplainAChangeInAnother(t *testing.T) {
 			return err
 		}
 		defer m.operate(r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps, &near)})()
-		there, err := client.New(far.Config(), client.Options{Scheme: scheme})
+		there, err := client.New(far.Config(), scheme)
 		noError(t, err)
 		noError(t, there.Create(m.Context(), newPage("default", "p"))) // so that both count on
 		page := m.createPage("p")
@@ -156,7 +156,7 @@ func TestAMirrorOfThePrimaryIsNotThePrimary(t *testing.T) {
 }
 
 func TestAWriteToTheWrongClusterIsRefused(t *testing.T) {
-	overTwo(t, func(m, far *modelled, there client.Client, r *readers) {
+	overTwo(t, func(m, far *modelled, there *client.Client, r *readers) {
 		for range 3 { // or the first UID of both were the same
 			noError(t, there.Create(m.Context(), &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: "default", GenerateName: "x"}}))
 		}
@@ -195,7 +195,7 @@ func TestAWriteToTheWrongClusterIsRefused(t *testing.T) {
 }
 
 func TestG06WritesToAnotherClusterEndWithTheRunAndTheOperator(t *testing.T) {
-	overTwo(t, func(m, far *modelled, _ client.Client, r *readers) {
+	overTwo(t, func(m, far *modelled, _ *client.Client, r *readers) {
 		var late framework.Writes
 		r.then = func(_ context.Context, _ *Page, c *pageContext) error { late = r.configMaps.In(c); return nil }
 		stop := m.operate(r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)})
@@ -286,7 +286,7 @@ func TestG11ACreateOfUnknownFateInAnotherClusterIsFoundOutThere(t *testing.T) {
 
 // A backup is restored in one cluster: what was proven in the other stays proven.
 func TestLiveReadsAreOfTheClusterOfTheSecondary(t *testing.T) {
-	overTwo(t, func(m, far *modelled, _ client.Client, r *readers) {
+	overTwo(t, func(m, far *modelled, _ *client.Client, r *readers) {
 		far.model.Lag("configmaps", time.Hour)
 		var there, missing error
 		var live *corev1.ConfigMap
@@ -306,7 +306,7 @@ func TestLiveReadsAreOfTheClusterOfTheSecondary(t *testing.T) {
 }
 
 func TestAnotherClusterThatFailsHoldsUpNoOthers(t *testing.T) {
-	overTwo(t, func(m, far *modelled, _ client.Client, r *readers) {
+	overTwo(t, func(m, far *modelled, _ *client.Client, r *readers) {
 		r.configMaps.Map = mapToPage("p")
 		r.then = func(ctx context.Context, page *Page, c *pageContext) error {
 			if page.Name != "p" {

@@ -9,16 +9,16 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
 func TestG18HealthTellsOfEverySource(t *testing.T) {
-	overTwo(t, func(m, far *modelled, there client.Client, r *readers) {
+	overTwo(t, func(m, far *modelled, there *client.Client, r *readers) {
 		pushed, err := eventsource.NewInbound(eventsource.InboundOptions[string]{Name: "a push"})
 		noError(t, err)
 		pushed.Push(trc.Key{Namespace: "default", Name: "p"}, "value")
@@ -54,7 +54,7 @@ func TestG18HealthTellsOfEverySource(t *testing.T) {
 }
 
 func TestG18HealthTellsWhatFailsWhereAndSinceWhen(t *testing.T) {
-	overTwo(t, func(m, far *modelled, there client.Client, r *readers) {
+	overTwo(t, func(m, far *modelled, there *client.Client, r *readers) {
 		defer m.operate(r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)})()
 		time.Sleep(time.Minute)
 		far.model.Intercept(func(r apimodel.Request) apimodel.Fault {
@@ -91,7 +91,7 @@ func TestG18HealthTellsWhatFailsWhereAndSinceWhen(t *testing.T) {
 }
 
 func TestG18AWatchOfAnotherClusterThatIsHalfOpenIsNoticedAndBegunAnew(t *testing.T) {
-	overTwo(t, func(m, far *modelled, there client.Client, r *readers) {
+	overTwo(t, func(m, far *modelled, there *client.Client, r *readers) {
 		defer m.operate(r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)})()
 		m.createPage("p")
 		time.Sleep(90 * time.Second)
@@ -116,7 +116,7 @@ func TestG18AWatchOfAnotherClusterThatIsHalfOpenIsNoticedAndBegunAnew(t *testing
 
 // A request that nobody answers is no watch yet that could be silent.
 func TestG18AWatchThatNobodyAnswersIsGivenUp(t *testing.T) {
-	overTwo(t, func(m, far *modelled, there client.Client, r *readers) {
+	overTwo(t, func(m, far *modelled, there *client.Client, r *readers) {
 		defer m.operate(r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)})()
 		m.createPage("p")
 		time.Sleep(time.Minute)

@@ -11,11 +11,11 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -75,7 +75,7 @@ func startWith(t *testing.T, options framework.OperatorOptions, takes ...time.Du
 	synctest.Test(t, func(t *testing.T) {
 		p = &protocol{began: time.Now()}
 		model := newModel(t)
-		admin, err := client.New(model.Config(), client.Options{Scheme: scheme})
+		admin, err := client.New(model.Config(), scheme)
 		noError(t, err)
 		noError(t, admin.Create(t.Context(), newPage("default", "p")))
 		model.Intercept(func(r apimodel.Request) apimodel.Fault {
@@ -141,7 +141,7 @@ func TestASourceThatDoesNotStartIsStartedAgainUntilItsTimeIsUp(t *testing.T) {
 func TestAPartThatCannotStartEndsTheOthersToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model := newModel(t)
-		admin, err := client.New(model.Config(), client.Options{Scheme: scheme})
+		admin, err := client.New(model.Config(), scheme)
 		noError(t, err)
 		noError(t, admin.Create(t.Context(), newPage("default", "p")))
 		op, err := framework.NewOperator(model.Config(), framework.OperatorOptions{Logger: quiet, Scheme: scheme, SyncTimeout: 5 * time.Second, Grace: time.Minute})
@@ -171,7 +171,7 @@ func TestAPartThatCannotStartEndsTheOthersToo(t *testing.T) {
 func TestAnOperatorThatIsStoppedBeforeItStartsDoesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model := newModel(t)
-		admin, err := client.New(model.Config(), client.Options{Scheme: scheme})
+		admin, err := client.New(model.Config(), scheme)
 		noError(t, err)
 		noError(t, admin.Create(t.Context(), newPage("default", "p")))
 		op, err := framework.NewOperator(model.Config(), framework.OperatorOptions{Logger: quiet, Scheme: scheme})
@@ -192,7 +192,7 @@ func TestAnOperatorThatIsStoppedBeforeItStartsDoesNothing(t *testing.T) {
 func TestC74WhatWasThereBeforeTheStartMakesOneRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model := newModel(t)
-		admin, err := client.New(model.Config(), client.Options{Scheme: scheme})
+		admin, err := client.New(model.Config(), scheme)
 		noError(t, err)
 		noError(t, admin.Create(t.Context(), newPage("default", "p")))
 		for _, name := range []string{"one", "two"} {

@@ -13,11 +13,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/scheduler"
 )
@@ -358,7 +358,7 @@ func TestG16AnotherClusterGoesWithTheLastSecondariesThere(t *testing.T) {
 	a := newAdding()
 	inVirtualTime(t, a, pageOptions{}, func(v *virtual) {
 		far := newModel(t)
-		there, err := client.New(far.Config(), client.Options{Scheme: scheme})
+		there, err := client.New(far.Config(), scheme)
 		noError(t, err)
 		noError(t, there.Create(t.Context(), configMapOf(newPage("default", "p"), "far")))
 		a.configMaps.Cluster, a.configMaps.Map = far.Config(), mapToPage("p")

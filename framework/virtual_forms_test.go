@@ -13,10 +13,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -207,9 +207,9 @@ func TestG01G04AWriteInAPoorerFormIsShownWholeByEveryCache(t *testing.T) {
 }
 
 // admins is whose client other code has.
-var admins client.Client
+var admins *client.Client
 
-func (b *toolbox) admin(*pageContext) client.Client { return admins }
+func (b *toolbox) admin(*pageContext) *client.Client { return admins }
 
 // TestG05AWriteInAPoorerFormBringsNoRun, and takes one request.
 func TestG05AWriteInAPoorerFormBringsNoRun(t *testing.T) {
@@ -233,6 +233,11 @@ func TestG05AWriteInAPoorerFormBringsNoRun(t *testing.T) {
 	})
 }
 
+// configuration is an object as an apply configuration.
+type configuration struct{ *unstructured.Unstructured }
+
+func (configuration) IsApplyConfiguration() {}
+
 // TestAnApplyRepairsWhatTheCacheDoesNotShow: what an intent says is compared in a form that shows
 // it.
 func TestAnApplyRepairsWhatTheCacheDoesNotShow(t *testing.T) {
@@ -244,7 +249,7 @@ func TestAnApplyRepairsWhatTheCacheDoesNotShow(t *testing.T) {
 		return err
 	}
 	configured := func(ctx context.Context, c *pageContext) error {
-		_, err := framework.ApplyConfiguration[*Tool](ctx, c, client.ApplyConfigurationFromUnstructured(red()))
+		_, err := framework.ApplyConfiguration[*Tool](ctx, c, configuration{red()})
 		return err
 	}
 	parts := func(ctx context.Context, c *pageContext) error {
@@ -430,7 +435,11 @@ func TestAWriteSucceedsThoughAnotherCacheCannotHoldTheObject(t *testing.T) {
 			"what other code sent": func(ctx context.Context, b *toolbox, c *pageContext) error {
 				_, err := framework.Do(ctx, c, wholeTool("t", nil), func(ctx context.Context) (*unstructured.Unstructured, error) {
 					u := wholeTool("t", spec).DeepCopy()
-					err := b.admin(c).Patch(ctx, u, client.Merge)
+					whole, err := u.MarshalJSON()
+					if err != nil {
+						return nil, err
+					}
+					err = b.admin(c).Patch(ctx, u, client.RawPatch(types.MergePatchType, whole))
 					return u, err
 				})
 				return err
@@ -783,7 +792,7 @@ func TestAWriteSucceedsThoughACacheCannotReadIt(t *testing.T) {
 func TestG02WhatWasReadPastTheCachesOfAnotherClusterIsShownThere(t *testing.T) {
 	overModel(t, func(m *modelled) {
 		far := newModel(t)
-		there, err := client.New(far.Config(), client.Options{Scheme: scheme})
+		there, err := client.New(far.Config(), scheme)
 		noError(t, err)
 		noError(t, there.Create(t.Context(), wholeTool("t", map[string]any{"size": int64(1), "color": "blue"})))
 		b := newToolbox(func(b *toolbox, ctx context.Context, c *pageContext, run int) {

@@ -8,11 +8,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -178,7 +178,7 @@ func TestG01AWriterOfAClusterThatWasLeftWritesNothing(t *testing.T) {
 	a := newAdding()
 	inVirtualTime(t, a, pageOptions{}, func(v *virtual) {
 		far := newModel(t)
-		there, err := client.New(far.Config(), client.Options{Scheme: scheme})
+		there, err := client.New(far.Config(), scheme)
 		noError(t, err)
 		copies := framework.Secondary[*corev1.ConfigMap]{Cluster: far.Config(), Map: func(m *corev1.ConfigMap) []types.NamespacedName { return nil }}
 		noError(t, v.op.AddSecondary("webpage", &copies))

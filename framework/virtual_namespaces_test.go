@@ -11,11 +11,11 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -78,7 +78,7 @@ func (r *nodes) ErrorStatus(context.Context, *corev1.Node, *framework.Context[*c
 func TestG08ARunThatAChangeOfNamespacesEndsIsNoFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		model := newModel(t)
-		admin, err := client.New(model.Config(), client.Options{Scheme: scheme})
+		admin, err := client.New(model.Config(), scheme)
 		noError(t, err)
 		node := &corev1.Node{}
 		node.Name = "n"

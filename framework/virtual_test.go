@@ -13,17 +13,17 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 )
 
 // virtual is an operator of pages against a model of the API server, in a bubble of virtual time.
 type virtual struct {
 	t     *testing.T
 	model *apimodel.Model
-	admin client.Client
+	admin *client.Client
 	op    *framework.Operator
 	// stop stops the operator, as the end of the test does, and returns what Run does.
 	stop func() error
@@ -55,7 +55,7 @@ func inVirtualTimeOf(t *testing.T, o framework.OperatorOptions, register func(*f
 		model := newModel(t)
 		v := &virtual{t: t, model: model}
 		var err error
-		v.admin, err = client.New(model.Config(), client.Options{Scheme: scheme})
+		v.admin, err = client.New(model.Config(), scheme)
 		noError(t, err)
 		model.Intercept(v.intercept)
 		o.Scheme, o.Name = scheme, "virtual"

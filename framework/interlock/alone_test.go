@@ -5,10 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/interlock"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 )
 
 // TestAGuardWorksAlone: the operator that implements the apps does not use interlocks, so only

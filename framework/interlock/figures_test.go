@@ -4,9 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/evenkeel/evenkeel/internal/apimodel"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 )
 
 // The figures of "Preserve Kubernetes API Objects While They Are in Use" by Mike Spreitzer, each

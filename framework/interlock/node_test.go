@@ -8,12 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/framework/interlock"
 	"github.com/evenkeel/evenkeel/framework/workflow"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 )
 
 // planned is a controller of apps with a workflow: the gate, the implementation, and the settling

@@ -23,12 +23,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/interlock"
 	"github.com/evenkeel/evenkeel/internal/spectimes"
 	"github.com/evenkeel/evenkeel/internal/testenv"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 	prefixedpodv1 "github.com/evenkeel/evenkeel/samples/prefixedpod/api/v1"
 	webpagev1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
@@ -42,7 +42,7 @@ type (
 // policies is the server of the policies' tests.
 var policies struct {
 	env    *testenv.Env
-	admin  client.Client
+	admin  *client.Client
 	scheme *runtime.Scheme
 }
 
@@ -72,7 +72,7 @@ var _ = BeforeSuite(func() {
 	Expect(errors.Join(clientgoscheme.AddToScheme(policies.scheme), webpagev1.AddToScheme(policies.scheme))).To(Succeed())
 	config := rest.CopyConfig(policies.env.Config)
 	config.QPS, config.WarningHandler = -1, rest.NoWarnings{}
-	policies.admin, err = client.New(config, client.Options{Scheme: policies.scheme})
+	policies.admin, err = client.New(config, policies.scheme)
 	Expect(err).NotTo(HaveOccurred())
 })
 
@@ -212,7 +212,9 @@ var _ = Describe("The policy of a guard", func() {
 		o.SetGenerateName("")
 		o.SetName("applied")
 		for range 2 {
-			Expect(policies.admin.Apply(ctx, client.ApplyConfigurationFromUnstructured(o.DeepCopy()), client.FieldOwner("somebody"))).To(Succeed())
+			applied, err := o.MarshalJSON()
+			Expect(err).NotTo(HaveOccurred())
+			Expect(policies.admin.Patch(ctx, o.DeepCopy(), client.RawPatch(types.ApplyPatchType, applied), client.FieldOwner("somebody"))).To(Succeed())
 			live := m.blank()
 			Expect(policies.admin.Get(ctx, client.ObjectKeyFromObject(o), live)).To(Succeed())
 			Expect(live.GetFinalizers()).To(Equal([]string{m.finalizer}))

@@ -12,12 +12,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/framework/interlock"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 )
 
 func TestMain(m *testing.M) { os.Exit(apimodel.RunTests(m)) }
@@ -73,7 +73,7 @@ func (r *implementing) Cleanup(ctx context.Context, app *App, c *framework.Conte
 type shop struct {
 	*testing.T
 	model  *apimodel.Model
-	admin  client.Client
+	admin  *client.Client
 	apps   *side
 	owners *side // of databases
 
@@ -107,7 +107,7 @@ func openShopOf(t *testing.T, apps func(*shop, *framework.Operator) error, test 
 		model, err := apimodel.New(apimodel.Options{Kinds: shopKinds})
 		noError(t, err)
 		s := &shop{T: t, model: model, on: map[types.UID][]types.UID{}}
-		s.admin, err = client.New(model.Config(), client.Options{Scheme: scheme})
+		s.admin, err = client.New(model.Config(), scheme)
 		noError(t, err)
 		model.Intercept(s.intercept)
 		s.apps = &side{register: func(op *framework.Operator) error { return apps(s, op) }}

@@ -7,10 +7,10 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/interlock"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 )
 
 // TestAGuardAsksAgainAboutDependentsThatItsCacheDoesNotShow: no event follows when they leave.

@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 )
 
 // force takes all finalizers off an object.

@@ -213,12 +213,17 @@ var rules = []rule{
 		"samples use what users can use: nothing internal",
 	},
 	{
+		"internal/testenv/client",
+		[]string{"std", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/..."},
+		"the API client of the tests stands beside the framework: nothing of ours",
+	},
+	{
 		"internal/testenv",
 		[]string{
-			"std", "k8s.io/apimachinery/...", "k8s.io/client-go/...", "sigs.k8s.io/controller-runtime/pkg/envtest",
-			"go.etcd.io/etcd/client/v3", "google.golang.org/grpc/...",
+			"std", "golang.org/x/sys/unix", "k8s.io/apimachinery/...", "k8s.io/client-go/...",
+			module + "/internal/testenv/client",
 		},
-		"only tests import it, and only it imports envtest and speaks with etcd",
+		"only tests import it, and only it speaks with etcd",
 	},
 	{
 		"internal/faultproxy",
@@ -258,8 +263,8 @@ var rules = []rule{
 	{"internal/testreport", []string{"std"}, "it reads what the go command prints"},
 }
 
-// onlyForTests may be imported by tests alone.
-var onlyForTests = []string{module + "/internal/testenv", module + "/internal/spectimes"}
+// onlyForTests may be imported by tests alone, and by each other.
+var onlyForTests = []string{module + "/internal/testenv", module + "/internal/testenv/client", module + "/internal/spectimes"}
 
 type goPackage struct {
 	ImportPath string
@@ -317,7 +322,7 @@ func TestPackagesImportOnlyWhatTheirPlaceAllows(t *testing.T) {
 			if !r.allows(imported, standard[imported]) {
 				t.Errorf("%s imports %s, which %s must not: %s", p.ImportPath, imported, r.place, r.why)
 			}
-			if slices.Contains(onlyForTests, imported) {
+			if slices.Contains(onlyForTests, imported) && !slices.Contains(onlyForTests, p.ImportPath) {
 				t.Errorf("%s imports %s outside of its tests", p.ImportPath, imported)
 			}
 		}

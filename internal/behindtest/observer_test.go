@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 var (
@@ -92,19 +92,15 @@ func observe(ctx context.Context, ns string, kinds ...schema.GroupVersionKind) (
 // watchKind returns a watch that goes on where it was if the server ends it, as it does when a
 // client is slow.
 func watchKind(ctx context.Context, ns string, kind schema.GroupVersionKind) (watch.Interface, error) {
-	lives := []client.ListOption{client.InNamespace(ns), client.HasLabels{lifeLabel}}
-	list := func() *unstructured.UnstructuredList {
-		list := &unstructured.UnstructuredList{}
-		list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
-		return list
-	}
-	none := list()
-	if err := admin.List(ctx, none, lives...); err != nil {
+	resource, _ := meta.UnsafeGuessKindToResource(kind)
+	objects := watches.Resource(resource).Namespace(ns)
+	none, err := objects.List(ctx, metav1.ListOptions{LabelSelector: lifeLabel})
+	if err != nil {
 		return nil, err
 	}
 	from := func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-		raw := &client.ListOptions{Raw: &options}
-		return admin.Watch(ctx, list(), append([]client.ListOption{raw}, lives...)...)
+		options.LabelSelector = lifeLabel
+		return objects.Watch(ctx, options)
 	}
 	source := &cache.ListWatch{WatchFuncWithContext: from}
 	return watchtools.NewRetryWatcherWithContext(ctx, none.GetResourceVersion(), source)

@@ -10,19 +10,22 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/spectimes"
 	"github.com/evenkeel/evenkeel/internal/testenv"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 )
 
 var (
 	ctx   = context.Background()
 	plane *testenv.Plane
-	admin client.WithWatch // of everybody but the operators
+	// Of everybody but the operators.
+	admin   *client.Client
+	watches dynamic.Interface
 )
 
 func TestBehind(t *testing.T) {
@@ -40,7 +43,9 @@ var _ = BeforeSuite(func() {
 	DeferCleanup(plane.Stop)
 	config := rest.CopyConfig(plane.Config)
 	config.QPS = -1
-	admin, err = client.NewWithWatch(config, client.Options{Scheme: scheme.Scheme})
+	admin, err = client.New(config, scheme.Scheme)
+	Expect(err).NotTo(HaveOccurred())
+	watches, err = dynamic.NewForConfig(config)
 	Expect(err).NotTo(HaveOccurred())
 })
 

@@ -8,11 +8,11 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/faultproxy"
 	"github.com/evenkeel/evenkeel/internal/testenv"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 )
 
 // places are where the copies are.

@@ -14,11 +14,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/faultproxy"
 	"github.com/evenkeel/evenkeel/internal/testenv"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 	"github.com/evenkeel/evenkeel/retry"
 	webpagev1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 	"github.com/evenkeel/evenkeel/trc"
@@ -78,7 +78,7 @@ func (local) Reconcile(_ context.Context, p *page, _ *pageContext) (pageUpdate, 
 type world struct {
 	*testing.T
 	ns          string
-	here, there client.Client // of the cluster of the pages, and of that of the copies
+	here, there *client.Client // of the cluster of the pages, and of that of the copies
 	proxy       *faultproxy.Proxy
 	*witness
 	op   *framework.Operator

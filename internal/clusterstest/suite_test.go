@@ -9,10 +9,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/testenv"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 	webpagev1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
@@ -68,11 +68,11 @@ func run(m *testing.M) (code int, err error) {
 }
 
 // clientOf is others' client of a control plane, past all faults.
-func clientOf(t *testing.T, env *testenv.Env) client.Client {
+func clientOf(t *testing.T, env *testenv.Env) *client.Client {
 	t.Helper()
 	config := rest.CopyConfig(env.Config)
 	config.QPS = -1
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	c, err := client.New(config, scheme)
 	must(t, err)
 	return c
 }

@@ -11,11 +11,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/ready"
 	"github.com/evenkeel/evenkeel/framework/workflow"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 )
 
 func meta(p *page) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name} }

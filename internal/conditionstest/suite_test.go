@@ -18,14 +18,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 	"github.com/evenkeel/evenkeel/internal/spectimes"
 	"github.com/evenkeel/evenkeel/internal/testenv"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
@@ -42,7 +41,7 @@ var (
 	ctx    = context.Background()
 	scheme = runtime.NewScheme()
 	plane  *testenv.Plane
-	admin  client.Client
+	admin  *client.Client
 )
 
 func TestConditions(t *testing.T) {
@@ -65,9 +64,9 @@ var _ = BeforeSuite(func() {
 	DeferCleanup(func() error { return plane.Stop() })
 	config := rest.CopyConfig(plane.Config)
 	config.QPS = -1
-	admin, err = client.New(config, client.Options{Scheme: scheme})
+	admin, err = client.New(config, scheme)
 	Expect(err).NotTo(HaveOccurred())
-	_, err = envtest.InstallCRDs(plane.Config, envtest.CRDInstallOptions{Paths: []string{testenv.WebPageCRDs()}})
+	err = testenv.InstallCRDs(plane.Config, testenv.WebPageCRDs())
 	Expect(err).NotTo(HaveOccurred())
 })
 

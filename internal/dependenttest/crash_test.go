@@ -11,12 +11,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/dependent"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 	"github.com/evenkeel/evenkeel/internal/testenv"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 )
 
 // fourKinds are a chain of dependents of each tie, and a set.
@@ -40,7 +40,7 @@ func liveThrough(t *testing.T, at int, when testenv.When) (history string, write
 		noError(t, err)
 		model, err := apimodel.New(apimodel.Options{Kinds: kinds})
 		noError(t, err)
-		admin, err := client.New(model.Config(), client.Options{Scheme: scheme})
+		admin, err := client.New(model.Config(), scheme)
 		noError(t, err)
 		operate := func(change func(*rest.Config)) (stop func()) {
 			config := rest.CopyConfig(model.Config())
@@ -83,7 +83,7 @@ func liveThrough(t *testing.T, at int, when testenv.When) (history string, write
 }
 
 // contents are the ConfigMaps there are, and pages.
-func contents(t *testing.T, admin client.Client) string {
+func contents(t *testing.T, admin *client.Client) string {
 	t.Helper()
 	var all []string
 	var maps corev1.ConfigMapList

@@ -15,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
@@ -25,6 +24,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework/workflow"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 	"github.com/evenkeel/evenkeel/internal/testenv"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 )
 
 // calledAs desires a ConfigMap of the name, or NAMESPACE/NAME, that is the n-th word of the page's
@@ -229,7 +229,7 @@ func TestTwoControllersOfAKindSpareEachOthersObjects(t *testing.T) {
 		model, err := apimodel.New(apimodel.Options{Kinds: kinds})
 		noError(t, err)
 		v := &virtual{T: t, model: model}
-		v.admin, err = client.New(model.Config(), client.Options{Scheme: scheme})
+		v.admin, err = client.New(model.Config(), scheme)
 		noError(t, err)
 		v.op, err = framework.NewOperator(model.Config(), framework.OperatorOptions{Scheme: scheme, Name: "virtual", Grace: -1})
 		noError(t, err)
@@ -264,7 +264,7 @@ func TestAFormerObjectGoesAfterACrash(t *testing.T) {
 				model, err := apimodel.New(apimodel.Options{Kinds: kinds})
 				noError(t, err)
 				v := &virtual{T: t, model: model}
-				v.admin, err = client.New(model.Config(), client.Options{Scheme: scheme})
+				v.admin, err = client.New(model.Config(), scheme)
 				noError(t, err)
 				crash := testenv.NewCrash(at, when)
 				operate := func(dies bool) (stop func()) {

@@ -18,13 +18,13 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/dependent"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 	"github.com/evenkeel/evenkeel/internal/testenv"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 	webpagev1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -87,7 +87,7 @@ func (r *cleaningPages) Cleanup(ctx context.Context, page *Page, c *pageContext)
 type virtual struct {
 	*testing.T
 	model *apimodel.Model
-	admin client.Client
+	admin *client.Client
 	op    *framework.Operator
 	stop  func()
 
@@ -104,7 +104,7 @@ func inVirtualTime(t *testing.T, r framework.Reconciler[*Page], options pageOpti
 		model, err := apimodel.New(apimodel.Options{Kinds: kinds})
 		noError(t, err)
 		v := &virtual{T: t, model: model}
-		v.admin, err = client.New(model.Config(), client.Options{Scheme: scheme})
+		v.admin, err = client.New(model.Config(), scheme)
 		noError(t, err)
 		model.Intercept(v.intercept)
 		v.op, err = framework.NewOperator(model.Config(), framework.OperatorOptions{Logger: quiet, Scheme: scheme, Name: "virtual", Grace: -1})

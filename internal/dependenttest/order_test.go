@@ -12,13 +12,13 @@ import (
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/dependent"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 	"github.com/evenkeel/evenkeel/internal/testenv"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 )
 
 // logged runs a test with an operator whose log it can see.
@@ -30,7 +30,7 @@ func logged(t *testing.T, r framework.Reconciler[*Page], options pageOptions, te
 		model, err := apimodel.New(apimodel.Options{Kinds: kinds})
 		noError(t, err)
 		v := &virtual{T: t, model: model}
-		v.admin, err = client.New(model.Config(), client.Options{Scheme: scheme})
+		v.admin, err = client.New(model.Config(), scheme)
 		noError(t, err)
 		var mu sync.Mutex
 		var all []string

@@ -4,10 +4,9 @@ import (
 	"testing"
 	"time"
 
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/dependent"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 )
 
 // TestADryRunTiesNothing: the garbage collector would delete it for real.

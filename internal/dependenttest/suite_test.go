@@ -17,12 +17,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/spectimes"
 	"github.com/evenkeel/evenkeel/internal/testenv"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 )
 
 // garbageCollection is how long it may take: of a new kind the garbage collector learns within 30
@@ -31,7 +30,7 @@ const garbageCollection = 60 * time.Second
 
 var (
 	plane *testenv.Plane
-	admin client.Client
+	admin *client.Client
 	ctx   = context.Background()
 )
 
@@ -54,9 +53,9 @@ var _ = BeforeSuite(func() {
 	DeferCleanup(plane.Stop)
 	config := rest.CopyConfig(plane.Config)
 	config.QPS = -1
-	admin, err = client.New(config, client.Options{Scheme: scheme})
+	admin, err = client.New(config, scheme)
 	Expect(err).NotTo(HaveOccurred())
-	_, err = envtest.InstallCRDs(plane.Config, envtest.CRDInstallOptions{Paths: []string{testenv.WebPageCRDs()}})
+	err = testenv.InstallCRDs(plane.Config, testenv.WebPageCRDs())
 	Expect(err).NotTo(HaveOccurred())
 })
 

@@ -15,12 +15,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	runtimeclient "sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/spectimes"
 	"github.com/evenkeel/evenkeel/internal/testenv"
+	apiclient "github.com/evenkeel/evenkeel/internal/testenv/client"
 	"github.com/evenkeel/evenkeel/retry"
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 	"github.com/evenkeel/evenkeel/trc"
@@ -28,7 +28,7 @@ import (
 
 var (
 	env    *testenv.Env
-	admin  runtimeclient.Client
+	admin  *apiclient.Client
 	scheme = runtime.NewScheme()
 	ctx    = context.Background()
 )
@@ -49,7 +49,7 @@ var _ = BeforeSuite(func() {
 	env, err = testenv.Start(testenv.WebPageCRDs())
 	Expect(err).NotTo(HaveOccurred())
 	DeferCleanup(func() error { return env.Stop() })
-	admin, err = runtimeclient.New(env.Config, runtimeclient.Options{Scheme: scheme})
+	admin, err = apiclient.New(env.Config, scheme)
 	Expect(err).NotTo(HaveOccurred())
 })
 
@@ -121,13 +121,13 @@ func (s *setup) page(name, html string) (*v1.WebPage, trc.Key) {
 
 func edit(page *v1.WebPage, html string) {
 	GinkgoHelper()
-	Expect(admin.Patch(ctx, page, runtimeclient.RawPatch("application/merge-patch+json", []byte(`{"spec":{"html":"`+html+`"}}`)))).To(Succeed())
+	Expect(admin.Patch(ctx, page, apiclient.RawPatch("application/merge-patch+json", []byte(`{"spec":{"html":"`+html+`"}}`)))).To(Succeed())
 }
 
 func url(page *v1.WebPage) func() string {
 	return func() string {
 		now := &v1.WebPage{}
-		if err := admin.Get(ctx, runtimeclient.ObjectKeyFromObject(page), now); err != nil {
+		if err := admin.Get(ctx, apiclient.ObjectKeyFromObject(page), now); err != nil {
 			return err.Error()
 		}
 		return now.Status.URL

@@ -11,12 +11,11 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	runtimeclient "sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/external"
 	"github.com/evenkeel/evenkeel/internal/testenv"
+	apiclient "github.com/evenkeel/evenkeel/internal/testenv/client"
 	"github.com/evenkeel/evenkeel/retry"
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
@@ -74,7 +73,7 @@ func (monitored) Reconcile(context.Context, *v1.WebPage, *framework.Context[*v1.
 var _ = Describe("G13 ExternalStateIT What is remembered, on a whole control plane", Ordered, func() {
 	var (
 		plane  *testenv.Plane
-		c      runtimeclient.Client
+		c      *apiclient.Client
 		ns     *corev1.Namespace
 		system *monitoring
 	)
@@ -83,9 +82,9 @@ var _ = Describe("G13 ExternalStateIT What is remembered, on a whole control pla
 		plane, err = testenv.StartSandbox(ctx)
 		Expect(err).NotTo(HaveOccurred())
 		DeferCleanup(plane.Stop)
-		_, err = envtest.InstallCRDs(plane.Config, envtest.CRDInstallOptions{Paths: []string{testenv.WebPageCRDs()}})
+		err = testenv.InstallCRDs(plane.Config, testenv.WebPageCRDs())
 		Expect(err).NotTo(HaveOccurred())
-		c, err = runtimeclient.New(plane.Config, runtimeclient.Options{Scheme: scheme})
+		c, err = apiclient.New(plane.Config, scheme)
 		Expect(err).NotTo(HaveOccurred())
 		Eventually(func() error { return c.List(ctx, &v1.WebPageList{}) }).Should(Succeed())
 	})
@@ -130,14 +129,14 @@ var _ = Describe("G13 ExternalStateIT What is remembered, on a whole control pla
 		Expect(c.Create(ctx, page)).To(Succeed())
 		var states corev1.ConfigMapList
 		Eventually(func(g Gomega) {
-			g.Expect(c.List(ctx, &states, runtimeclient.InNamespace(ns.Name), runtimeclient.HasLabels{external.StateKey})).To(Succeed())
+			g.Expect(c.List(ctx, &states, apiclient.InNamespace(ns.Name), apiclient.HasLabels{external.StateKey})).To(Succeed())
 			g.Expect(states.Items).To(HaveLen(1))
 			g.Expect(states.Items[0].Data["records.json"]).To(ContainSubstring("monitor-1"))
 		}).Should(Succeed())
 		return page, &states.Items[0]
 	}
-	gone := func(o runtimeclient.Object) func() bool {
-		return func() bool { return apierrors.IsNotFound(c.Get(ctx, runtimeclient.ObjectKeyFromObject(o), o)) }
+	gone := func(o apiclient.Object) func() bool {
+		return func() bool { return apierrors.IsNotFound(c.Get(ctx, apiclient.ObjectKeyFromObject(o), o)) }
 	}
 
 	It("outlives the end of its namespace until the value is gone", func() {
@@ -146,7 +145,7 @@ var _ = Describe("G13 ExternalStateIT What is remembered, on a whole control pla
 		stop()
 		Expect(c.Delete(ctx, ns)).To(Succeed())
 		Eventually(func(g Gomega) {
-			g.Expect(c.Get(ctx, runtimeclient.ObjectKeyFromObject(state), state)).To(Succeed())
+			g.Expect(c.Get(ctx, apiclient.ObjectKeyFromObject(state), state)).To(Succeed())
 			g.Expect(state.DeletionTimestamp).NotTo(BeNil())
 		}).Should(Succeed())
 		operate()
@@ -159,7 +158,7 @@ var _ = Describe("G13 ExternalStateIT What is remembered, on a whole control pla
 		page, state := remembered()
 		stop()
 		Expect(c.Delete(ctx, state)).To(Succeed())
-		Expect(c.Delete(ctx, page, runtimeclient.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
+		Expect(c.Delete(ctx, page, apiclient.PropagationPolicy(metav1.DeletePropagationForeground))).To(Succeed())
 		operate()
 		Eventually(gone(page)).WithTimeout(time.Minute).Should(BeTrue())
 		Expect(gone(state)()).To(BeTrue())

@@ -15,10 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/testenv"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 	webpagev1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -31,7 +31,7 @@ type (
 
 var (
 	env    *testenv.Env
-	admin  client.Client // of the foreign clients: around the proxy
+	admin  *client.Client // of the foreign clients: around the proxy
 	scheme = runtime.NewScheme()
 )
 
@@ -62,7 +62,7 @@ func run(m *testing.M) (code int, err error) {
 	}()
 	config := rest.CopyConfig(env.Config)
 	config.QPS = -1
-	if admin, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+	if admin, err = client.New(config, scheme); err != nil {
 		return 1, err
 	}
 	return m.Run(), nil

@@ -4,12 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
 // StartWithSecondEtcd is Start with two stores that know nothing of each other: the API server
@@ -17,21 +13,7 @@ import (
 // is compiled into the API server, as custom resources are always in the first. Pause and Truth are
 // of the first as well, and so is Crash, which the second survives.
 func StartWithSecondEtcd(resource schema.GroupResource, crds ...string) (*Env, error) {
-	folder, err := assets()
-	if err != nil {
-		return nil, err
-	}
-	second := &envtest.Etcd{Path: filepath.Join(folder, "etcd"), StartTimeout: time.Minute, StopTimeout: time.Minute}
-	if err := second.Start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("testenv: start a second etcd: %w", err), second.Stop(), os.RemoveAll(folder))
-	}
-	override := fmt.Sprintf("%s/%s#%s", resource.Group, resource.Resource, second.URL)
-	env, err := startFrom(folder, map[string]string{"etcd-servers-overrides": override}, crds)
-	if err != nil {
-		return nil, errors.Join(err, second.Stop())
-	}
-	env.second = second
-	return env, nil
+	return start(&resource, map[string]string{}, crds)
 }
 
 // SecondTruth is [Env.Truth] of the second etcd.
@@ -40,4 +22,9 @@ func (e *Env) SecondTruth(ctx context.Context) (*Truth, error) {
 		return nil, errors.New("testenv: there is no second etcd")
 	}
 	return truthOf(ctx, e.second, 0)
+}
+
+// override is the flag that names the second etcd.
+func override(resource *schema.GroupResource, second *etcd) string {
+	return fmt.Sprintf("%s/%s#%s", resource.Group, resource.Resource, second.url())
 }

@@ -1,7 +1,7 @@
 // Package testenv gives tests a real API server, built from the sandbox module: nothing needs to be
 // installed and nothing is downloaded but Go modules.
 //
-//	env, err := testenv.Start(testenv.WebPageCRDs())     // etcd and kube-apiserver, by envtest
+//	env, err := testenv.Start(testenv.WebPageCRDs())     // etcd and kube-apiserver
 //	defer env.Stop()
 //	plane, err := testenv.StartSandbox(ctx)              // with the controller-manager and simulated nodes
 //	defer plane.Stop()
@@ -29,19 +29,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
 // Root is the root folder of the checkout.
@@ -95,68 +94,89 @@ type Env struct {
 	// Config is an administrator's.
 	Config *rest.Config
 
-	environment *envtest.Environment
-	second      *envtest.Etcd // or nil
-	folder      string
-	again       []func() // end what was started anew
+	folder string // of all that follows
+	etcd   *etcd
+	second *etcd // or nil
+	server *apiServer
 }
 
 // Start starts etcd and a kube-apiserver, and installs the CustomResourceDefinitions of the
 // folders.
-func Start(crds ...string) (*Env, error) { return StartWithFlags(nil, crds...) }
+func Start(crds ...string) (*Env, error) { return start(nil, nil, crds) }
 
 // StartWithFlags is Start with flags of the kube-apiserver, without their dashes.
 func StartWithFlags(flags map[string]string, crds ...string) (*Env, error) {
-	folder, err := assets()
+	return start(nil, flags, crds)
+}
+
+// start starts an Env; the objects of the resource, if there is one, are in a second etcd.
+func start(resource *schema.GroupResource, flags map[string]string, crds []string) (*Env, error) {
+	folder, err := os.MkdirTemp(temporary(), "evenkeel-env-")
+	if err != nil {
+		return nil, fmt.Errorf("testenv: %w", err)
+	}
+	e := &Env{folder: folder}
+	if err := e.boot(resource, flags, crds); err != nil {
+		return nil, errors.Join(err, e.Stop())
+	}
+	return e, nil
+}
+
+// temporary is the folder for temporary files, unless the paths of sockets below it would be too
+// long: some systems allow 103 bytes, and ours need up to 48.
+func temporary() string {
+	if folder := os.TempDir(); len(folder) <= 103-48 {
+		return folder
+	}
+	return "/tmp"
+}
+
+func (e *Env) boot(resource *schema.GroupResource, flags map[string]string, crds []string) (err error) {
+	if err := writeKeys(e.keys()); err != nil {
+		return err
+	}
+	if e.etcd, err = e.startEtcd("etcd"); err != nil {
+		return err
+	}
+	if resource != nil {
+		if e.second, err = e.startEtcd("second"); err != nil {
+			return err
+		}
+		flags = maps.Clone(flags)
+		flags["etcd-servers-overrides"] = override(resource, e.second)
+	}
+	if e.server, err = newAPIServer(e.folder, e.keys(), e.etcd.url(), flags); err != nil {
+		return err
+	}
+	e.Config = e.server.config
+	if err := e.server.start(); err != nil {
+		return err
+	}
+	return InstallCRDs(e.Config, crds...)
+}
+
+// startEtcd returns the etcd even if it does not start, for its end.
+func (e *Env) startEtcd(name string) (*etcd, error) {
+	started, err := newEtcd(filepath.Join(e.folder, name))
 	if err != nil {
 		return nil, err
 	}
-	return startFrom(folder, flags, crds)
+	return started, started.start()
 }
 
-// assets makes a folder of the programs.
-func assets() (folder string, err error) {
-	binary, err := Binary()
-	if err != nil {
-		return "", err
-	}
-	folder, err = os.MkdirTemp("", "evenkeel-assets-")
-	if err != nil {
-		return "", err
-	}
-	if output, err := exec.Command(binary, "assets", folder).CombinedOutput(); err != nil {
-		return "", errors.Join(fmt.Errorf("sandbox assets: %w\n%s", err, output), os.RemoveAll(folder))
-	}
-	return folder, nil
-}
-
-// startFrom starts the programs of a folder, which it removes if that fails.
-func startFrom(folder string, flags map[string]string, crds []string) (*Env, error) {
-	environment := &envtest.Environment{
-		BinaryAssetsDirectory:    folder,
-		CRDDirectoryPaths:        crds,
-		ErrorIfCRDPathMissing:    true,
-		ControlPlaneStartTimeout: time.Minute,
-		ControlPlaneStopTimeout:  time.Minute,
-	}
-	for name, value := range flags {
-		environment.ControlPlane.GetAPIServer().Configure().Set(name, value)
-	}
-	config, err := environment.Start()
-	if err != nil {
-		return nil, errors.Join(err, environment.Stop(), os.RemoveAll(folder))
-	}
-	return &Env{Config: config, environment: environment, folder: folder}, nil
-}
+// keys is the folder of the keys.
+func (e *Env) keys() string { return filepath.Join(e.folder, "keys") }
 
 // Stop stops everything and removes what it left.
 func (e *Env) Stop() error {
-	for _, end := range slices.Backward(e.again) {
-		end()
+	var err error
+	if e.server != nil {
+		err = errors.Join(e.server.kill(), e.server.close())
 	}
-	err := e.environment.Stop()
-	if e.second != nil {
-		err = errors.Join(err, e.second.Stop())
+	for _, store := range []*etcd{e.etcd, e.second} {
+		if store != nil {
+			err = errors.Join(err, store.kill())
+		}
 	}
 	return errors.Join(err, os.RemoveAll(e.folder))
 }

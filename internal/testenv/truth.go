@@ -2,6 +2,8 @@ package testenv
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -9,12 +11,10 @@ import (
 	"sync"
 	"time"
 
-	clientv3 "go.etcd.io/etcd/client/v3"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
 // registry is where the API server keeps its objects.
@@ -64,7 +64,7 @@ func (e Event) String() string {
 
 // Truth is what really was written, in order, from a watch of etcd that passes no API server.
 type Truth struct {
-	client *clientv3.Client
+	etcd   *etcd
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the watch has ended
 
@@ -82,26 +82,20 @@ func (e *Env) Truth(ctx context.Context) (*Truth, error) { return e.TruthFrom(ct
 // TruthFrom watches what was and is written from a revision on, which must not be compacted (the
 // API server compacts every five minutes); 1 is the first, 0 the next.
 func (e *Env) TruthFrom(ctx context.Context, revision int64) (*Truth, error) {
-	return truthOf(ctx, e.environment.ControlPlane.Etcd, revision)
+	return truthOf(ctx, e.etcd, revision)
 }
 
-func truthOf(ctx context.Context, etcd *envtest.Etcd, revision int64) (*Truth, error) {
-	client, err := clientv3.New(clientv3.Config{Endpoints: []string{etcd.URL.String()}})
-	if err != nil {
-		return nil, fmt.Errorf("testenv: connect to etcd: %w", err)
-	}
+func truthOf(ctx context.Context, etcd *etcd, revision int64) (*Truth, error) {
 	if revision == 0 {
-		now, err := revisionOf(ctx, client)
+		now, err := etcd.revision(ctx)
 		if err != nil {
-			_ = client.Close() // the error above says more
 			return nil, err
 		}
 		revision = now + 1
 	}
 	watching, cancel := context.WithCancel(context.Background())
-	t := &Truth{client: client, cancel: cancel, done: make(chan struct{}), passed: revision - 1, changed: make(chan struct{})}
-	responses := client.Watch(watching, registry, clientv3.WithPrefix(), clientv3.WithRev(revision), clientv3.WithPrevKV())
-	go t.follow(responses)
+	t := &Truth{etcd: etcd, cancel: cancel, done: make(chan struct{}), passed: revision - 1, changed: make(chan struct{})}
+	go t.follow(watching)
 	return t, nil
 }
 
@@ -112,7 +106,6 @@ func (t *Truth) Stop() error {
 	failed := t.failed
 	t.mu.Unlock()
 	t.cancel()
-	_ = t.client.Close() // says only that its context has ended
 	<-t.done
 	return failed
 }
@@ -137,20 +130,12 @@ func (t *Truth) Wait(ctx context.Context, revision int64) error {
 		case failed != nil:
 			return failed
 		}
-		// Etcd does not answer while it is behind with the watch, so we ask again.
-		if err := t.client.RequestProgress(ctx); err != nil {
-			return fmt.Errorf("testenv: wait for revision %d: %w", revision, err)
-		}
-		again := time.NewTimer(50 * time.Millisecond)
 		select {
 		case <-changed:
-		case <-again.C:
 		case <-t.done:
 		case <-ctx.Done():
-			again.Stop()
 			return fmt.Errorf("testenv: wait for revision %d, at %d: %w", revision, passed, ctx.Err())
 		}
-		again.Stop()
 	}
 }
 
@@ -165,15 +150,7 @@ func (t *Truth) WaitNow(ctx context.Context) error {
 
 // Now is the revision of the last write, at some time between the call and its return, as a quorum
 // of etcd says.
-func (t *Truth) Now(ctx context.Context) (int64, error) { return revisionOf(ctx, t.client) }
-
-func revisionOf(ctx context.Context, client *clientv3.Client) (int64, error) {
-	now, err := client.Get(ctx, registry, clientv3.WithCountOnly())
-	if err != nil {
-		return 0, fmt.Errorf("testenv: read etcd's revision: %w", err)
-	}
-	return now.Header.Revision, nil
-}
+func (t *Truth) Now(ctx context.Context) (int64, error) { return t.etcd.revision(ctx) }
 
 // Replay calls a function after every write of a key with the prefix, with the last events of all
 // such keys that exist then. The map is good until the function returns. What was last written
@@ -193,44 +170,81 @@ func (t *Truth) Replay(prefix string, each func(revision int64, live map[string]
 	}
 }
 
-// follow takes down what etcd says until the watch ends.
-func (t *Truth) follow(responses clientv3.WatchChan) {
+// errRefused: etcd does not serve the watch, for example because its history is compacted.
+var errRefused = errors.New("etcd refuses the watch")
+
+// follow records what etcd says until the context ends or etcd refuses. Etcd may be killed and come
+// back: then it goes on where it was.
+func (t *Truth) follow(ctx context.Context) {
 	defer close(t.done)
-	for response := range responses {
-		t.take(response)
+	var err error
+	for ctx.Err() == nil && !errors.Is(err, errRefused) {
+		if err = t.watch(ctx); err != nil {
+			select { // an etcd that is away does not announce that it is back
+			case <-ctx.Done():
+			case <-time.After(pollInterval):
+			}
+		}
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.failed == nil {
-		t.failed = fmt.Errorf("testenv: the watch of etcd has ended")
+	if ctx.Err() != nil {
+		err = errors.New("it was stopped")
+	}
+	t.failed = fmt.Errorf("testenv: the watch of etcd has ended: %w", err)
+	close(t.changed)
+	t.changed = make(chan struct{})
+}
+
+// watch records what one watch says until it ends.
+func (t *Truth) watch(ctx context.Context) (err error) {
+	t.mu.Lock()
+	next := t.passed + 1
+	t.mu.Unlock()
+	stream, err := t.etcd.watch(ctx, next)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stream.Close()) }()
+	for decoder := json.NewDecoder(stream); ; {
+		var message watchMessage
+		if err := decoder.Decode(&message); err != nil {
+			return err
+		}
+		switch {
+		case message.Result.CompactRevision != 0:
+			return fmt.Errorf("%w: compacted before revision %d", errRefused, message.Result.CompactRevision)
+		case message.Error != nil || message.Result.Canceled:
+			return fmt.Errorf("%w: %s%s", errRefused, message.Error, message.Result.CancelReason)
+		}
+		t.take(message.Result.Events)
 	}
 }
 
-func (t *Truth) take(response clientv3.WatchResponse) {
+// take records the events of a message, which ends with the last one of a revision. The watch is of
+// all keys, so every revision has an event, and what has passed is known without asking.
+func (t *Truth) take(events []watchEvent) {
+	if len(events) == 0 {
+		return
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if err := response.Err(); err != nil {
-		t.failed = fmt.Errorf("testenv: watch etcd: %w", err)
-	}
-	for _, e := range response.Events {
-		t.events = append(t.events, eventOf(e))
-		t.passed = e.Kv.ModRevision
-	}
-	// A response without events says that there are none up to its revision; one with events may be
-	// followed by more, but not of a revision that it contains.
-	if response.IsProgressNotify() {
-		t.passed = max(t.passed, response.Header.Revision)
+	for _, e := range events {
+		if event := eventOf(e); strings.HasPrefix(event.Key, registry) {
+			t.events = append(t.events, event)
+		}
+		t.passed = e.KV.ModRevision
 	}
 	close(t.changed)
 	t.changed = make(chan struct{})
 }
 
-func eventOf(e *clientv3.Event) Event {
-	event := Event{Key: string(e.Kv.Key), Revision: e.Kv.ModRevision, CreateRevision: e.Kv.CreateRevision, Stored: e.Kv.Value}
-	if e.Type == clientv3.EventTypeDelete {
+func eventOf(e watchEvent) Event {
+	event := Event{Key: string(e.KV.Key), Revision: e.KV.ModRevision, CreateRevision: e.KV.CreateRevision, Stored: e.KV.Value}
+	if e.Type == "DELETE" {
 		event.Deleted = true
-		if e.PrevKv != nil {
-			event.CreateRevision, event.Stored = e.PrevKv.CreateRevision, e.PrevKv.Value
+		if e.Prev != nil {
+			event.CreateRevision, event.Stored = e.Prev.CreateRevision, e.Prev.Value
 		}
 	}
 	return event

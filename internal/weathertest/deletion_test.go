@@ -13,10 +13,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/faultproxy"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 	webpagev1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 

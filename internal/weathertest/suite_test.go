@@ -17,11 +17,11 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/spectimes"
 	"github.com/evenkeel/evenkeel/internal/testenv"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 	webpagev1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 	"github.com/evenkeel/evenkeel/scheduler"
 )
@@ -36,7 +36,7 @@ type (
 
 var (
 	env    *testenv.Env
-	admin  client.Client // of everybody but the operators
+	admin  *client.Client // of everybody but the operators
 	scheme = newScheme()
 	ctx    = context.Background()
 )
@@ -62,7 +62,7 @@ var _ = BeforeSuite(func() {
 	DeferCleanup(func() error { return env.Stop() })
 	config := rest.CopyConfig(env.Config)
 	config.QPS = -1
-	admin, err = client.New(config, client.Options{Scheme: scheme})
+	admin, err = client.New(config, scheme)
 	Expect(err).NotTo(HaveOccurred())
 })
 

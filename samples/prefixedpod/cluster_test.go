@@ -10,15 +10,17 @@ import (
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 	v1 "github.com/evenkeel/evenkeel/samples/prefixedpod/api/v1"
 )
 
 // cluster is a real API server that a spec works against, as an administrator.
 type cluster struct {
-	client.WithWatch
+	*client.Client
+	typed  *kubernetes.Clientset // for what the other has not
 	config *rest.Config
 }
 
@@ -26,9 +28,11 @@ func newCluster(config *rest.Config) *cluster {
 	GinkgoHelper()
 	config = rest.CopyConfig(config)
 	config.QPS = -1
-	c, err := client.NewWithWatch(config, client.Options{Scheme: newScheme()})
+	c, err := client.New(config, newScheme())
 	Expect(err).NotTo(HaveOccurred())
-	return &cluster{WithWatch: c, config: config}
+	typed, err := kubernetes.NewForConfig(config)
+	Expect(err).NotTo(HaveOccurred())
+	return &cluster{Client: c, typed: typed, config: config}
 }
 
 // namespace makes a namespace in which Pods can be made.

@@ -63,11 +63,14 @@ var _ = Describe("The PrefixedPod operator, dead at any of its writes", Ordered,
 			It(fmt.Sprintf("dead %v write %d, has one Pod at any time and comes to the same end", when, at), func() {
 				ns := c.namespace(ctx)
 				k := &kubelet{
-					client: c, every: 20 * time.Millisecond, slowness: 300 * time.Millisecond,
+					client: c.Client, every: 20 * time.Millisecond, slowness: 300 * time.Millisecond,
 					random: rand.New(rand.NewPCG(uint64(at), uint64(when))),
 					pods:   func(ctx context.Context) ([]corev1.Pod, error) { return c.pods(ctx, ns) },
 					bind: func(ctx context.Context, pod *corev1.Pod) error {
-						return c.SubResource("binding").Create(ctx, pod, &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "node"}})
+						return c.typed.CoreV1().Pods(ns).Bind(ctx, &corev1.Binding{
+							ObjectMeta: metav1.ObjectMeta{Name: pod.Name},
+							Target:     corev1.ObjectReference{Kind: "Node", Name: "node"},
+						}, metav1.CreateOptions{})
 					},
 				}
 				act(k.run)

@@ -8,13 +8,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 )
 
 // kubelet plays a scheduler and a slow kubelet where there are none: it binds Pods to a node, so
 // that their deletion is graceful, and ends those in deletion some time later.
 type kubelet struct {
-	client client.Client
+	client *client.Client
 	// pods lists all Pods, bind binds one to a node.
 	pods func(ctx context.Context) ([]corev1.Pod, error)
 	bind func(ctx context.Context, pod *corev1.Pod) error

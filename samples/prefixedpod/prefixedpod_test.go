@@ -12,11 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/spectimes"
 	"github.com/evenkeel/evenkeel/internal/testenv"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 	"github.com/evenkeel/evenkeel/samples/prefixedpod"
 	v1 "github.com/evenkeel/evenkeel/samples/prefixedpod/api/v1"
 )
@@ -31,7 +31,7 @@ var _ = ReportAfterEach(spectimes.Append)
 
 var _ = Describe("The PrefixedPod operator", Ordered, func() {
 	var (
-		admin client.Client
+		admin *client.Client
 		ctx   = context.Background()
 	)
 	BeforeAll(func() {
@@ -41,7 +41,7 @@ var _ = Describe("The PrefixedPod operator", Ordered, func() {
 		scheme := runtime.NewScheme()
 		Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
 		Expect(v1.AddToScheme(scheme)).To(Succeed())
-		admin, err = client.New(env.Config, client.Options{Scheme: scheme})
+		admin, err = client.New(env.Config, scheme)
 		Expect(err).NotTo(HaveOccurred())
 		// Pods get the default service account, which no controller makes here.
 		Expect(admin.Create(ctx, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "default"}})).To(Succeed())

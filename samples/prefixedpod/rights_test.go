@@ -19,11 +19,11 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/testenv"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 	"github.com/evenkeel/evenkeel/samples/prefixedpod"
 	v1 "github.com/evenkeel/evenkeel/samples/prefixedpod/api/v1"
 )
@@ -31,7 +31,7 @@ import (
 var _ = Describe("The rights of the PrefixedPod operator", Ordered, func() {
 	const serviceAccount = "system:serviceaccount:prefixedpod-operator:prefixedpod-operator"
 	var (
-		admin    client.Client
+		admin    *client.Client
 		operator *rest.Config
 		ctx      = context.Background()
 		audit    string
@@ -46,7 +46,7 @@ var _ = Describe("The rights of the PrefixedPod operator", Ordered, func() {
 		DeferCleanup(env.Stop)
 		scheme := newScheme()
 		Expect(clientgoscheme.AddToScheme(scheme)).To(Succeed())
-		admin, err = client.New(env.Config, client.Options{Scheme: scheme})
+		admin, err = client.New(env.Config, scheme)
 		Expect(err).NotTo(HaveOccurred())
 		operator = rest.CopyConfig(env.Config)
 		operator.Impersonate = rest.ImpersonationConfig{UserName: serviceAccount, Groups: []string{"system:serviceaccounts", "system:authenticated"}}
@@ -144,7 +144,7 @@ var _ = Describe("The rights of the PrefixedPod operator", Ordered, func() {
 		owned := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "owned", OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: v1.GroupVersion.String(), Kind: "PrefixedPod", Name: p.Name, UID: p.UID, BlockOwnerDeletion: ptr.To(true),
 		}}}, Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "c", Image: "i"}}}}
-		own, err := client.New(operator, client.Options{Scheme: newScheme()})
+		own, err := client.New(operator, newScheme())
 		Expect(err).NotTo(HaveOccurred())
 		Expect(own.Create(ctx, owned.DeepCopy(), client.DryRunAll)).To(Succeed())
 		var role unstructured.Unstructured
@@ -162,7 +162,7 @@ var _ = Describe("The rights of the PrefixedPod operator", Ordered, func() {
 })
 
 // install applies the manifests of a folder in the order of their names, as kubectl does.
-func install(ctx context.Context, admin client.Client, folder string) {
+func install(ctx context.Context, admin *client.Client, folder string) {
 	GinkgoHelper()
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	Expect(err).NotTo(HaveOccurred())
@@ -180,7 +180,7 @@ func install(ctx context.Context, admin client.Client, folder string) {
 
 // denyPods makes the API server refuse Pods whose name begins with "denied", as too large: an event
 // reports that at once.
-func denyPods(ctx context.Context, admin client.Client) {
+func denyPods(ctx context.Context, admin *client.Client) {
 	GinkgoHelper()
 	Expect(admin.Create(ctx, &admissionregistrationv1.ValidatingAdmissionPolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: "deny"},

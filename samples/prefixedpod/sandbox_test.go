@@ -13,13 +13,14 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/watch"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"github.com/evenkeel/evenkeel/internal/faultproxy"
 	"github.com/evenkeel/evenkeel/internal/testenv"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 	v1 "github.com/evenkeel/evenkeel/samples/prefixedpod/api/v1"
 )
 
@@ -36,7 +37,7 @@ var badDays = faultproxy.Plan{Seed: 1, Rules: []faultproxy.Rule{
 // its etcd, but an uninterrupted watch also delivers every version of every Pod; its end is an
 // error.
 func (c *cluster) follow(ctx context.Context, namespace string, counted *census) (func(context.Context) error, error) {
-	events, err := c.Watch(ctx, &corev1.PodList{}, client.InNamespace(namespace))
+	events, err := c.typed.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}

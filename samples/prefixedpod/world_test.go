@@ -16,11 +16,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 	"github.com/evenkeel/evenkeel/internal/testenv"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 	"github.com/evenkeel/evenkeel/samples/prefixedpod"
 	v1 "github.com/evenkeel/evenkeel/samples/prefixedpod/api/v1"
 )
@@ -31,7 +31,7 @@ type world struct {
 	t       *testing.T
 	seed    uint64
 	model   *apimodel.Model
-	admin   client.Client
+	admin   *client.Client
 	kubelet *kubelet
 
 	ctx   context.Context
@@ -53,7 +53,7 @@ func newWorld(t *testing.T, seed uint64) *world {
 	must(t, err)
 	model, err := apimodel.New(apimodel.Options{Kinds: kinds})
 	must(t, err)
-	admin, err := client.New(model.Config(), client.Options{Scheme: newScheme()})
+	admin, err := client.New(model.Config(), newScheme())
 	must(t, err)
 	w := &world{t: t, seed: seed, model: model, admin: admin, decodedPods: map[string]*corev1.Pod{}}
 	w.ctx, w.leave = context.WithCancel(context.Background())

@@ -18,11 +18,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/internal/testenv"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 	"github.com/evenkeel/evenkeel/samples/webpage"
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
@@ -162,7 +162,7 @@ var _ = Describe("The rights of the WebPage operator", Ordered, func() {
 		}}}}
 		config := rest.CopyConfig(c.config)
 		config.Impersonate = rest.ImpersonationConfig{UserName: serviceAccount, Groups: []string{"system:authenticated"}}
-		operator, err := client.New(config, client.Options{Scheme: c.Scheme()})
+		operator, err := client.New(config, c.Scheme())
 		Expect(err).NotTo(HaveOccurred())
 		Expect(operator.Create(ctx, owned.DeepCopy(), client.DryRunAll)).To(Succeed())
 		var role rbacv1.ClusterRole

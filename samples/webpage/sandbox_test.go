@@ -7,10 +7,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	corev1 "k8s.io/api/core/v1"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework/conditions"
 	"github.com/evenkeel/evenkeel/internal/testenv"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 

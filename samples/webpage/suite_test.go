@@ -23,10 +23,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/spectimes"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
 	"github.com/evenkeel/evenkeel/samples/webpage"
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
@@ -43,7 +43,7 @@ var _ = ReportAfterEach(spectimes.Append)
 
 // cluster is an API server that a spec works against, as an administrator.
 type cluster struct {
-	client.Client
+	*client.Client
 	config   *rest.Config
 	register func(*framework.Operator) error
 }
@@ -54,7 +54,7 @@ func newCluster(config *rest.Config) *cluster {
 	Expect(v1.AddToScheme(scheme)).To(Succeed())
 	config = rest.CopyConfig(config)
 	config.QPS = -1
-	c, err := client.New(config, client.Options{Scheme: scheme})
+	c, err := client.New(config, scheme)
 	Expect(err).NotTo(HaveOccurred())
 	return &cluster{Client: c, config: config, register: webpage.Register}
 }
