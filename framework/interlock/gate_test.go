@@ -12,6 +12,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/interlock"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
+	"github.com/evenkeel/evenkeel/internal/depth"
 )
 
 // touch makes an app due.
@@ -233,7 +234,7 @@ func TestAnObjectOfTheSameNameIsAnotherOne(t *testing.T) {
 // answers are lost and operators end: what an app is implemented on is there, and in the end
 // nothing is.
 func TestG10HoldsInRandomHistories(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range depth.Of(uint64(30), 200, 1000) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			openShop(t, func(s *shop) { (&history{shop: s, random: rand.New(rand.NewPCG(seed, 0))}).live() })
 		})

@@ -240,13 +240,14 @@ var rules = []rule{
 	{"internal/archtest", []string{"std"}, "it reads the packages, it does not use them"},
 	{"internal/tutorial", []string{"std"}, "it follows a page as a reader does: with the programs that the page names"},
 	{"internal/mutants", []string{"std"}, "it breaks the packages, it does not use them"},
+	{"internal/depth", []string{"std"}, "it knows how far tests go, not what they test"},
 	{"internal/spectimes", []string{"std", "github.com/onsi/ginkgo/v2"}, "it knows how long tests take, not what they test"},
 	{"internal/figures", []string{"std"}, "it counts what the go command lists and other programs keep"},
 	{"internal/testreport", []string{"std"}, "it reads what the go command prints"},
 }
 
 // onlyForTests may be imported by tests alone.
-var onlyForTests = []string{module + "/internal/testenv", module + "/internal/spectimes"}
+var onlyForTests = []string{module + "/internal/testenv", module + "/internal/spectimes", module + "/internal/depth"}
 
 type goPackage struct {
 	ImportPath string
