@@ -23,8 +23,8 @@
 //   - G16 G18 G19: nothing is kept at rest, nor of pages that are gone, nor a goroutine; a stop is
 //     bounded, and nothing is written after it.
 //
-// How to run it: go test ./internal/simulation makes two hundred worlds and some rare ones, sixty
-// of them with the race detector; make test-long makes a thousand. A failure names its seed:
+// How to run it: go test ./internal/simulation makes a thousand worlds. With the race detector it
+// makes sixty, and some rare ones; make test-long makes all with it. A failure names its seed:
 // SIMULATION_SEED=n go test -v repeats that one, and tells its requests and runs;
 // SIMULATION_SEEDS=n makes n worlds, from SIMULATION_SEED on if that is given.
 //
