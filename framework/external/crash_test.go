@@ -173,14 +173,14 @@ func (w *world) contents() []string {
 }
 
 // TestG13ACrashAtAnyWriteNeitherForgetsNorDoubles: before any write to the API server or to the
-// cloud, after its commit, or after its answer. With the race detector it is every sixth write.
+// cloud, after its commit, or after its answer. With the race detector it is every tenth write.
 func TestG13ACrashAtAnyWriteNeitherForgetsNorDoubles(t *testing.T) {
 	want, writes := liveThrough(t, &fuse{})
 	t.Logf("%d writes: %+v", writes, want)
 	if writes < 30 || len(want.Things[0]) != 5 || len(want.Things[3]) != 0 || len(want.Maps[3]) != 0 {
 		t.Fatalf("the undisturbed life is not what it should be: %d writes, %+v", writes, want)
 	}
-	step := depth.Of(6, 1, 1)
+	step := depth.Of(10, 1, 1)
 	for _, when := range []testenv.When{testenv.BeforeRequest, testenv.AfterCommit, testenv.AfterAnswer} {
 		at := 1
 		for dies := true; dies; at += step {

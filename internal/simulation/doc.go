@@ -24,7 +24,7 @@
 //     bounded, and nothing is written after it.
 //
 // How to run it: go test ./internal/simulation makes a thousand worlds. With the race detector it
-// makes sixty, and some rare ones; make test-long makes all with it. A failure names its seed:
+// makes twenty-five, and some rare ones; make test-long makes all with it. A failure names its seed:
 // SIMULATION_SEED=n go test -v repeats that one, and tells its requests and runs;
 // SIMULATION_SEEDS=n makes n worlds, from SIMULATION_SEED on if that is given.
 //

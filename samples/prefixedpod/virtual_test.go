@@ -15,7 +15,7 @@ import (
 )
 
 var (
-	histories = flag.Int("histories", 0, "random histories in virtual time; default: 200, with the race detector 40")
+	histories = flag.Int("histories", 0, "random histories in virtual time; default: 200, with the race detector 20")
 	firstSeed = flag.Uint64("seed", 1, "seed of the first of them")
 )
 
@@ -32,7 +32,7 @@ const (
 func TestG11InRandomHistories(t *testing.T) {
 	n := *histories
 	if n == 0 {
-		n = depth.Of(40, 200, 2000)
+		n = depth.Of(20, 200, 2000)
 	}
 	for seed := *firstSeed; seed < *firstSeed+uint64(n); seed++ {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
