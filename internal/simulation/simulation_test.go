@@ -19,7 +19,7 @@ var rare = []uint64{328, 456, 520}
 // TestG01ToG19HoldInEveryWorld makes a world of each seed. SIMULATION_SEED=n repeats one,
 // SIMULATION_SEEDS=n makes n of them; given both, it makes so many from that one on.
 func TestG01ToG19HoldInEveryWorld(t *testing.T) {
-	first, seeds := uint64(0), depth.Of(uint64(25), 1000, 1000)
+	first, seeds := uint64(0), depth.Of(uint64(25), 200, 1000)
 	if given := os.Getenv("SIMULATION_SEED"); given != "" {
 		first, seeds = number(t, given), 1
 	}
