@@ -10,13 +10,15 @@ import (
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/internal/depth"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
 // TestG15G16AFloodOfPushesIsNotKeptAndNothingIsLost: a million keys are pushed for, most of which
 // do not exist, while those that do are pushed for, too, and run slowly.
 func TestG15G16AFloodOfPushesIsNotKeptAndNothingIsLost(t *testing.T) {
-	const pagesThere, keys, pushers = 50, 1_000_000, 4
+	const pagesThere, pushers = 50, 4
+	keys := depth.Of(200_000, 1_000_000, 1_000_000)
 	inbound, err := eventsource.NewInbound(eventsource.InboundOptions[int]{Name: "flood"})
 	noError(t, err)
 	var mu sync.Mutex

@@ -14,10 +14,11 @@ import (
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
+	"github.com/evenkeel/evenkeel/internal/depth"
 )
 
 // manySecondaries is more than a run is told of one by one.
-const manySecondaries = 200
+func manySecondaries() int { return depth.Of(100, 200, 200) }
 
 // numbered is one of many ConfigMaps of a page.
 func numbered(p *Page, i int, data string) *corev1.ConfigMap {
@@ -76,7 +77,7 @@ func TestG05ManyWritesOfARunBringNoFurtherRun(t *testing.T) {
 				t.Run(name, func(t *testing.T) {
 					r := &pages{}
 					r.reconcile = func(ctx context.Context, p *Page, c *pageContext) (pageUpdate, error) {
-						return pageUpdate{}, eachOf(manySecondaries, parallel, func(i int) error { return write(ctx, r, p, c, i) })
+						return pageUpdate{}, eachOf(manySecondaries(), parallel, func(i int) error { return write(ctx, r, p, c, i) })
 					}
 					inVirtualTime(t, r, withConfigMaps(r, pageOptions{}), func(v *virtual) {
 						v.disturb(func(r apimodel.Request) apimodel.Fault {
@@ -89,7 +90,7 @@ func TestG05ManyWritesOfARunBringNoFurtherRun(t *testing.T) {
 						v.create(page)
 						v.pass(10 * time.Minute)
 						v.expectRuns("created", page, 1)
-						if n := len(v.model.Objects("configmaps")); n != manySecondaries {
+						if n := len(v.model.Objects("configmaps")); n != manySecondaries() {
 							t.Errorf("%d ConfigMaps", n)
 						}
 						if way == "applies each twice" {
@@ -139,7 +140,7 @@ func TestG05ManySecondariesOfManyPrimaries(t *testing.T) {
 		return []types.NamespacedName{{Namespace: "default", Name: "a"}, {Namespace: "default", Name: "b"}}
 	}
 	r.reconcile = func(ctx context.Context, p *Page, c *pageContext) (pageUpdate, error) {
-		return pageUpdate{}, eachOf(manySecondaries, p.Name == "b", func(i int) error {
+		return pageUpdate{}, eachOf(manySecondaries(), p.Name == "b", func(i int) error {
 			_, err := framework.Apply(ctx, c, numbered(shared, i, "x"))
 			return err
 		})
@@ -159,7 +160,7 @@ func TestG05ManySecondariesOfManyPrimaries(t *testing.T) {
 		v.pass(10 * time.Minute)
 		v.expectRuns("with the other", a, 1)
 		v.expectRuns("with the other", b, 1)
-		for i := range manySecondaries {
+		for i := range manySecondaries() {
 			v.patch(numbered(shared, i, ""), `{"data":{"data":"theirs"}}`)
 		}
 		v.pass(10 * time.Minute)
@@ -180,7 +181,7 @@ func TestG05ManyDeletionsOfARunBringOneFurtherRun(t *testing.T) {
 		t.Run(map[bool]string{true: "relist", false: "watch"}[relist], func(t *testing.T) {
 			r := &pages{}
 			r.reconcile = func(ctx context.Context, p *Page, c *pageContext) (pageUpdate, error) {
-				return pageUpdate{}, eachOf(manySecondaries, false, func(i int) error {
+				return pageUpdate{}, eachOf(manySecondaries(), false, func(i int) error {
 					if p.Spec.HTML != "none" {
 						_, err := framework.Apply(ctx, c, numbered(p, i, p.Spec.HTML), framework.OwnedByPrimary())
 						return err

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/internal/depth"
 )
 
 // referral is a world in which pages name the ConfigMaps they read, in a random history: what the
@@ -83,7 +84,7 @@ func (w *referral) step(number int) (what string, runs []string) {
 // TestPrimaryToSecondaryIndex_C54_WhenReferencesMoveThoseThatReferNowAreDue, exactly these,
 // whatever the history; and each reads what it refers to now.
 func TestPrimaryToSecondaryIndex_C54_WhenReferencesMoveThoseThatReferNowAreDue(t *testing.T) {
-	for seed := range uint64(25) {
+	for seed := range depth.Of(uint64(8), 25, 250) {
 		r := looking(nil)
 		r.look = func(_ context.Context, _ *Page, c *pageContext) string {
 			return told(framework.All[*corev1.ConfigMap](c))

@@ -17,6 +17,7 @@ import (
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
+	"github.com/evenkeel/evenkeel/internal/depth"
 	"github.com/evenkeel/evenkeel/internal/testenv/client"
 	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/scheduler"
@@ -173,7 +174,7 @@ func (r *visitors) calmDown() {
 // TestG04G16WhatComesAndGoesLosesNothingAndLeavesNothing: sources that runs add and remove, and the
 // namespaces of two controllers, one of which has its own, under load.
 func TestG04G16WhatComesAndGoesLosesNothingAndLeavesNothing(t *testing.T) {
-	for seed := range uint64(30) {
+	for seed := range depth.Of(uint64(8), 30, 300) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 1))
 			own, follower := newVisitors(t, random), newVisitors(t, rand.New(rand.NewPCG(seed, 2)))

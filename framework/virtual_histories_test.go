@@ -13,6 +13,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
+	"github.com/evenkeel/evenkeel/internal/depth"
 	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/scheduler"
 )
@@ -107,7 +108,7 @@ func (i *inspector) happen(v *virtual, step int) {
 // TestG07WhateverHappensEveryPageIsRunAsItIsAtLast: whatever happens to pages, their namespaces,
 // watches and requests.
 func TestG07WhateverHappensEveryPageIsRunAsItIsAtLast(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range depth.Of(uint64(6), 20, 200) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			random := rand.New(rand.NewPCG(seed, 0))
 			i := newInspector(t, random)

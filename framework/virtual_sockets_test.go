@@ -13,6 +13,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
+	"github.com/evenkeel/evenkeel/internal/depth"
 	"github.com/evenkeel/evenkeel/retry"
 )
 
@@ -25,6 +26,9 @@ func TestG13ASocketThatBreaksLeavesTheFateOfACreateUnknown(t *testing.T) {
 			for how, fault := range map[string]apimodel.Fault{
 				"after the commit": {Lose: true, As: broken}, "before it": {Drop: true, As: broken},
 			} {
+				if depth.Raced() && !depth.Long() && watched != fault.Lose {
+					continue // make test runs all of them without the race detector
+				}
 				t.Run(fmt.Sprintf("%s %s, watched %t", what, how, watched), func(t *testing.T) {
 					r, options := unwatched(framework.OwnedByPrimary()), pageOptions{}
 					if watched {

@@ -17,13 +17,14 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
+	"github.com/evenkeel/evenkeel/internal/depth"
 	"github.com/evenkeel/evenkeel/scheduler"
 )
 
 // TestG04G16ActivationTogglesForManyPrimariesAtOnce: no pass reads what is not there, each primary
 // ends as it wants, and nothing is left. Requests fail and watches end meanwhile.
 func TestG04G16ActivationTogglesForManyPrimariesAtOnce(t *testing.T) {
-	for seed := range uint64(20) {
+	for seed := range depth.Of(uint64(5), 20, 200) {
 		random := rand.New(rand.NewPCG(seed, 16))
 		s := newScript()
 		var others framework.Secondary[*corev1.ConfigMap]

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/evenkeel/evenkeel/framework/workflow"
+	"github.com/evenkeel/evenkeel/internal/depth"
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
@@ -77,7 +78,7 @@ func TestG16AThousandPrimariesLeaveNothingOfTheirWorkflows(t *testing.T) {
 	n := s.reads(t, activeBy(s.node("on")), &s.configMaps)
 	inVirtualTime(t, noCleaner{s}, pageOptions{Workflow: flowOf(n, s.node("a"))}, func(v *virtual) {
 		var goroutines int
-		for round := range 10 {
+		for round := range depth.Of(3, 10, 10) {
 			for i := range 100 {
 				v.createPage(fmt.Sprintf("p%d-%d", round, i), "on")
 			}

@@ -3,8 +3,6 @@ package scheduler_test
 import (
 	"context"
 	"errors"
-	"os"
-	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -12,32 +10,21 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/evenkeel/evenkeel/internal/depth"
 	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
-// rounds times 100 histories of 30 steps on average; SCHEDULER_ROUNDS for another number.
-func rounds(t *testing.T) int {
-	if text := os.Getenv("SCHEDULER_ROUNDS"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil {
-			t.Fatalf("SCHEDULER_ROUNDS %q: %v", text, err)
-		}
-		return n
-	}
-	if raceEnabled {
-		return 35
-	}
-	return 100
-}
+// rounds times 100 histories of 30 steps on average.
+func rounds() int { return depth.Of(35, 100, 1000) }
 
 // TestModel_G06_G07_G08_G16 plays random histories in virtual time and compares the scheduler after
 // every step with a naive oracle: every run begins exactly when it is due, with the right causes,
 // no other run begins, and no other key has state.
 func TestModel_G06_G07_G08_G16(t *testing.T) {
 	steps, runs := 0, 0
-	for range rounds(t) {
+	for range rounds() {
 		rapid.Check(t, func(r *rapid.T) {
 			var failure any
 			synctest.Test(t, func(t *testing.T) {

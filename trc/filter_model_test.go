@@ -1,7 +1,6 @@
 package trc_test
 
 import (
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -11,23 +10,16 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/internal/depth"
 	"github.com/evenkeel/evenkeel/trc"
 )
-
-var filterRounds = flag.Int("filter.rounds", 0, "rounds of 100 histories of the filter's model; default: a share of the time of a usual test run")
 
 // TestFilter_G01_G02_G03_G04_G05_G14_G16 drives the stores, the ledger, the informers and the rule
 // of own causes with random histories of a small API server: parties whose runs read, write and
 // meet foreign writes, lost and late answers, gaps in the watches, slow subscribers. An oracle with
 // the whole history checks every step, and the state when everything has come to rest.
 func TestFilter_G01_G02_G03_G04_G05_G14_G16(t *testing.T) {
-	n := *filterRounds
-	if n == 0 {
-		n = 350
-		if raceEnabled || testing.Short() {
-			n = 40
-		}
-	}
+	n := depth.Of(40, 350, 40_000)
 	steps, runs := 0, 0
 	for range n {
 		rapid.Check(t, filterHistory(&steps, &runs))

@@ -6,16 +6,14 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/evenkeel/evenkeel/internal/depth"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
 // TestModel_O14_C35 is TestModel_G01_G02_G03_G16 for versions that are not integers. Its oracle
 // still has their order.
 func TestModel_O14_C35(t *testing.T) {
-	n := rounds / 5
-	if raceEnabled || testing.Short() {
-		n /= 10
-	}
+	n := depth.Of(rounds/50, rounds/5, rounds)
 	for range n {
 		rapid.Check(t, func(t *rapid.T) {
 			randomHistory(t, "v")

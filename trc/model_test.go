@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/evenkeel/evenkeel/internal/depth"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -16,10 +17,7 @@ const rounds = 400
 // TestModel_G01_G02_G03_G16 drives a store with random histories of a small API server. After every
 // step it compares the store with a naive oracle that has the whole history.
 func TestModel_G01_G02_G03_G16(t *testing.T) {
-	n := rounds
-	if raceEnabled || testing.Short() {
-		n = rounds / 6
-	}
+	n := depth.Of(rounds/6, rounds, 4*rounds)
 	steps := 0
 	for range n {
 		rapid.Check(t, func(t *rapid.T) {
@@ -32,10 +30,7 @@ func TestModel_G01_G02_G03_G16(t *testing.T) {
 // TestModel_UndecodableAnswers_G01_G02_G03_G16 has some answers not fit the Go type, as an answer
 // to a write of another form does: what the watch brings then fits.
 func TestModel_UndecodableAnswers_G01_G02_G03_G16(t *testing.T) {
-	n := rounds / 4
-	if raceEnabled || testing.Short() {
-		n /= 6
-	}
+	n := depth.Of(rounds/24, rounds/4, rounds)
 	for range n {
 		rapid.Check(t, func(t *rapid.T) {
 			w := newWorld(t, "")

@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
+	"github.com/evenkeel/evenkeel/internal/depth"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -194,10 +195,7 @@ func TestBoundedStoreOfARestoredServerBeginsAnew(t *testing.T) {
 // TestModel_BoundedStore plays the histories of TestModel_G01_G02_G03_G16 with whole reads, during
 // which everything else goes on.
 func TestModel_BoundedStore_G01_G02_G03(t *testing.T) {
-	n := rounds / 4
-	if raceEnabled || testing.Short() {
-		n = rounds / 20
-	}
+	n := depth.Of(rounds/20, rounds/4, rounds)
 	reads, fetches := 0, 0
 	for range n {
 		rapid.Check(t, func(t *rapid.T) {

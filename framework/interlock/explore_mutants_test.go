@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/internal/depth"
 )
 
 // TestExplorationFindsMutants: exploring a world to its end without a finding proves something only
@@ -18,6 +20,7 @@ import (
 // at the same time, which is all that joining needs, even if the other leaves in between. The
 // second check matters if the table is searched before claiming, which is a mutant.
 func TestExplorationFindsMutants(t *testing.T) {
+	notRaced(t)
 	for _, m := range mistakes() {
 		t.Run(m.name, func(t *testing.T) { m.isFound(t, m.scenario) })
 	}
@@ -27,13 +30,22 @@ func TestExplorationFindsMutants(t *testing.T) {
 // A late write to a provider that has come since takes more steps than they can be explored to
 // soon: the world of that mistake is small.
 func TestMistakesAreFoundInEveryOrder(t *testing.T) {
-	if raceEnabled || testing.Short() {
-		t.Skip("too many states for the race detector, which has nothing to find here")
+	if !depth.Long() {
+		t.Skip("make test-long explores so many states")
 	}
 	for _, m := range mistakes() {
 		if m.among.providers > 0 {
 			t.Run(m.name, func(t *testing.T) { m.isFound(t, m.among) })
 		}
+	}
+}
+
+// notRaced skips a test of one goroutine, in which the race detector has nothing to find. make test
+// runs it without.
+func notRaced(t *testing.T) {
+	t.Helper()
+	if depth.Raced() {
+		t.Skip("one goroutine has no races; make test runs it without the race detector, too")
 	}
 }
 

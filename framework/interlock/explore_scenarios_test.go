@@ -40,7 +40,7 @@ func standing(n int, dependents ...set) func(w *world) {
 	}
 }
 
-// small are the scenarios for which the race detector is not too slow.
+// small are the scenarios of the default run.
 func small() []scenario {
 	return []scenario{
 		oneOfEach(), crashing(), unguarded(), flipping(), flippingUnseen(), standingBy(), switching(),
@@ -48,7 +48,7 @@ func small() []scenario {
 	}
 }
 
-// everyday are the scenarios of the default run.
+// everyday are those that take a minute or two together.
 func everyday() []scenario {
 	all := append(small(), arriving())
 	for _, s := range atRest() {

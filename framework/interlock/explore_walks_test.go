@@ -2,9 +2,9 @@ package interlock
 
 import (
 	"math/rand/v2"
-	"os"
-	"strconv"
 	"testing"
+
+	"github.com/evenkeel/evenkeel/internal/depth"
 )
 
 // anything is a world with as much of everything as it holds: too large to be explored to its end,
@@ -17,16 +17,16 @@ func anything(random *rand.Rand) scenario {
 	}
 }
 
-// walks is how many there are in the default run. INTERLOCK_WALKS=n makes n, which take new ways.
+// walks is how many there are in the default run.
 const walks = 20_000
 
 // TestG10InRandomOrders walks through two providers and two dependents, whose references change,
 // with caches that are up to two changes behind, crashes, lost answers and late writes, each walk
 // up to where nothing is left to happen.
 func TestG10InRandomOrders(t *testing.T) {
-	seed, n := uint64(0), walks
-	if given, err := strconv.Atoi(os.Getenv("INTERLOCK_WALKS")); err == nil {
-		seed, n = rand.Uint64(), given
+	seed, n := uint64(0), depth.Of(walks/10, walks, 5_000_000)
+	if depth.Long() {
+		seed = rand.Uint64() // new ways
 	}
 	steps, quiets := 0, 0
 	for i := range n {
@@ -69,6 +69,7 @@ func (x *exploration) walk(random *rand.Rand) (counterexample string) {
 // TestRandomOrdersFindMutants: what walks at random do not come across, they do not show. Of the
 // mistakes that an exploration finds they find a third in as many walks as are made by default.
 func TestRandomOrdersFindMutants(t *testing.T) {
+	notRaced(t)
 	for _, m := range mistakes() {
 		if !m.common {
 			continue

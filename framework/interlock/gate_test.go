@@ -10,6 +10,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/interlock"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
+	"github.com/evenkeel/evenkeel/internal/depth"
 	"github.com/evenkeel/evenkeel/internal/testenv/client"
 )
 
@@ -232,7 +233,7 @@ func TestAnObjectOfTheSameNameIsAnotherOne(t *testing.T) {
 // answers are lost and operators end: what an app is implemented on is there, and in the end
 // nothing is.
 func TestG10HoldsInRandomHistories(t *testing.T) {
-	for seed := range uint64(200) {
+	for seed := range depth.Of(uint64(12), 200, 1000) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			openShop(t, func(s *shop) { (&history{shop: s, random: rand.New(rand.NewPCG(seed, 0))}).live() })
 		})

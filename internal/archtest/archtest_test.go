@@ -258,13 +258,14 @@ var rules = []rule{
 	{"internal/mutants", []string{"std"}, "it breaks the packages, it does not use them"},
 	{"internal/lockorder", []string{"std"}, "production code is compiled with the recorder for a test: it must not import what it records"},
 	{"internal/tree", []string{"std"}, "it reads the packages and compiles changed ones, it does not use them"},
+	{"internal/depth", []string{"std"}, "it knows how far tests go, not what they test"},
 	{"internal/spectimes", []string{"std", "github.com/onsi/ginkgo/v2"}, "it knows how long tests take, not what they test"},
 	{"internal/figures", []string{"std"}, "it counts what the go command lists and other programs keep"},
 	{"internal/testreport", []string{"std"}, "it reads what the go command prints"},
 }
 
 // onlyForTests may be imported by tests alone, and by each other.
-var onlyForTests = []string{module + "/internal/testenv", module + "/internal/testenv/client", module + "/internal/spectimes"}
+var onlyForTests = []string{module + "/internal/testenv", module + "/internal/testenv/client", module + "/internal/spectimes", module + "/internal/depth"}
 
 type goPackage struct {
 	ImportPath string

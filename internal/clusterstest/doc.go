@@ -13,12 +13,13 @@
 //   - while it lasted, [framework.Operator.Ready] named the source (G18), and another controller
 //     worked on (G15).
 //
-// How to run it: go test ./internal/clusterstest. It takes some minutes, most of it until silence
+// How to run it: go test ./internal/clusterstest. It takes three minutes, most of it until silence
 // is noticed.
 //
 // # Concurrency
 //
-// Tests run one after the other, but those that wait for silence.
+// First come the tests that stop or replace the other control plane, one after the other. The rest
+// run at the same time, each world in namespaces of its own and behind a proxy of its own.
 //
 // # What it does not do
 //

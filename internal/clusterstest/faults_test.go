@@ -51,9 +51,11 @@ var faults = map[string]struct {
 }
 
 func TestG04_G18_NothingIsLostByFaultsOnTheWay(t *testing.T) {
+	t.Parallel()
 	for place, env := range places() {
 		for name, fault := range faults {
 			t.Run(place+"/"+name, func(t *testing.T) {
+				t.Parallel()
 				w := newWorld(t, env, framework.OperatorOptions{})
 				w.settle()
 				must(t, w.proxy.Set(fault.rules...))
@@ -76,6 +78,7 @@ func TestG04_G18_NothingIsLostByFaultsOnTheWay(t *testing.T) {
 
 // A half-open watch is noticed by its bookmarks, of which the server sends one a minute.
 func TestG18_HalfOpenWatchesAreNoticedAndBegunAnew(t *testing.T) {
+	t.Parallel()
 	for place, env := range places() {
 		t.Run(place, func(t *testing.T) {
 			t.Parallel()
@@ -101,8 +104,10 @@ func TestG18_HalfOpenWatchesAreNoticedAndBegunAnew(t *testing.T) {
 }
 
 func TestG18_RightsMayBeRevokedAndRestored(t *testing.T) {
+	t.Parallel()
 	for place, env := range places() {
 		t.Run(place, func(t *testing.T) {
+			t.Parallel()
 			there, user := clientOf(t, env), "operator-"+map[*testenv.Env]string{home: "home", far: "far"}[env]
 			grant := func() *rbacv1.ClusterRoleBinding {
 				return &rbacv1.ClusterRoleBinding{

@@ -238,7 +238,7 @@ func (w *world) await(what string, wrong func() string) {
 		if time.Now().After(end) {
 			w.Fatalf("not after %v: %s: %s", patience, what, now)
 		}
-		<-time.After(50 * time.Millisecond)
+		<-time.After(200 * time.Millisecond)
 	}
 }
 

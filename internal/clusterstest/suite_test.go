@@ -29,6 +29,14 @@ var (
 )
 
 func TestMain(m *testing.M) {
+	// Connections to a server that hangs are found dead after 10 s, not after 45 s. client-go reads
+	// these variables.
+	for _, variable := range []string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS", "HTTP2_PING_TIMEOUT_SECONDS"} {
+		if err := os.Setenv(variable, "5"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -20,7 +20,7 @@
 //
 // How to run it: go test ./internal/freshnesstest. FRESHNESS_SEED repeats what the foreign clients
 // of a run did, whose seed it prints, as far as two sides that race can be repeated. SOAK=10m goes
-// on with fresh seeds for that long; give -timeout too, or use make soak.
+// on with fresh seeds for that long; give -timeout too, or use make test-long.
 //
 // # Concurrency
 //

@@ -20,10 +20,10 @@
 //     either etcd.
 //
 // How to run it: go test ./internal/interlocktest. INTERLOCK_SEED repeats what the others of a run
-// did, whose seed it prints, and the plans; what becomes of that is up to the processes.
-// INTERLOCK_LIFECYCLES=10000 makes more life cycles, as make soak does. EVENKEEL_FIGURES=1 prints
-// how many were checked. That it can fail, judge_test.go and the board of mutants
-// (internal/mutants) show.
+// did, whose seed it prints, and the plans; what becomes of that is up to the processes. With
+// EVENKEEL_LONG=1, as in make test-long, there are 10,000 life cycles, and not 240.
+// EVENKEEL_FIGURES=1 prints how many were checked. That it can fail, judge_test.go and the board of
+// mutants (internal/mutants) show.
 //
 // # Concurrency
 //

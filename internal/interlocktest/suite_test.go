@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/evenkeel/evenkeel/internal/depth"
 	"github.com/evenkeel/evenkeel/internal/spectimes"
 	"github.com/evenkeel/evenkeel/internal/testenv"
 )
@@ -71,4 +72,4 @@ func numberFrom(variable string, or uint64) uint64 {
 func seed() uint64 { return numberFrom("INTERLOCK_SEED", rand.Uint64()%1_000_000) }
 
 // lifecycles are how many apps, and as many databases, are to come and go.
-func lifecycles() int { return int(numberFrom("INTERLOCK_LIFECYCLES", 240)) }
+func lifecycles() int { return depth.Of(240, 240, 10_000) }

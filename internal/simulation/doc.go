@@ -23,9 +23,10 @@
 //   - G16 G18 G19: nothing is kept at rest, nor of pages that are gone, nor a goroutine; a stop is
 //     bounded, and nothing is written after it.
 //
-// How to run it: go test ./internal/simulation makes a thousand worlds. A failure names its seed:
-// SIMULATION_SEED=n go test -v repeats that one, and tells its requests and runs;
-// SIMULATION_SEEDS=n makes n worlds, from SIMULATION_SEED on if that is given.
+// How to run it: go test ./internal/simulation makes two hundred worlds and some rare ones. With
+// the race detector it makes twenty-five and those; make test-long makes a thousand with it. A
+// failure names its seed: SIMULATION_SEED=n go test -v repeats that one, and tells its requests and
+// runs; SIMULATION_SEEDS=n makes n worlds, from SIMULATION_SEED on if that is given.
 //
 // # Concurrency
 //

@@ -2,27 +2,40 @@ package simulation
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
+
+	"github.com/evenkeel/evenkeel/internal/depth"
 )
 
-// defaultSeeds is how many worlds the default run makes.
-const defaultSeeds = 1000
+// rare are seeds whose worlds show a mutant that few worlds show (internal/mutants).
+var rare = []uint64{328, 456, 520}
 
 // TestG01ToG19HoldInEveryWorld makes a world of each seed. SIMULATION_SEED=n repeats one,
 // SIMULATION_SEEDS=n makes n of them; given both, it makes so many from that one on.
 func TestG01ToG19HoldInEveryWorld(t *testing.T) {
-	first, seeds := uint64(0), uint64(defaultSeeds)
+	first, seeds := uint64(0), depth.Of(uint64(25), 200, 1000)
 	if given := os.Getenv("SIMULATION_SEED"); given != "" {
 		first, seeds = number(t, given), 1
 	}
 	if given := os.Getenv("SIMULATION_SEEDS"); given != "" {
 		seeds = number(t, given)
 	}
+	all := map[uint64]bool{}
 	for seed := first; seed < first+seeds; seed++ {
+		all[seed] = true
+	}
+	if os.Getenv("SIMULATION_SEED") == "" {
+		for _, seed := range rare {
+			all[seed] = true
+		}
+	}
+	for _, seed := range slices.Sorted(maps.Keys(all)) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			t.Parallel()
 			simulate(t, seed, seeds == 1 && testing.Verbose())

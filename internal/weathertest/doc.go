@@ -11,13 +11,13 @@
 //     G07, G12, G13);
 //   - one page has more secondaries than a run is told of causes, and they cost one run
 //     (many_test.go: G05, G12);
-//   - a thousand objects come, change and go, and nothing is left of them (thousand_test.go: G05,
+//   - hundreds of objects come, change and go, and nothing is left of them (thousand_test.go: G05,
 //     G16).
 //
 // What was really written, a watch of etcd beside the operators tells (chronicle_test.go).
 //
-// How to run it: go test ./internal/weathertest. WEATHER_OBJECTS=10000 makes the thousand more, as
-// make soak does.
+// How to run it: go test ./internal/weathertest. With EVENKEEL_LONG=1, as in make test-long, the
+// objects are 10,000.
 //
 // # Concurrency
 //

@@ -3,9 +3,7 @@ package weathertest
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/internal/depth"
 	"github.com/evenkeel/evenkeel/internal/testenv/client"
 	webpagev1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
@@ -48,15 +47,7 @@ func (k *keeper) Cleanup(ctx context.Context, _ *page, c *pageContext) (framewor
 func urlOf(p *page) string { return fmt.Sprintf("%s/%s", p.UID, p.Spec.HTML) }
 
 // population is how many objects there are to be.
-func population() int {
-	given := os.Getenv("WEATHER_OBJECTS")
-	if given == "" {
-		return 1000
-	}
-	n, err := strconv.Atoi(given)
-	Expect(err).NotTo(HaveOccurred(), "WEATHER_OBJECTS")
-	return n
-}
+func population() int { return depth.Of(300, 300, 10_000) }
 
 // patience is how long a step over all objects may take.
 func patience(objects int) time.Duration { return calm + time.Duration(objects)*60*time.Millisecond }

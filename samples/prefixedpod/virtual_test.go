@@ -11,10 +11,11 @@ import (
 	"time"
 
 	"github.com/evenkeel/evenkeel/internal/apimodel"
+	"github.com/evenkeel/evenkeel/internal/depth"
 )
 
 var (
-	histories = flag.Int("histories", 200, "random histories in virtual time")
+	histories = flag.Int("histories", 0, "random histories in virtual time; default: 200, with the race detector 20")
 	firstSeed = flag.Uint64("seed", 1, "seed of the first of them")
 )
 
@@ -29,7 +30,11 @@ const (
 // TestG11InRandomHistories runs the operator in virtual time against a model of the API server
 // while everything is against it, and then looks at every version there was.
 func TestG11InRandomHistories(t *testing.T) {
-	for seed := *firstSeed; seed < *firstSeed+uint64(*histories); seed++ {
+	n := *histories
+	if n == 0 {
+		n = depth.Of(20, 200, 2000)
+	}
+	for seed := *firstSeed; seed < *firstSeed+uint64(n); seed++ {
 		t.Run(fmt.Sprintf("seed %d", seed), func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {

@@ -158,7 +158,7 @@ func onAnAPIServer(register func(*framework.Operator) error) {
 		one := create(page(ns, "one"))
 		two := create(page(ns, "two", func(p *v1.WebPage) { p.Spec.HTML = strings.Replace(fullHTML, "hello", "two", 1) }))
 		ready(one)
-		Expect(c.condition(two, conditions.Ready)()).To(Equal("False NotReady"))
+		Eventually(c.condition(two, conditions.Ready)).Should(Equal("False NotReady")) // its first run may come later
 		ready(two)
 		Expect(c.configMap(one).Data["index.html"]).To(ContainSubstring("hello"))
 		Expect(c.configMap(two).Data["index.html"]).To(ContainSubstring("two"))

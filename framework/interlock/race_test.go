@@ -1,5 +1,0 @@
-//go:build race
-
-package interlock
-
-const raceEnabled = true

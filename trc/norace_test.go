@@ -1,5 +1,0 @@
-//go:build !race
-
-package trc_test
-
-const raceEnabled = false
