@@ -83,7 +83,7 @@ func (v *virtual) createPage(name, html string) {
 // drained checks that nothing is left of any primary.
 func (v *virtual) drained() {
 	v.t.Helper()
-	if keys, due := framework.PendingKeys(v.op, "webpage"), framework.Departures(v.op); keys != 0 || due != 0 {
+	if keys, due := framework.PendingKeys(v.op, "webpage"), framework.FinalRuns(v.op); keys != 0 || due != 0 {
 		v.t.Errorf("%d keys and %d departures are left", keys, due)
 	}
 }
@@ -373,7 +373,7 @@ func TestAllEventsForgetsADepartureOfWhatComesBack(t *testing.T) {
 		v.patch(newPage("default", "p"), `{"metadata":{"labels":{"off":"no"}}}`)
 		v.pass(time.Minute)
 		d.expect(t, "a")
-		if due := framework.Departures(v.op); due != 0 {
+		if due := framework.FinalRuns(v.op); due != 0 {
 			t.Errorf("%d departures are left", due)
 		}
 	})

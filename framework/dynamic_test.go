@@ -53,7 +53,7 @@ var _ = Describe("C98 What a controller watches", func() {
 		return op
 	}
 	added := func(op *framework.Operator) func() []int {
-		return func() []int { now := op.Occupancy(); return []int{now.Added, len(now.Caches)} }
+		return func() []int { now := op.Occupancy(); return []int{now.DynamicSources, len(now.Caches)} }
 	}
 	// anew declares Gadgets anew in each run, as one would that knows of them only then.
 	anew := func() *framework.Secondary[*unstructuredObject] {
@@ -165,7 +165,7 @@ var _ = Describe("C98 What a controller watches", func() {
 			Eventually(reading).Should(Receive(BeNil()))
 			Eventually(added(op)).Should(Equal([]int{0, 1}))
 		}
-		Expect(op.Occupancy().Echoes).To(BeZero())
+		Expect(op.Occupancy().DecodedAnswers).To(BeZero())
 		Eventually(runtime.NumGoroutine).Should(BeNumerically("<=", goroutines+5)) // connections come and go
 	})
 

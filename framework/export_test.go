@@ -59,7 +59,7 @@ func ShownObject(op *Operator, gvk schema.GroupVersionKind, key trc.Key) Object 
 func AnswerAs(answered Object, gvk schema.GroupVersionKind, sample Object) Object {
 	scheme := runtime.NewScheme()
 	scheme.AddKnownTypeWithName(gvk, sample)
-	own, err := (&cache.Cluster{Scheme: scheme}).As(object.Typed, gvk, client.Answer{Object: answered})
+	own, err := cache.Forms{Scheme: scheme}.As(object.Typed, gvk, client.Answer{Object: answered})
 	if err != nil {
 		panic(err)
 	}
@@ -85,8 +85,8 @@ func Loops(op *Operator) int {
 	return op.controllers[0].Loops()
 }
 
-// Departures is the number of names under which primaries wait for their last run.
-func Departures(op *Operator) int { return op.Occupancy().Departures }
+// FinalRuns is the number of names under which primaries wait for their last run.
+func FinalRuns(op *Operator) int { return op.Occupancy().FinalRuns }
 
 // Histories is the number of primaries that records are kept of one by one.
 func Histories(op *Operator) int { return op.Occupancy().Histories }

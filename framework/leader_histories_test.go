@@ -126,7 +126,7 @@ func TestG16WhoStandsByKeepsNoDeparturesOfOld(t *testing.T) {
 			noError(r.T, r.admin.Delete(r.Context(), newPage("default", name)))
 			r.pass(time.Hour)
 		}
-		if n := framework.Departures(b.Operator); n > 1 {
+		if n := framework.FinalRuns(b.Operator); n > 1 {
 			r.Errorf("%d departures are kept for an hour and more", n)
 		}
 		noError(r.T, a.stop())

@@ -61,8 +61,8 @@ func TestG16AnInactiveNodeHoldsNothing(t *testing.T) {
 			v.touch("p", "on")
 			v.pass(time.Minute)
 			s.expect(t, "Reconcile on Reconcile") // once it is filled
-			if now := v.op.Occupancy(); now.Added != 1 || len(now.Caches) != 2 {
-				t.Errorf("active: %d sources, %d caches", now.Added, len(now.Caches))
+			if now := v.op.Occupancy(); now.DynamicSources != 1 || len(now.Caches) != 2 {
+				t.Errorf("active: %d sources, %d caches", now.DynamicSources, len(now.Caches))
 			}
 			v.touch("p", "on again")
 			v.pass(time.Minute)
@@ -92,8 +92,8 @@ func TestG16HoldsOfAWorkflowEndWithThePrimary(t *testing.T) {
 			v.pass(time.Minute)
 			v.delete("p")
 			v.pass(time.Minute)
-			if now := v.op.Occupancy(); now.Added != 1 || now.WorkflowResults != 2 {
-				t.Errorf("%d sources, and one primary needs one; %d results of 2 primaries", now.Added, now.WorkflowResults)
+			if now := v.op.Occupancy(); now.DynamicSources != 1 || now.WorkflowResults != 2 {
+				t.Errorf("%d sources, and one primary needs one; %d results of 2 primaries", now.DynamicSources, now.WorkflowResults)
 			}
 			v.delete("q")
 			v.pass(time.Minute)
@@ -134,8 +134,8 @@ func TestC102WhatNodesShareStaysWhileOneIsActive(t *testing.T) {
 			inVirtualTime(t, noCleaner{s}, options, func(v *virtual) {
 				v.createPage("p", c.html)
 				v.pass(time.Minute)
-				if now := v.op.Occupancy(); now.Added != c.added || len(now.Caches) != c.caches {
-					t.Errorf("%d sources were added, want %d; %d caches, want %d", now.Added, c.added, len(now.Caches), c.caches)
+				if now := v.op.Occupancy(); now.DynamicSources != c.added || len(now.Caches) != c.caches {
+					t.Errorf("%d sources were added, want %d; %d caches, want %d", now.DynamicSources, c.added, len(now.Caches), c.caches)
 				}
 				noError(t, v.op.Ready())
 			})
@@ -336,12 +336,12 @@ func TestC102WhatIsOfTheWorkflowIsNotTheRunsToReplaceOrRemove(t *testing.T) {
 		noError(t, v.op.AddSecondary("webpage", &s.configMaps)) // from outside it may be kept
 		v.touch("p", "off")
 		v.pass(time.Minute)
-		if n := v.op.Occupancy().Added; n != 1 {
+		if n := v.op.Occupancy().DynamicSources; n != 1 {
 			t.Errorf("%d sources are held", n)
 		}
 		noError(t, v.op.RemoveSource("webpage", "configmap"))
 		v.pass(time.Minute)
-		if n := v.op.Occupancy().Added; n != 0 {
+		if n := v.op.Occupancy().DynamicSources; n != 0 {
 			t.Errorf("%d sources are held", n)
 		}
 	})

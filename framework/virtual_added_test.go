@@ -134,8 +134,8 @@ func TestC97ASourceThatIsAddedAgainIsStartedOnceItHasStopped(t *testing.T) {
 		s.log = nil
 		v.patch(newPage("default", "p"), `{"spec":{"html":"b"}}`)
 		v.pass(5 * time.Second)
-		if now := v.op.Occupancy(); now.Added != 2 {
-			t.Errorf("%d sources, want one that is still to stop and one that waits for it", now.Added)
+		if now := v.op.Occupancy(); now.DynamicSources != 2 {
+			t.Errorf("%d sources, want one that is still to stop and one that waits for it", now.DynamicSources)
 		}
 		v.pass(time.Minute)
 		s.expect(t, "stopped", "told of p", "started")
@@ -206,13 +206,13 @@ func TestG07TheLastRunOfAPrimaryWaitsForWhatItAdds(t *testing.T) {
 		v.pass(time.Minute)
 		v.delete("p")
 		v.pass(time.Minute)
-		if n := framework.Departures(v.op); n != 1 {
+		if n := framework.FinalRuns(v.op); n != 1 {
 			t.Errorf("%d departures are due, and the last run has read nothing", n)
 		}
 		v.disturb(nil)
 		v.pass(time.Minute)
-		if last != 1 || framework.Departures(v.op) != 0 {
-			t.Errorf("%d last runs have read, %d departures are due", last, framework.Departures(v.op))
+		if last != 1 || framework.FinalRuns(v.op) != 0 {
+			t.Errorf("%d last runs have read, %d departures are due", last, framework.FinalRuns(v.op))
 		}
 		v.drained()
 		v.holdsNothing(1, goroutines)

@@ -293,8 +293,8 @@ func TestC98G16ACacheThatTwoControllersReadGoesWithTheSecond(t *testing.T) {
 		v.pass(time.Minute)
 		one.expect(t, "nothing yet", "0")
 		two.expect(t, "nothing yet", "0")
-		if now := v.op.Occupancy(); now.Added != 2 || len(now.Caches) != 3 {
-			t.Errorf("%d sources, %d caches, want 2 that share one beside those of pages", now.Added, len(now.Caches))
+		if now := v.op.Occupancy(); now.DynamicSources != 2 || len(now.Caches) != 3 {
+			t.Errorf("%d sources, %d caches, want 2 that share one beside those of pages", now.DynamicSources, len(now.Caches))
 		}
 		v.delete("one")
 		v.pass(time.Minute)
@@ -304,8 +304,8 @@ func TestC98G16ACacheThatTwoControllersReadGoesWithTheSecond(t *testing.T) {
 		v.create(m)
 		v.pass(time.Minute)
 		two.expect(t, "1")
-		if now := v.op.Occupancy(); now.Added != 1 || len(now.Caches) != 3 {
-			t.Errorf("%d sources, %d caches, and one controller reads on", now.Added, len(now.Caches))
+		if now := v.op.Occupancy(); now.DynamicSources != 1 || len(now.Caches) != 3 {
+			t.Errorf("%d sources, %d caches, and one controller reads on", now.DynamicSources, len(now.Caches))
 		}
 		v.delete("two")
 		v.pass(time.Minute)

@@ -68,8 +68,8 @@ func (a *adding) expect(t *testing.T, want ...string) {
 func (v *virtual) holdsNothing(caches, goroutines int) {
 	v.t.Helper()
 	now := v.op.Occupancy()
-	if now.Added != 0 || len(now.Caches) != caches || now.Echoes != 0 {
-		v.t.Errorf("%d sources are there, %d caches, want %d, and %d echoes are expected", now.Added, len(now.Caches), caches, now.Echoes)
+	if now.DynamicSources != 0 || len(now.Caches) != caches || now.DecodedAnswers != 0 {
+		v.t.Errorf("%d sources are there, %d caches, want %d, and %d echoes are expected", now.DynamicSources, len(now.Caches), caches, now.DecodedAnswers)
 	}
 	if n := bubbled(); n > goroutines {
 		stacks := make([]byte, 1<<20)
@@ -112,8 +112,8 @@ func TestC98SecondariesThatARunAddsTriggerAndLeaveNothingBehind(t *testing.T) {
 		v.pass(time.Minute)
 		a.expect(t, "1")
 		noError(t, v.op.Ready())
-		if now := v.op.Occupancy(); now.Added != 1 || len(now.Caches) != 2 {
-			t.Errorf("%d sources were added, %d caches", now.Added, len(now.Caches))
+		if now := v.op.Occupancy(); now.DynamicSources != 1 || len(now.Caches) != 2 {
+			t.Errorf("%d sources were added, %d caches", now.DynamicSources, len(now.Caches))
 		}
 		v.patch(newPage("default", "p"), `{"spec":{"html":"without"}}`)
 		v.pass(time.Minute)
@@ -141,8 +141,8 @@ func TestC98WhatSeveralPrimariesHoldGoesWithTheLastOfThem(t *testing.T) {
 			v.delete("p")
 			v.patch(newPage("default", "q"), `{"spec":{"html":"without"}}`)
 			v.pass(time.Minute)
-			if now := v.op.Occupancy(); now.Added != 1 {
-				t.Errorf("%d sources, and one primary holds its own", now.Added)
+			if now := v.op.Occupancy(); now.DynamicSources != 1 {
+				t.Errorf("%d sources, and one primary holds its own", now.DynamicSources)
 			}
 			noError(t, v.op.SetNamespaces([]string{"elsewhere"}))
 			v.pass(time.Minute)
@@ -287,8 +287,8 @@ func TestC98WhatIsRemovedIsReadToTheEndByTheRunsThatHaveBegunTo(t *testing.T) {
 		goroutines := bubbled()
 		v.createPage("p", "a")
 		v.pass(30 * time.Minute)
-		if now := v.op.Occupancy(); now.Added != 1 || len(now.Caches) != 2 {
-			t.Errorf("%d sources, %d caches, and a run reads one that was removed", now.Added, len(now.Caches))
+		if now := v.op.Occupancy(); now.DynamicSources != 1 || len(now.Caches) != 2 {
+			t.Errorf("%d sources, %d caches, and a run reads one that was removed", now.DynamicSources, len(now.Caches))
 		}
 		v.pass(2 * time.Hour)
 		v.holdsNothing(1, goroutines)

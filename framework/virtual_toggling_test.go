@@ -125,8 +125,8 @@ func TestG16APrimaryThatGoesDuringItsRunTakesItsHoldsWithIt(t *testing.T) {
 		time.Sleep(time.Second) // in the node
 		v.delete("p")
 		v.pass(time.Minute)
-		if now := v.op.Occupancy(); !errors.Is(read, framework.ErrInactive) || now.Added != 0 || len(now.Caches) != 1 {
-			t.Errorf("read: %v; %d sources, %d caches are left", read, now.Added, len(now.Caches))
+		if now := v.op.Occupancy(); !errors.Is(read, framework.ErrInactive) || now.DynamicSources != 0 || len(now.Caches) != 1 {
+			t.Errorf("read: %v; %d sources, %d caches are left", read, now.DynamicSources, len(now.Caches))
 		}
 		v.drained()
 	})

@@ -83,8 +83,8 @@ func TestG16AThousandPrimariesLeaveNothingOfTheirWorkflows(t *testing.T) {
 				v.createPage(fmt.Sprintf("p%d-%d", round, i), "on")
 			}
 			v.pass(time.Minute)
-			if now := v.op.Occupancy(); now.WorkflowResults != 100 || now.Added != 1 {
-				t.Fatalf("%d results of 100 primaries, %d sources", now.WorkflowResults, now.Added)
+			if now := v.op.Occupancy(); now.WorkflowResults != 100 || now.DynamicSources != 1 {
+				t.Fatalf("%d results of 100 primaries, %d sources", now.WorkflowResults, now.DynamicSources)
 			}
 			for i := range 100 {
 				v.delete(fmt.Sprintf("p%d-%d", round, i))
@@ -93,8 +93,8 @@ func TestG16AThousandPrimariesLeaveNothingOfTheirWorkflows(t *testing.T) {
 			if round == 0 {
 				goroutines = bubbled()
 			}
-			if now := v.op.Occupancy(); now.WorkflowResults != 0 || now.Added != 0 || now.Keys != 0 {
-				t.Fatalf("%d results, %d sources and %d keys of primaries that are gone", now.WorkflowResults, now.Added, now.Keys)
+			if now := v.op.Occupancy(); now.WorkflowResults != 0 || now.DynamicSources != 0 || now.Keys != 0 {
+				t.Fatalf("%d results, %d sources and %d keys of primaries that are gone", now.WorkflowResults, now.DynamicSources, now.Keys)
 			}
 		}
 		v.holdsNothing(1, goroutines)
@@ -239,8 +239,8 @@ func TestG19APassThatEndsAfterItsRunChangesNothing(t *testing.T) {
 			if !slices.Equal(record.Nodes, before) {
 				t.Errorf("%s: the record changed from %+v to %+v", html, before, record.Nodes)
 			}
-			if now := v.op.Occupancy(); now.Added != 1 {
-				t.Errorf("%s: %d sources are held for the next run, which needs one", html, now.Added)
+			if now := v.op.Occupancy(); now.DynamicSources != 1 {
+				t.Errorf("%s: %d sources are held for the next run, which needs one", html, now.DynamicSources)
 			}
 			v.delete(html)
 			v.pass(time.Minute)

@@ -325,7 +325,7 @@ var _ = Describe("C102 A workflow of a controller", func() {
 			Eventually(caches(op)).Should(Equal(1))
 			Expect(admin.Delete(ctx, named("p-web"))).To(Succeed())
 		}
-		Eventually(func() int { return op.Occupancy().Added }).Should(BeZero())
+		Eventually(func() int { return op.Occupancy().DynamicSources }).Should(BeZero())
 		Eventually(runtime.NumGoroutine).Should(BeNumerically("<=", goroutines+5)) // connections come and go
 	})
 

@@ -100,7 +100,7 @@ func (b *Bulk[P, S]) prepare() {
 		errs = append(errs, fieldError("Desired", "must be set unless Access is ReadOnly, and must not be set then: Access is %v", b.Access))
 	}
 	b.objects = objects[P, S]{
-		node: b.Name, access: b.Access, tie: b.Tie, marks: b.PrimaryRef, adopt: b.Adopt, replace: b.Replace,
+		ownership: ownership[P]{b.Tie, b.PrimaryRef}, node: b.Name, access: b.Access, adopt: b.Adopt, replace: b.Replace,
 		options: b.Options, deleteOptions: b.DeleteOptions,
 	}
 	if b.Access == CreatedIfAbsent {
@@ -136,7 +136,7 @@ func (b *Bulk[P, S]) List(c *framework.Context[P]) ([]S, error) {
 	if err := b.check(); err != nil {
 		return nil, err
 	}
-	b.reportRead(c)
+	b.order.reportRead(c)
 	return b.list(c)
 }
 
@@ -250,7 +250,7 @@ func (b *Bulk[P, S]) desired(ctx context.Context, c *framework.Context[P]) ([]S,
 
 // callDesired calls Desired.
 func (b *Bulk[P, S]) callDesired(ctx context.Context, c *framework.Context[P]) ([]S, error) {
-	defer b.enterDesired(c)()
+	defer b.order.enterDesired(c)()
 	return b.Desired(ctx, c.Primary(), c)
 }
 
@@ -311,7 +311,7 @@ func (b *Bulk[P, S]) isReady(ctx context.Context, c *framework.Context[P]) (work
 			return v, nil
 		}
 	}
-	return b.podsSettled(ctx, c, b.home(c), false)
+	return b.pods.settled(ctx, c, b.home(c), false)
 }
 
 // living returns the desired objects that exist. It returns an error for people if one is missing,
@@ -342,5 +342,5 @@ func (b *Bulk[P, S]) isGone(ctx context.Context, c *framework.Context[P]) (workf
 
 // letGo is called when the node is ready and a gate is about to release something.
 func (b *Bulk[P, S]) letGo(ctx context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
-	return b.podsSettled(ctx, c, b.home(c), true)
+	return b.pods.settled(ctx, c, b.home(c), true)
 }

@@ -75,7 +75,7 @@ func (k *Kubernetes[P, S]) desired(ctx context.Context, c *framework.Context[P])
 
 // callDesired calls Desired.
 func (k *Kubernetes[P, S]) callDesired(ctx context.Context, c *framework.Context[P]) (S, error) {
-	defer k.enterDesired(c)()
+	defer k.order.enterDesired(c)()
 	return k.Desired(ctx, c.Primary(), c)
 }
 

@@ -71,28 +71,22 @@ func (f *formerLabel) label(manager string) string {
 	return value
 }
 
+// isOn reports whether an object has the label.
+func (f *formerLabel) isOn(object framework.Object, manager string) bool {
+	return f.of != "" && object.GetLabels()[DependentKey] == f.label(manager)
+}
+
 // labelled returns a copy of the desired object with the label, or the object itself if it needs no
 // label.
-func (o *objects[P, S]) labelled(c *framework.Context[P], desired S) (S, error) {
-	if o.formerLabel.of == "" {
+func (k *Kubernetes[P, S]) labelled(c *framework.Context[P], desired S) (S, error) {
+	if k.formerLabel.of == "" {
 		return desired, nil
 	}
 	desired, err := copyOf(desired)
 	if err == nil {
-		setLabel(desired, DependentKey, o.formerLabel.label(c.FieldManager()))
+		setLabel(desired, DependentKey, k.formerLabel.label(c.FieldManager()))
 	}
 	return desired, err
-}
-
-// isLabelled reports whether an object has the dependent's label.
-func (o *objects[P, S]) isLabelled(c *framework.Context[P], object S) bool {
-	return o.formerLabel.of != "" && object.GetLabels()[DependentKey] == o.formerLabel.label(c.FieldManager())
-}
-
-// isUnlabelled reports whether the label is missing. If caches may drop labels, it returns false.
-func (o *objects[P, S]) isUnlabelled(shown, desired S) bool {
-	whole := o.source.Transform == nil && o.source.KeepWhole == 0
-	return o.formerLabel.of != "" && whole && shown.GetLabels()[DependentKey] != desired.GetLabels()[DependentKey]
 }
 
 // setLabel sets a label in a new map. The object must be the caller's own.
@@ -109,12 +103,12 @@ func setLabel(o framework.Object, key, value string) {
 // former returns the objects that the dependent wrote under other names than the present one,
 // including those that are being deleted. Objects that say that they belong to somebody else are
 // not among them.
-func (o *objects[P, S]) former(c *framework.Context[P], present types.NamespacedName) ([]S, error) {
-	if o.formerLabel.of == "" {
+func (k *Kubernetes[P, S]) former(c *framework.Context[P], present types.NamespacedName) ([]S, error) {
+	if k.formerLabel.of == "" {
 		return nil, nil
 	}
-	label := o.formerLabel.label(c.FieldManager())
-	found, err := o.source.Select(c, func(shown metav1.Object) bool {
+	label := k.formerLabel.label(c.FieldManager())
+	found, err := k.source.Select(c, func(shown metav1.Object) bool {
 		return (shown.GetName() != present.Name || shown.GetNamespace() != present.Namespace) && shown.GetLabels()[DependentKey] == label
 	})
 	if err != nil {
@@ -122,7 +116,7 @@ func (o *objects[P, S]) former(c *framework.Context[P], present types.Namespaced
 	}
 	var all []S
 	for _, shown := range found {
-		if o.isTied(c, shown) && o.otherClaim(c, shown) == nil {
+		if k.isTied(c, shown) && k.otherClaim(c, shown) == nil {
 			all = append(all, shown)
 		}
 	}
@@ -131,22 +125,22 @@ func (o *objects[P, S]) former(c *framework.Context[P], present types.Namespaced
 
 // removeFormer deletes or reports what was written under other names than the present one. It
 // returns [ErrGoing] if something is not gone yet.
-func (o *objects[P, S]) removeFormer(ctx context.Context, c *framework.Context[P], present types.NamespacedName) error {
-	left, err := o.former(c, present)
+func (k *Kubernetes[P, S]) removeFormer(ctx context.Context, c *framework.Context[P], present types.NamespacedName) error {
+	left, err := k.former(c, present)
 	if err != nil || len(left) == 0 {
 		return err
 	}
-	if o.reportFormer {
-		return fmt.Errorf("dependent %s: %s: %w", o.node, kindName(left[0]), ErrFormer)
+	if k.reportFormer {
+		return fmt.Errorf("dependent %s: %s: %w", k.node, kindName(left[0]), ErrFormer)
 	}
-	if err := o.removeAll(ctx, c, left); err != nil {
+	if err := k.removeAll(ctx, c, left); err != nil {
 		return err
 	}
-	left, err = o.former(c, present)
-	if err != nil || len(left) == 0 || o.isDry(c) {
+	left, err = k.former(c, present)
+	if err != nil || len(left) == 0 || k.isDry(c) {
 		return err
 	}
-	return fmt.Errorf("dependent %s: %s, of a former name: %w", o.node, kindName(left[0]), ErrGoing)
+	return fmt.Errorf("dependent %s: %s, of a former name: %w", k.node, kindName(left[0]), ErrGoing)
 }
 
 // isWaiting reports whether an error only means that a later run continues, which is no failure of

@@ -74,26 +74,25 @@ func (p pointer) String() string {
 	return text.String()
 }
 
-// keepImmutable returns desired with the immutable fields as the object has them.
-func (o *objects[P, S]) keepImmutable(ctx context.Context, c *framework.Context[P], desired S) (S, error) {
-	if len(o.immutable) == 0 {
-		return desired, nil
+// keepImmutable sets the immutable fields of the desired object as the stored object has them.
+func (w *writing[P, S]) keepImmutable(ctx context.Context) error {
+	if len(w.of.immutable) == 0 {
+		return nil
 	}
-	var none S
-	live, err := o.source.GetWhole(ctx, c, desired.GetNamespace(), desired.GetName())
+	live, err := w.of.source.GetWhole(ctx, w.c, w.desired.GetNamespace(), w.desired.GetName())
 	if err != nil || isNil(live) { // it is gone meanwhile
-		return desired, err
+		return err
 	}
 	was, err := contentOf(live)
 	if err != nil {
-		return none, err
+		return err
 	}
-	content, err := contentOf(desired)
+	content, err := contentOf(w.desired)
 	if err != nil {
-		return none, err
+		return err
 	}
-	secret := isSecret(desired, o.source.GroupVersionKind)
-	for _, field := range o.immutable {
+	secret := isSecret(w.desired, w.of.source.GroupVersionKind)
+	for _, field := range w.of.immutable {
 		value, found, err := unstructured.NestedFieldCopy(was, field...)
 		if err == nil && found && value != nil {
 			err = unstructured.SetNestedField(content, value, field...)
@@ -102,10 +101,14 @@ func (o *objects[P, S]) keepImmutable(ctx context.Context, c *framework.Context[
 			}
 		}
 		if err != nil {
-			return none, fmt.Errorf("dependent %s: Immutable %s: %w", o.node, field, err)
+			return fmt.Errorf("dependent %s: Immutable %s: %w", w.of.node, field, err)
 		}
 	}
-	return fromContent(content, desired)
+	kept, err := fromContent(content, w.desired)
+	if err == nil {
+		w.desired = kept
+	}
+	return err
 }
 
 // dropStringData removes a field of data from stringData, which would win.

@@ -2,10 +2,8 @@ package dependent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -59,22 +57,6 @@ func (o *objects[P, S]) home(c *framework.Context[P]) string {
 	return c.Primary().GetNamespace()
 }
 
-// podsGone is called when the objects are gone.
-func (o *objects[P, S]) podsGone(ctx context.Context, c *framework.Context[P], namespace string) (workflow.Verdict, error) {
-	if o.pods == nil {
-		return workflow.Met(), nil
-	}
-	return o.pods.gone(ctx, c, namespace)
-}
-
-// podsSettled is called when the objects are ready, with sure if something is about to be released.
-func (o *objects[P, S]) podsSettled(ctx context.Context, c *framework.Context[P], namespace string, sure bool) (workflow.Verdict, error) {
-	if o.pods == nil {
-		return workflow.Met(), nil
-	}
-	return o.pods.settled(ctx, c, namespace, sure)
-}
-
 // sources returns what the objects and their Pods are read from.
 func (o *objects[P, S]) sources() []framework.SecondarySource {
 	all := framework.Secondaries(o.source)
@@ -112,35 +94,9 @@ func (o *objects[P, S]) untied(ctx context.Context, c *framework.Context[P], key
 // existed before, so a field that the controller wrote is no proof.
 func (o *objects[P, S]) made(c *framework.Context[P], live S) bool {
 	if o.access == CreatedIfAbsent {
-		return o.isLabelled(c, live)
+		return o.formerLabel.isOn(live, c.FieldManager())
 	}
 	return o.wrote(c, live)
-}
-
-// tieAgain restores the tie of an object that lost it, because only then its deletion starts a run.
-func (o *objects[P, S]) tieAgain(ctx context.Context, c *framework.Context[P], object S) (S, error) {
-	metadata := map[string]any{}
-	if o.tie != Referenced {
-		owner := metav1.NewControllerRef(c.Primary(), c.PrimaryKind())
-		metadata["ownerReferences"] = append(slices.Clone(object.GetOwnerReferences()), *owner)
-	} else {
-		marked := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-			Namespace: object.GetNamespace(), Name: object.GetName(), Labels: object.GetLabels(), Annotations: object.GetAnnotations(),
-		}}
-		if err := o.marks.Put(marked, c.PrimaryKind().GroupKind(), c.Key()); err != nil {
-			return object, fmt.Errorf("dependent %s: %w", o.node, err)
-		}
-		metadata["labels"], metadata["annotations"] = marked.Labels, marked.Annotations
-	}
-	patch, err := json.Marshal(map[string]any{"metadata": metadata})
-	if err != nil {
-		return object, fmt.Errorf("dependent %s: %w", o.node, err)
-	}
-	tied, err := framework.MergePatch(ctx, o.writes(c), object, patch)
-	if err != nil {
-		return object, fmt.Errorf("dependent %s: %s lost its tie to the primary: %w", o.node, kindName(object), err)
-	}
-	return tied, nil
 }
 
 // errUntied is wrapped by the error about an object that may implement the primary and has no tie.

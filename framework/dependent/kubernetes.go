@@ -203,7 +203,8 @@ func (k *Kubernetes[P, S]) prepare() {
 	if k.Former != DeleteFormer && (k.From != nil || k.Access == ReadOnly) {
 		errs = append(errs, fieldError("Former", "%v: must not be set with From or Access ReadOnly, where former objects are not recognised", k.Former))
 	}
-	k.node, k.access, k.tie, k.marks, k.adopt, k.replace = k.Name, k.Access, k.Tie, k.PrimaryRef, k.Adopt, k.Replace
+	k.ownership = ownership[P]{k.Tie, k.PrimaryRef}
+	k.node, k.access, k.adopt, k.replace = k.Name, k.Access, k.Adopt, k.Replace
 	k.options, k.deleteOptions, k.reportFormer = k.Options, k.DeleteOptions, k.Former == ReportFormer
 	k.prepareWith(&k.Secondary, k.From, k.Pods, k.Immutable, errs)
 	if k.From == nil && k.Access != ReadOnly {
@@ -227,7 +228,7 @@ func (k *Kubernetes[P, S]) Get(c *framework.Context[P]) (S, error) {
 	if err := k.check(); err != nil {
 		return none, err
 	}
-	k.reportRead(c)
+	k.order.reportRead(c)
 	return k.get(c)
 }
 
@@ -380,7 +381,7 @@ func (k *Kubernetes[P, S]) isReady(ctx context.Context, c *framework.Context[P])
 			return v, nil
 		}
 	}
-	return k.podsSettled(ctx, c, live.GetNamespace(), false)
+	return k.pods.settled(ctx, c, live.GetNamespace(), false)
 }
 
 func (k *Kubernetes[P, S]) isGone(ctx context.Context, c *framework.Context[P]) (workflow.Verdict, error) {
@@ -408,5 +409,5 @@ func (k *Kubernetes[P, S]) letGo(ctx context.Context, c *framework.Context[P]) (
 	if err != nil {
 		return workflow.Verdict{}, err
 	}
-	return k.podsSettled(ctx, c, key.Namespace, true)
+	return k.pods.settled(ctx, c, key.Namespace, true)
 }

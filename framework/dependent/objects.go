@@ -12,7 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/eventsource"
@@ -23,11 +22,10 @@ import (
 // objects reads, writes and deletes objects of a type that are tied to primaries: one object of
 // each primary, or a set. It is prepared once and read-only from then on.
 type objects[P, S framework.Object] struct {
+	ownership[P]
 	node          string
 	source        *framework.Secondary[S] // nil until prepared
 	access        Access
-	tie           Tie
-	marks         eventsource.PrimaryRef
 	adopt         bool
 	replace       bool
 	immutable     []pointer
@@ -35,7 +33,7 @@ type objects[P, S framework.Object] struct {
 	options       []framework.WriteOption
 	deleteOptions []framework.WriteOption
 	formerLabel   formerLabel
-	order         order
+	order         order[P]
 	reportFormer  bool
 	pods          *workload[P] // nil if its Pods are not tracked
 	interlocked   *atomic.Bool // it is behind a gate
@@ -135,6 +133,14 @@ func (o *objects[P, S]) usable() error {
 	return o.invalid
 }
 
+// setOrder records which nodes come before the objects' own. It is for [framework.Node].Check.
+func (o *objects[P, S]) setOrder(nodes []framework.Node[P]) error {
+	if o.access != ReadOnly { // no node writes what is only read, so there is no order
+		o.order.set(o.node, nodes)
+	}
+	return nil
+}
+
 // kindOf returns the kind of a source in lower case, or "" if it is not known without a scheme.
 func kindOf[S framework.Object](source *framework.Secondary[S]) string {
 	if source.GroupVersionKind.Kind != "" {
@@ -177,34 +183,6 @@ func (o *objects[P, S]) allOwn(c *framework.Context[P]) ([]S, error) {
 	return all, nil
 }
 
-// isTied reports whether an object says that it belongs to the primary.
-func (o *objects[P, S]) isTied(c *framework.Context[P], object S) bool {
-	primary := c.Primary()
-	if o.tie != Referenced {
-		for _, owner := range object.GetOwnerReferences() {
-			if owner.UID == primary.GetUID() {
-				return true
-			}
-		}
-		return false
-	}
-	key, marked := o.markedFor(c, object)
-	return marked && key == c.Key()
-}
-
-// markedFor returns which primary of the kind an object is marked for.
-func (o *objects[P, S]) markedFor(c *framework.Context[P], object S) (types.NamespacedName, bool) {
-	mapper, err := o.marks.MapperFor(c.PrimaryKind().GroupKind(), c.Primary().GetNamespace() == "")
-	if err != nil {
-		return types.NamespacedName{}, false
-	}
-	keys := mapper(object)
-	if len(keys) == 0 {
-		return types.NamespacedName{}, false
-	}
-	return types.NamespacedName(keys[0]), true
-}
-
 // writes returns what the objects are written through.
 func (o *objects[P, S]) writes(c *framework.Context[P]) framework.Writes {
 	if o.source.Cluster == nil {
@@ -245,6 +223,19 @@ func (o *objects[P, S]) remove(ctx context.Context, c *framework.Context[P], obj
 	return nil
 }
 
+// tieAgain restores the tie of an object that lost it, because only then its deletion starts a run.
+func (o *objects[P, S]) tieAgain(ctx context.Context, c *framework.Context[P], object S) (S, error) {
+	patch, err := o.tiePatch(c, object)
+	if err != nil {
+		return object, fmt.Errorf("dependent %s: %w", o.node, err)
+	}
+	tied, err := framework.MergePatch(ctx, o.writes(c), object, patch)
+	if err != nil {
+		return object, fmt.Errorf("dependent %s: %s lost its tie to the primary: %w", o.node, kindName(object), err)
+	}
+	return tied, nil
+}
+
 // isDry reports whether Options contain DryRun: then nothing is deleted, either.
 func (o *objects[P, S]) isDry(c *framework.Context[P]) bool {
 	return len(o.options) > 0 && framework.SettingsOf(c, o.options...).DryRun
@@ -282,7 +273,7 @@ func (o *objects[P, S]) goneOr(ctx context.Context, c *framework.Context[P], lef
 	case len(left) > 1:
 		return workflow.NotMet("%s and %d more are being deleted", keyOf(left[0]), len(left)-1), nil
 	}
-	if v, err := o.podsGone(ctx, c, namespace); err != nil || !v.Met || then == nil {
+	if v, err := o.pods.gone(ctx, c, namespace); err != nil || !v.Met || then == nil {
 		return v, err
 	}
 	return then(ctx, c)
@@ -315,10 +306,4 @@ func kindName(o framework.Object) string {
 		return kind + " " + o.GetName()
 	}
 	return kind + " " + o.GetNamespace() + "/" + o.GetName()
-}
-
-// sameKind reports whether an owner reference names the primary's kind.
-func sameKind(owner *metav1.OwnerReference, kind schema.GroupVersionKind) bool {
-	gv, err := schema.ParseGroupVersion(owner.APIVersion)
-	return err == nil && gv.Group == kind.Group && owner.Kind == kind.Kind
 }

@@ -14,27 +14,32 @@ import (
 // reported once.
 
 // order is the position of a node in a workflow.
-type order struct {
-	before   atomic.Pointer[map[string]bool] // all nodes before it; nil outside of a workflow
-	reported sync.Map                        // names of nodes that read this one out of order
+type order[P framework.Object] struct {
+	place    atomic.Pointer[place] // nil outside of a workflow
+	reported sync.Map              // names of nodes that read this one out of order
 }
 
-// setOrder records which nodes come before the objects' own. It is for [framework.Node].Check.
-func (o *objects[P, S]) setOrder(nodes []framework.Node[P]) error {
-	before := framework.NodesBefore(nodes, o.node)
-	o.order.before.Store(&before)
-	return nil
+// place is what an order knows of its workflow.
+type place struct {
+	node   string
+	before map[string]bool // all nodes before it
+}
+
+// set records which nodes come before a node.
+func (o *order[P]) set(node string, nodes []framework.Node[P]) {
+	o.place.Store(&place{node, framework.NodesBefore(nodes, node)})
 }
 
 // enterDesired records that Desired is called, until done is called. In a workflow, other nodes can
 // see that.
-func (o *objects[P, S]) enterDesired(c *framework.Context[P]) (done func()) {
-	if o.order.before.Load() == nil {
+func (o *order[P]) enterDesired(c *framework.Context[P]) (done func()) {
+	at := o.place.Load()
+	if at == nil {
 		return func() {}
 	}
 	in := computingIn(c)
-	in.enter(o.node, &o.order)
-	return func() { in.leave(o.node) }
+	in.enter(at)
+	return func() { in.leave(at.node) }
 }
 
 // computing holds the nodes whose Desired is being called in a run.
@@ -44,7 +49,7 @@ type computing struct {
 }
 
 type entered struct {
-	order *order
+	place *place
 	times int
 }
 
@@ -56,18 +61,17 @@ func computingIn[P framework.Object](c *framework.Context[P]) *computing {
 }
 
 // enter records that the Desired of a node is called, until leave.
-func (in *computing) enter(name string, o *order) {
+func (in *computing) enter(at *place) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	e := in.nodes[name]
-	in.nodes[name] = entered{o, e.times + 1}
+	in.nodes[at.node] = entered{at, in.nodes[at.node].times + 1}
 }
 
 func (in *computing) leave(name string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if e := in.nodes[name]; e.times > 1 {
-		in.nodes[name] = entered{e.order, e.times - 1}
+		in.nodes[name] = entered{e.place, e.times - 1}
 	} else {
 		delete(in.nodes, name)
 	}
@@ -83,7 +87,7 @@ func (in *computing) outOfOrder(read string, known *sync.Map) (reader string) {
 		if name == read {
 			continue
 		}
-		if before := e.order.before.Load(); before == nil || (*before)[read] {
+		if e.place.before[read] {
 			return ""
 		}
 		if _, reported := known.Load(name); reported {
@@ -111,19 +115,20 @@ func inDesired() bool {
 }
 
 // reportRead reports, once, that the node is read in the Desired of one that does not depend on it.
-func (o *objects[P, S]) reportRead(c *framework.Context[P]) {
-	if o.access == ReadOnly || o.order.before.Load() == nil {
-		return // no node writes it, so there is no order
+func (o *order[P]) reportRead(c *framework.Context[P]) {
+	at := o.place.Load()
+	if at == nil {
+		return
 	}
-	reader := computingIn(c).outOfOrder(o.node, &o.order.reported)
+	reader := computingIn(c).outOfOrder(at.node, &o.reported)
 	if reader == "" || !inDesired() {
 		return
 	}
-	if _, reported := o.order.reported.LoadOrStore(reader, true); reported {
+	if _, reported := o.reported.LoadOrStore(reader, true); reported {
 		return
 	}
 	c.Logger().Info("a dependent reads another that it does not depend on, so it may see an old state: add it to DependsOn",
-		"node", reader, "reads", o.node)
+		"node", reader, "reads", at.node)
 	c.Event(framework.Warning, "Reconcile", "MissingDependsOn",
-		"dependent %q reads %q and does not depend on it, so it may see an old state: add %q to its DependsOn", reader, o.node, o.node)
+		"dependent %q reads %q and does not depend on it, so it may see an old state: add %q to its DependsOn", reader, at.node, at.node)
 }

@@ -316,14 +316,22 @@ func kindOfWorkload[S framework.Object](source *framework.Secondary[S]) schema.G
 
 func typeName[S framework.Object]() string { return reflect.TypeFor[S]().Elem().Name() }
 
-// gone returns whether no Pod of the primary is left, nor anything that would make one.
+// gone returns whether no Pod of the primary is left, nor anything that would make one. It is met
+// if w is nil.
 func (w *workload[P]) gone(ctx context.Context, c *framework.Context[P], namespace string) (workflow.Verdict, error) {
+	if w == nil {
+		return workflow.Met(), nil
+	}
 	return w.verdict(ctx, c, namespace, true, func(framework.Object) bool { return true })
 }
 
 // settled returns whether no Pod that was made for another than the present version is left and may
-// run, nor a Job that would make one. Unless sure is set, it uses only the caches.
+// run, nor a Job that would make one. Unless sure is set, it uses only the caches. It is met if w
+// is nil.
 func (w *workload[P]) settled(ctx context.Context, c *framework.Context[P], namespace string, sure bool) (workflow.Verdict, error) {
+	if w == nil {
+		return workflow.Met(), nil
+	}
 	version := w.pods.Version(c.Primary())
 	return w.verdict(ctx, c, namespace, sure, func(o framework.Object) bool {
 		former := o.GetAnnotations()[PodsVersionKey] != version

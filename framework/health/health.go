@@ -84,8 +84,8 @@ type Lag struct {
 }
 
 // Occupancy is what an operator holds in memory. While nothing happens, all fields except Objects,
-// Confirmed, Keys, Histories, WorkflowResults and Added are 0. Once all objects are gone, these are
-// 0, too.
+// Confirmed, Keys, Histories, WorkflowResults and DynamicSources are 0. Once all objects are gone,
+// these are 0, too.
 type Occupancy struct {
 	// Caches are the caches, in a stable order.
 	Caches []Cache
@@ -105,14 +105,14 @@ type Occupancy struct {
 	// Unresolved is the number of writes of unknown outcome, which the next run of their primary
 	// resolves first.
 	Unresolved int
-	// Added is the number of dynamic sources, including those that are being removed.
-	Added int
-	// Departures is the number of deleted primaries whose final run is still to come; see
+	// DynamicSources is the number of dynamic sources, including those that are being removed.
+	DynamicSources int
+	// FinalRuns is the number of deleted primaries whose final run is still to come; see
 	// [framework.ControllerOptions].AllEvents.
-	Departures int
+	FinalRuns int
 	// Applying is the number of objects with an apply that is under way, or waits for another one.
 	Applying int
-	// Echoes is the number of answers in the decode caches: their watch events are still expected, and
-	// need not be decoded.
-	Echoes int
+	// DecodedAnswers is the number of answers in the decode caches: their watch events are still
+	// expected, and need not be decoded.
+	DecodedAnswers int
 }

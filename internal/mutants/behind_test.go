@@ -30,7 +30,7 @@ var ofBehind = []mutant{
 		name:   "a workload is gone though its Pods are left",
 		breaks: "G10: no provider disappears while Pods of what stood behind the gate are there",
 		file:   "framework/dependent/objects.go",
-		old:    "	if v, err := o.podsGone(ctx, c, namespace); err != nil || !v.Met || then == nil {\n",
+		old:    "	if v, err := o.pods.gone(ctx, c, namespace); err != nil || !v.Met || then == nil {\n",
 		new:    "	if v := workflow.Met(); then == nil {\n",
 		kills:  interlocked("TestNoProviderGoesBeforeThePods"),
 	},

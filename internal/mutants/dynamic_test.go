@@ -57,9 +57,9 @@ var ofDynamic = []mutant{
 	{
 		name:   "a cache ends with the first who reads it no more",
 		breaks: "C98: what is shared goes with the last",
-		file:   "framework/internal/cache/store.go",
-		old:    "s.users--; s.users > 0",
-		new:    "s.users--; s.users > 1",
+		file:   "framework/internal/cache/stores.go",
+		old:    "store.users--; store.users > 0",
+		new:    "store.users--; store.users > 1",
 		kills:  dynamic("TestC98G16ACacheThatTwo"),
 	},
 	{

@@ -167,8 +167,8 @@ var ofFramework = []mutant{
 		name:   "an answer is laid over the first cache of its kind only",
 		breaks: "G01: every read begun after a write is at least as new",
 		file:   "framework/internal/cache/acknowledge.go",
-		old:    "		c.take(s, own, err, proof)\n",
-		new:    "		c.take(s, own, err, proof)\n		break\n",
+		old:    "		a.add(s, own, err, proof)\n",
+		new:    "		a.add(s, own, err, proof)\n		break\n",
 		kills:  specs("proven of a write G01"),
 	},
 	{

@@ -80,7 +80,7 @@ var ofGate = []mutant{
 		name:   "nobody hears of a dependent that a consistent list has found",
 		breaks: "G10: every deletion order drains",
 		file:   "framework/internal/cache/live.go",
-		old:    "			c.Acknowledge(ctx, r.GVK, got, trc.Proof{})\n",
+		old:    "	l.cluster.Acknowledge(ctx, l.as.GVK, got, trc.Proof{})\n",
 		new:    "",
 		kills:  far("TestG02WhatALiveList"),
 	},

@@ -120,9 +120,9 @@ func leftOf(op *framework.Operator, nothingExists bool) (left []string) {
 	count("edges", now.Edges)
 	count("keys", now.Keys)
 	count("unresolved writes", now.Unresolved)
-	count("departures", now.Departures)
+	count("final runs", now.FinalRuns)
 	count("applies", now.Applying)
-	count("echoes", now.Echoes)
+	count("decoded answers", now.DecodedAnswers)
 	if nothingExists {
 		count("confirmed applies", now.Confirmed)
 		count("histories", now.Histories)

@@ -24,6 +24,7 @@ import (
 // undecodable: reads of it return an error until the cache's watch has passed that version. ctx is
 // the context of the request.
 func (c *Cluster) Acknowledge(ctx context.Context, gvk schema.GroupVersionKind, got client.Answer, proof trc.Proof) {
+	a := acknowledgement{cluster: c, got: got, proof: proof}
 	var behind []*Store
 	for _, s := range c.StoresOfKind(gvk.GroupKind()) {
 		if s.Key.GVK != gvk && s.Key.Form != object.Metadata { // only the server can convert versions
@@ -35,26 +36,33 @@ func (c *Cluster) Acknowledge(ctx context.Context, gvk schema.GroupVersionKind, 
 			behind = append(behind, s)
 			continue
 		}
-		c.take(s, own, err, proof)
+		a.add(s, own, err, proof)
 	}
-	c.bring(ctx, got, proof, behind)
+	a.read(ctx, behind)
 }
 
-// take adds an object to a cache unless err is set. It logs the error otherwise.
-func (c *Cluster) take(s *Store, o trc.Object, err error, proof trc.Proof) {
+// acknowledgement adds one answer of the server to caches.
+type acknowledgement struct {
+	cluster *Cluster
+	got     client.Answer
+	proof   trc.Proof // of got
+}
+
+// add adds an object to a cache unless err is set. It logs the error otherwise.
+func (a *acknowledgement) add(s *Store, o trc.Object, err error, proof trc.Proof) {
 	if err == nil {
 		err = s.Acknowledge(o, proof)
 	}
 	if err != nil {
-		c.Logger.Error(err, "a cache cannot take in what the API server answered", "cache", s.Describe())
+		a.cluster.Logger.Error(err, "a cache cannot take in what the API server answered", "cache", s.Describe())
 	}
 }
 
-// bring reads the object for caches whose form cannot be made from the answer, unless they have
-// that version already. It reads each API version of the kind once.
-func (c *Cluster) bring(ctx context.Context, got client.Answer, proof trc.Proof, caches []*Store) {
-	key := trc.KeyOf(got)
-	caches = slices.DeleteFunc(caches, func(s *Store) bool { return !s.mayShow(key) || s.Has(got.Object) })
+// read reads the object for caches whose form cannot be made from the answer, unless they have that
+// version already. It reads each API version of the kind once.
+func (a *acknowledgement) read(ctx context.Context, caches []*Store) {
+	key := trc.KeyOf(a.got)
+	caches = slices.DeleteFunc(caches, func(s *Store) bool { return !s.mayShow(key) || s.Has(a.got.Object) })
 	for len(caches) > 0 {
 		r := caches[0].Resource.Writes
 		for _, s := range caches {
@@ -67,14 +75,15 @@ func (c *Cluster) bring(ctx context.Context, got client.Answer, proof trc.Proof,
 			if s.Key.GVK != r.GVK {
 				return false
 			}
-			c.bringTo(s, got, live, proof, err)
+			a.addRead(s, live, err)
 			return true
 		})
 	}
 }
 
-// bringTo adds to a cache what was read after the answer got. proof is the proof of got.
-func (c *Cluster) bringTo(s *Store, got, live client.Answer, proof trc.Proof, err error) {
+// addRead adds to a cache what was read after the answer.
+func (a *acknowledgement) addRead(s *Store, live client.Answer, err error) {
+	got, forms := a.got, a.cluster.Forms
 	switch {
 	case IsNoObject(err):
 		s.AcknowledgeGone(trc.KeyOf(got), got.GetUID(), comparableVersion(got))
@@ -82,18 +91,19 @@ func (c *Cluster) bringTo(s *Store, got, live client.Answer, proof trc.Proof, er
 	case live.Object == nil:
 	default:
 		var own trc.Object
-		if own, err = c.As(s.Key.Form, s.Key.GVK, live); err == nil {
+		if own, err = forms.As(s.Key.Form, s.Key.GVK, live); err == nil {
+			proof := a.proof
 			if live.GetResourceVersion() != got.GetResourceVersion() {
 				proof = trc.Proof{}
 			}
-			c.take(s, own, nil, proof)
+			a.add(s, own, nil, proof)
 			return
 		}
 	}
-	c.Logger.Info("a cache could not read what was changed: reads of it are errors until its watch brings it",
+	a.cluster.Logger.Info("a cache could not read what was changed: reads of it are errors until its watch brings it",
 		"cache", s.Describe(), "objectNamespace", got.GetNamespace(), "objectName", got.GetName(), "error", fmt.Sprint(err))
-	own, err := c.undecodedAs(s.Key.Form, s.Key.GVK, got.Object, fmt.Errorf("%w: %w", ErrUnread, err))
-	c.take(s, own, err, trc.Proof{})
+	own, err := forms.undecodedAs(s.Key.Form, s.Key.GVK, got.Object, fmt.Errorf("%w: %w", ErrUnread, err))
+	a.add(s, own, err, trc.Proof{})
 }
 
 // IsNoObject reports whether the server said that there is no such object, rather than no such
@@ -119,10 +129,10 @@ func (s *Store) Has(o trc.Object) bool {
 }
 
 // AcknowledgeGone removes an object from every cache of the kind, in all API versions.
-func (c *Cluster) AcknowledgeGone(gvk schema.GroupVersionKind, o trc.Object) {
+func (s *Stores) AcknowledgeGone(gvk schema.GroupVersionKind, o trc.Object) {
 	version := comparableVersion(o)
-	for _, s := range c.StoresOfKind(gvk.GroupKind()) {
-		s.AcknowledgeGone(trc.KeyOf(o), o.GetUID(), version)
+	for _, store := range s.StoresOfKind(gvk.GroupKind()) {
+		store.AcknowledgeGone(trc.KeyOf(o), o.GetUID(), version)
 	}
 }
 
@@ -142,14 +152,19 @@ type Entry struct {
 	object trc.Object
 }
 
+// acknowledgeGone removes the object from its cache, unless it was created again since.
+func (e Entry) acknowledgeGone() {
+	e.store.AcknowledgeGone(trc.KeyOf(e.object), e.object.GetUID(), e.object.GetResourceVersion())
+}
+
 // Entries returns what the caches of a kind, in all its versions, hold under a name at the moment.
-func (c *Cluster) Entries(kind schema.GroupKind, key trc.Key) []Entry {
+func (s *Stores) Entries(kind schema.GroupKind, key trc.Key) []Entry {
 	var all []Entry
-	for _, s := range c.StoresOfKind(kind) {
-		if shown := s.Get(key); shown != nil {
-			all = append(all, Entry{s, shown})
-		} else if u := s.Undecodable(key); u != nil {
-			all = append(all, Entry{s, u})
+	for _, store := range s.StoresOfKind(kind) {
+		if shown := store.Get(key); shown != nil {
+			all = append(all, Entry{store, shown})
+		} else if u := store.Undecodable(key); u != nil {
+			all = append(all, Entry{store, u})
 		}
 	}
 	return all
@@ -158,10 +173,10 @@ func (c *Cluster) Entries(kind schema.GroupKind, key trc.Key) []Entry {
 // AcknowledgeNone removes the entries from their caches after a read has found no object. err is
 // the error of the read, which was of the version gvk of the kind. An object that was created since
 // then is not removed.
-func (c *Cluster) AcknowledgeNone(gvk schema.GroupVersionKind, entries []Entry, err error) {
-	for _, s := range entries {
-		if s.store.Key.GVK == gvk || IsNoObject(err) { // other versions may be served
-			s.store.AcknowledgeGone(trc.KeyOf(s.object), s.object.GetUID(), s.object.GetResourceVersion())
+func (s *Stores) AcknowledgeNone(gvk schema.GroupVersionKind, entries []Entry, err error) {
+	for _, e := range entries {
+		if e.store.Key.GVK == gvk || IsNoObject(err) { // other versions may be served
+			e.acknowledgeGone()
 		}
 	}
 }

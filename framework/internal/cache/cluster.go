@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
@@ -33,9 +32,11 @@ import (
 // Cluster is one API server: the clients of its resources, and the caches over them. All
 // controllers share it. All exported fields are set before the first cache is made.
 type Cluster struct {
-	Config *rest.Config    // of all connections
-	HTTP   *http.Client    // shared by all requests
-	Scheme *runtime.Scheme // the Go types
+	Forms  // of its objects
+	Stores // its caches
+
+	Config *rest.Config // of all connections
+	HTTP   *http.Client // shared by all requests
 	codecs serializer.CodecFactory
 	disco  *discovery.DiscoveryClient
 	Logger logr.Logger       // of the operator
@@ -50,9 +51,8 @@ type Cluster struct {
 	// StaleAfter is how long a watch may be silent before its cache counts as stale.
 	StaleAfter time.Duration
 
-	mu        sync.Mutex // guards everything below; while it is held, only that of a new store may be taken
+	mu        sync.Mutex // guards the field below; a leaf
 	resources map[clientKey]*client.Client
-	stores    map[StoreKey]*Store
 }
 
 // clientKey identifies a client of a cluster.
@@ -84,13 +84,12 @@ func NewCluster(config *rest.Config, scheme *runtime.Scheme, logger logr.Logger)
 		return nil, fmt.Errorf("framework: %w", err)
 	}
 	return &Cluster{
-		Config: config, HTTP: httpClient, Scheme: scheme, Logger: logger,
+		Forms: Forms{scheme}, Stores: Stores{byKey: map[StoreKey]*Store{}}, Config: config, HTTP: httpClient, Logger: logger,
 		Fence:     &lease.Fence{},
 		codecs:    serializer.NewCodecFactory(scheme),
 		disco:     disco,
 		Ledger:    trc.NewLedger(0),
 		resources: map[clientKey]*client.Client{},
-		stores:    map[StoreKey]*Store{},
 	}, nil
 }
 
@@ -158,12 +157,6 @@ func (c *Cluster) Served(ctx context.Context, gvk schema.GroupVersionKind) (serv
 	return metav1.APIResource{}, nil, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 }
 
-// incomparable logs that the versions of a resource prove nothing.
-func (c *Cluster) incomparable(s *Store, version string) {
-	c.Logger.Info("resourceVersions are no integers: own writes are not filtered, and kept only over the very version they were made on",
-		"cache", s.Describe(), "resourceVersion", version)
-}
-
 // Rewound drops all proofs after the API server went back in time, and calls the functions for
 // that.
 func (c *Cluster) Rewound(s *Store, progress, listed string) {
@@ -179,23 +172,13 @@ func (c *Cluster) Rewound(s *Store, progress, listed string) {
 	}
 }
 
-// AwaitRoom waits until the caches of a kind have room for the answer to a request.
-func (c *Cluster) AwaitRoom(ctx context.Context, gvk schema.GroupVersionKind) error {
-	for _, s := range c.StoresOfKind(gvk.GroupKind()) {
-		if err := s.Room(ctx); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Echoes returns the number of objects in the decode caches of all kinds.
-func (c *Cluster) Echoes() (n int) {
+// DecodedAnswers returns the number of objects in the decode caches of all kinds.
+func (c *Cluster) DecodedAnswers() (n int) {
 	c.mu.Lock()
 	all := slices.Collect(maps.Values(c.resources))
 	c.mu.Unlock()
 	for _, r := range all {
-		n += r.Echoes.Len()
+		n += r.Decoded.Len()
 	}
 	return n
 }
@@ -207,14 +190,6 @@ func (c *Cluster) Place() string {
 		return ""
 	}
 	return " at " + c.At
-}
-
-// Shows reports whether a cache has that very object.
-func (c *Cluster) Shows(gvk schema.GroupVersionKind, key trc.Key, uid types.UID) bool {
-	return slices.ContainsFunc(c.StoresOf(gvk), func(s *Store) bool {
-		o := s.Get(key)
-		return o != nil && o.GetUID() == uid
-	})
 }
 
 // ErrMisuse is an error that no retry can remove.

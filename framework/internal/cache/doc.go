@@ -5,9 +5,11 @@
 // one store, and each must release it. A Store embeds a [trc.Store], which makes written objects
 // readable at once.
 //
-//   - cluster.go: clients and discovery; store.go: caches, how they are shared, fed and released
+//   - cluster.go: clients and discovery
+//   - store.go: one cache, how it is opened and fed; stores.go: those of a cluster, how they are
+//     shared and released
 //   - newest.go: the newest cached version of an object, in all forms and API versions
-//   - acknowledge.go: answers to requests are added to all caches of their kind; answer.go: in the
+//   - acknowledge.go: answers to requests are added to all caches of their kind; forms.go: in the
 //     form of each
 //   - live.go: consistent reads and lists from the API server
 //   - retention.go: what a cache keeps of each object; selector.go: which objects its watch selects

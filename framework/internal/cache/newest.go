@@ -2,14 +2,9 @@ package cache
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"github.com/evenkeel/evenkeel/framework/internal/client"
@@ -22,24 +17,6 @@ import (
 func IsBehind(shown trc.Object, exists trc.Object) bool {
 	return shown == nil || shown.GetUID() != exists.GetUID() ||
 		(shown.GetResourceVersion() != exists.GetResourceVersion() && !newer(shown, exists))
-}
-
-// keepsUnstructured reports whether a cache keeps unstructured objects of a version of a kind.
-func (c *Cluster) keepsUnstructured(gvk schema.GroupVersionKind) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for key := range c.stores {
-		if key.GVK == gvk && key.Form == object.Unstructured {
-			return true
-		}
-	}
-	return false
-}
-
-// Comparable reports whether the versions of a kind can be compared. Only then do they prove
-// anything.
-func (c *Cluster) Comparable(gvk schema.GroupVersionKind) bool {
-	return !slices.ContainsFunc(c.StoresOfKind(gvk.GroupKind()), func(s *Store) bool { return !s.Comparable() })
 }
 
 // Newest returns the newest cached version of an object, in the form of r, or nil. It may be
@@ -59,27 +36,27 @@ func (c *Cluster) Newest(r *client.Client, key trc.Key) trc.Object {
 
 // NewestIn returns the newest version in the caches of one form that keep whole objects, or nil. It
 // is shared.
-func (c *Cluster) NewestIn(f object.Form, r *client.Client, key trc.Key) trc.Object {
-	o, _ := c.newestOf(r, key, func(other object.Form) bool { return other == f })
+func (s *Stores) NewestIn(f object.Form, r *client.Client, key trc.Key) trc.Object {
+	o, _ := s.newestOf(r, key, func(other object.Form) bool { return other == f })
 	return o
 }
 
 // NewestWhole returns the newest version in all caches that keep whole objects, in any form, or
 // nil. It is shared.
-func (c *Cluster) NewestWhole(r *client.Client, key trc.Key) trc.Object {
-	o, _ := c.newestOf(r, key, func(f object.Form) bool { return f != object.Metadata })
+func (s *Stores) NewestWhole(r *client.Client, key trc.Key) trc.Object {
+	o, _ := s.newestOf(r, key, func(f object.Form) bool { return f != object.Metadata })
 	return o
 }
 
 // newestOf returns the newest version in the caches of some forms, and its form.
-func (c *Cluster) newestOf(r *client.Client, key trc.Key, counts func(object.Form) bool) (newest trc.Object, in object.Form) {
-	for _, s := range c.StoresOf(r.GVK) {
-		o := s.Get(key)
-		if o == nil || !counts(s.Key.Form) || (s.isPartial() && r.Form != object.Metadata) {
+func (s *Stores) newestOf(r *client.Client, key trc.Key, counts func(object.Form) bool) (newest trc.Object, in object.Form) {
+	for _, store := range s.StoresOf(r.GVK) {
+		o := store.Get(key)
+		if o == nil || !counts(store.Key.Form) || (store.isPartial() && r.Form != object.Metadata) {
 			continue
 		}
-		if newest == nil || newer(o, newest) || (in != r.Form && s.Key.Form == r.Form && !newer(newest, o)) {
-			newest, in = o, s.Key.Form
+		if newest == nil || newer(o, newest) || (in != r.Form && store.Key.Form == r.Form && !newer(newest, o)) {
+			newest, in = o, store.Key.Form
 		}
 	}
 	return newest, in
@@ -103,22 +80,6 @@ func (c *Cluster) NewestMetadata(r *client.Client, key trc.Key) trc.Object {
 		}
 	}
 	return newest
-}
-
-// inOtherVersions returns the clients of the kind that caches use in other versions of its group.
-func (c *Cluster) inOtherVersions(gvk schema.GroupVersionKind) []*client.Client {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var found map[schema.GroupVersionKind]*client.Client // usually there is none
-	for key, s := range c.stores {
-		if key.GVK != gvk && key.GVK.GroupKind() == gvk.GroupKind() {
-			if found == nil {
-				found = map[schema.GroupVersionKind]*client.Client{}
-			}
-			found[key.GVK] = s.Resource.Writes
-		}
-	}
-	return slices.Collect(maps.Values(found))
 }
 
 // newer reports whether a is known to be newer than b.
@@ -146,32 +107,4 @@ func (c *Cluster) Current(ctx context.Context, r *client.Client, key trc.Key) (t
 		return nil, err
 	}
 	return r.Formed(live), nil
-}
-
-// Convert returns a private copy of an author's object in another form. The copy can lack fields
-// that the author's type lacks. For answers of the server see As.
-func (c *Cluster) Convert(o trc.Object, form object.Form, gvk schema.GroupVersionKind) (trc.Object, error) {
-	if object.FormOf(o) == form {
-		return o.DeepCopyObject().(trc.Object), nil
-	}
-	if form == object.Metadata {
-		return object.MetadataOf(o, gvk), nil
-	}
-	content, err := object.Plain(o)
-	if err != nil {
-		return nil, fmt.Errorf("framework: %s %s: %w", gvk.Kind, trc.KeyOf(o), err)
-	}
-	if form == object.Unstructured {
-		u := &unstructured.Unstructured{Object: content}
-		u.SetGroupVersionKind(gvk)
-		return u, nil
-	}
-	typed, err := c.Scheme.New(gvk)
-	if err != nil {
-		return nil, fmt.Errorf("framework: %s: %w", gvk, err)
-	}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, typed); err != nil {
-		return nil, fmt.Errorf("framework: %s %s: %w", gvk.Kind, trc.KeyOf(o), err)
-	}
-	return typed.(trc.Object), nil
 }

@@ -138,19 +138,3 @@ func (c *Cluster) Fetch(r *client.Client) trc.Fetch {
 		return r.Formed(live), nil
 	}
 }
-
-// Objects that were read from a cache that keeps a part of them must not be written back as if they
-// were whole. A partial copy looks like a whole one. Therefore a write compares with the server's
-// object whether it would change a part that some cache of the kind drops. It compares with the
-// version that the write is for, as the server refuses the write for any other.
-
-// Pruned returns the keys of the stores of a kind that have a transform.
-func (c *Cluster) Pruned(r *client.Client) []StoreKey {
-	var found []StoreKey
-	for _, s := range c.StoresOf(r.GVK) {
-		if s.Key.Prune != nil {
-			found = append(found, s.Key)
-		}
-	}
-	return found
-}

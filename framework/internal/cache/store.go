@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
@@ -35,7 +33,7 @@ type Store struct {
 	Cluster  *Cluster       // its API server
 	started  bool           // a caller of Start feeds it; guarded by host.Host.Changing
 	fed      sync.WaitGroup // counts the running feeds
-	users    int            // how many callers of Open; guarded by Cluster.mu
+	users    int            // how many callers of Open; guarded by Stores.mu
 
 	mu            sync.Mutex               // guards the fields below; a leaf
 	namespaces    []string                 // that are watched; "" for all
@@ -77,38 +75,23 @@ func (c *Cluster) Open(r *client.Client, w Watch) (*Store, error) {
 	if w.Follows == nil {
 		key.namespaces = strings.Join(namespaces, ",")
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if shared := c.stores[key]; shared != nil {
-		shared.users++
+	if shared := c.share(key, nil); shared != nil {
 		return shared, nil
 	}
-	shared := &Store{Key: key, Resource: r, Cluster: c, users: 1, namespaces: namespaces}
-	shared.Store = trc.NewStore(trc.Options{
+	made := &Store{Key: key, Resource: r, Cluster: c, namespaces: namespaces}
+	made.Store = trc.NewStore(trc.Options{
 		Name: r.Name, Visible: client.InShard(shard, selects(selector, field)), StaleAfter: c.StaleAfter,
 		Transform: c.GuardedPrune(w.Prune), KeepWhole: w.Whole,
-		OnIncomparable: func(version string) { c.incomparable(shared, version) },
-		OnRewound:      func(progress, listed string) { c.Rewound(shared, progress, listed) },
-		OnUndecodable:  func(u *trc.Undecodable) { c.undecodable(shared, u) },
+		OnIncomparable: made.reportIncomparable,
+		OnRewound:      func(progress, listed string) { c.Rewound(made, progress, listed) },
+		OnUndecodable:  made.reportUndecodable,
 	})
-	shared.Subscribe(func(t trc.Transition) {
+	made.Subscribe(func(t trc.Transition) {
 		if t.New == nil {
 			c.Hooks.Dropped(r.GVK, trc.KeyOf(t.Old))
 		}
 	})
-	c.stores[key] = shared
-	return shared, nil
-}
-
-// AllStores returns the stores in a stable order.
-func (c *Cluster) AllStores() []*Store {
-	c.mu.Lock()
-	all := slices.Collect(maps.Values(c.stores))
-	c.mu.Unlock()
-	slices.SortFunc(all, func(a, b *Store) int {
-		return strings.Compare(a.Describe(), b.Describe())
-	})
-	return all
+	return c.share(key, made), nil
 }
 
 // Describe returns what the store watches and keeps, and the cluster, for people.
@@ -139,6 +122,12 @@ func (s *Store) CallBack(rewound func(), undecodable func(*trc.Undecodable)) {
 	defer s.mu.Unlock()
 	s.onRewound = append(s.onRewound, rewound)
 	s.onUndecodable = append(s.onUndecodable, undecodable)
+}
+
+// reportIncomparable logs that the versions of a resource prove nothing.
+func (s *Store) reportIncomparable(version string) {
+	s.Cluster.Logger.Info("resourceVersions are no integers: own writes are not filtered, and kept only over the very version they were made on",
+		"cache", s.Describe(), "resourceVersion", version)
 }
 
 // Start reports whether the caller has to feed the store, because no other caller does. The caller
@@ -232,63 +221,6 @@ func IsClosed(done <-chan struct{}) bool {
 	default:
 		return false
 	}
-}
-
-// Release ends the use of a store by one caller of Open. It reports whether that was the last one:
-// then Open no longer returns the store.
-func (c *Cluster) Release(s *Store) (last bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if s.users--; s.users > 0 {
-		return false
-	}
-	delete(c.stores, s.Key)
-	return true
-}
-
-// ForgetEchoes clears the decode cache of a resource that no store watches.
-func (c *Cluster) ForgetEchoes(r *client.Client) {
-	if c.isWatched(r) {
-		return
-	}
-	r.Echoes.Rest()
-	if c.isWatched(r) { // it is watched again; Open may have set it before
-		r.Echoes.Watched.Store(true)
-	}
-}
-
-func (c *Cluster) isWatched(r *client.Client) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, s := range c.stores {
-		if s.Resource == r {
-			return true
-		}
-	}
-	return false
-}
-
-// StoresOf returns the stores of one version of a kind.
-func (c *Cluster) StoresOf(gvk schema.GroupVersionKind) []*Store {
-	return c.storesWhere(func(key schema.GroupVersionKind) bool { return key == gvk })
-}
-
-// StoresOfKind returns the stores of all versions of a kind.
-func (c *Cluster) StoresOfKind(kind schema.GroupKind) []*Store {
-	return c.storesWhere(func(key schema.GroupVersionKind) bool { return key.GroupKind() == kind })
-}
-
-// storesWhere returns the stores of the kinds that is accepts.
-func (c *Cluster) storesWhere(is func(schema.GroupVersionKind) bool) []*Store {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var found []*Store
-	for key, s := range c.stores {
-		if is(key.GVK) {
-			found = append(found, s)
-		}
-	}
-	return found
 }
 
 // ShowsAll reports whether the cache has every existing object of that name, as of its progress.

@@ -7,33 +7,33 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// undecodable reports an undecodable object: in the log and, on the instance that leads, to the
-// functions of CallBack.
-func (c *Cluster) undecodable(s *Store, u *trc.Undecodable) {
+// reportUndecodable reports an undecodable object: in the log and, on the instance that leads, to
+// the functions of CallBack.
+func (s *Store) reportUndecodable(u *trc.Undecodable) {
 	if errors.Is(u.Err, ErrUnread) {
 		return // it is logged already, and the watch ends it
 	}
-	c.Logger.Error(u.Err, "an object does not fit its Go type: it is undecodable", "kind", s.Resource.GVK.String(),
+	s.Cluster.Logger.Error(u.Err, "an object does not fit its Go type: it is undecodable", "kind", s.Resource.GVK.String(),
 		"objectNamespace", u.GetNamespace(), "objectName", u.GetName())
-	c.publish(s, u)
+	s.publish(u)
 }
 
 // PublishUndecodable reports the objects that became undecodable while this instance was standing
 // by.
-func (c *Cluster) PublishUndecodable() {
-	for _, s := range c.AllStores() {
-		for _, u := range s.AllUndecodable() {
+func (s *Stores) PublishUndecodable() {
+	for _, store := range s.AllStores() {
+		for _, u := range store.AllUndecodable() {
 			if !errors.Is(u.Err, ErrUnread) {
-				c.publish(s, u)
+				store.publish(u)
 			}
 		}
 	}
 }
 
 // publish calls the hook, and the functions of CallBack if this instance may write.
-func (c *Cluster) publish(s *Store, u *trc.Undecodable) {
-	c.Hooks.Undecodable(s.Resource.GVK, u)
-	if !c.Fence.Allowed() {
+func (s *Store) publish(u *trc.Undecodable) {
+	s.Cluster.Hooks.Undecodable(s.Resource.GVK, u)
+	if !s.Cluster.Fence.Allowed() {
 		return
 	}
 	s.mu.Lock()

@@ -47,9 +47,9 @@ type Client struct {
 	NewList         func() runtime.Object // nil if the scheme lacks the list type
 	// Writes is the client for writes and consistent reads: the same client, or for metadata-only
 	// objects the one of whole objects, because an answer must serve all caches.
-	Writes *Client
-	Echoes *DecodeCache
-	logger logr.Logger // for requests whose context has none
+	Writes  *Client
+	Decoded *DecodeCache
+	logger  logr.Logger // for requests whose context has none
 }
 
 // HasProtobuf reports whether the kind is built-in and typed. Answers of such kinds always fit
@@ -207,8 +207,8 @@ func (r *Client) undecodable(raw []byte, err error) (Answer, error) {
 
 // write sends a request that changes the object with that key.
 func (r *Client) write(ctx context.Context, key trc.Key, request *rest.Request) (Answer, error) {
-	r.Echoes.begin(key)
-	defer r.Echoes.end(key)
+	r.Decoded.begin(key)
+	defer r.Decoded.end(key)
 	return r.do(ctx, request)
 }
 

@@ -59,7 +59,7 @@ func (l ListWatch) list(ctx context.Context, options metav1.ListOptions) (runtim
 		SpecificallyVersionedParams(&options, parameters, parametersVersion).Do(ctx)
 	err := decodedInto(result, list)
 	if err == nil {
-		l.Echoes.advance(list.(metav1.ListInterface).GetResourceVersion())
+		l.Decoded.advance(list.(metav1.ListInterface).GetResourceVersion())
 	}
 	if raw, failed := result.Raw(); err != nil && failed == nil && l.Form == object.Typed {
 		if found, notJSON := l.listOneByOne(raw); notJSON == nil {
@@ -80,7 +80,7 @@ func (l ListWatch) Watch(ctx context.Context, options metav1.ListOptions) (watch
 	}
 	options.LabelSelector, options.FieldSelector, options.ShardSelector = l.Labels, l.Fields, l.Shard
 	options.Watch = true
-	l.Echoes.Watched.Store(true)
+	l.Decoded.Watched.Store(true)
 	// With compression, the server also compresses every later event of a streamed list by itself,
 	// which costs both sides more than it saves. Kubernetes' own controllers do without compression,
 	// too. MaxRetries(0) leaves retries to the Reflector: client-go would retry for minutes if a

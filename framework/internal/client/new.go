@@ -35,7 +35,7 @@ type Config struct {
 // sub-resources.
 func New(c Config, gvk schema.GroupVersionKind, form object.Form, served metav1.APIResource, parts Subresources) (*Client, error) {
 	r := &Client{
-		GVK: gvk, Form: form, place: c.Place, Name: served.Name, Namespaced: served.Namespaced, Echoes: &DecodeCache{},
+		GVK: gvk, Form: form, place: c.Place, Name: served.Name, Namespaced: served.Namespaced, Decoded: &DecodeCache{},
 		StatusApart: &atomic.Bool{}, Subresources: &atomic.Pointer[Subresources]{}, OnlyCreated: isOnlyCreated(served), logger: c.Logger,
 	}
 	r.StatusApart.Store(parts.Has("status"))
@@ -81,7 +81,7 @@ func (c Config) clientFor(r *Client) (rest.Interface, error) {
 	case object.Metadata:
 		config = metadata.ConfigFor(config)
 	default:
-		config.NegotiatedSerializer = newFastSerializer(c.Codecs.WithoutConversion(), r.GVK, r.NewItem, r.Echoes)
+		config.NegotiatedSerializer = newFastSerializer(c.Codecs.WithoutConversion(), r.GVK, r.NewItem, r.Decoded)
 	}
 	// Built-in kinds have a protobuf form, which is cheaper for both sides.
 	if r.HasProtobuf() && config.ContentType == "" {
@@ -93,7 +93,7 @@ func (c Config) clientFor(r *Client) (rest.Interface, error) {
 	}
 	if config.ContentType == runtime.ContentTypeProtobuf && r.Form == object.Typed {
 		r.forUnstructured = func() bool { return c.KeepsUnstructured(r.GVK) }
-		r.Echoes.inProtobuf = true
+		r.Decoded.inProtobuf = true
 	}
 	client, err := rest.RESTClientForConfigAndClient(config, c.HTTP)
 	if err != nil {

@@ -90,7 +90,7 @@ func (h *Host) Release(s *cache.Store) {
 	if h.Life != nil {
 		h.Life.Stores.Go(func() {
 			s.AwaitEnd()
-			s.Cluster.ForgetEchoes(s.Resource)
+			s.Cluster.ForgetDecoded(s.Resource)
 		})
 	}
 }

@@ -18,8 +18,8 @@ import (
 func (c *Controller) Occupies(o *health.Occupancy) {
 	o.Keys += c.Scheduler.Len()
 	o.Histories += c.Records.Primaries()
-	o.Departures += c.finalRuns.Len()
-	o.Added += c.Sources.Len()
+	o.FinalRuns += c.finalRuns.Len()
+	o.DynamicSources += c.Sources.Len()
 	c.states.all(func(_ trc.Key, s *primaryState) {
 		if s.result != nil {
 			o.WorkflowResults++
