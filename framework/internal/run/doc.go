@@ -1,20 +1,25 @@
 // Package run is one controller, without the Go type of its primaries.
 //
-// A [Controller] turns changes into events, decides which of them make a primary due, and runs the
-// primary. The author's code is behind the interface [Author]. A [Run] is one run of one primary.
-// Where to find things:
+// A [Controller] is what the others share: its options, stores, sources and scheduler. Where to
+// find things:
 //
-//   - the life of a run from top to bottom: run.go; its state: state.go
-//   - which changes trigger a run: trigger.go, filter.go, generation.go; which changes are our own
-//     writes: trigger.go, needsRun
-//   - the finalizer and the writes of the primary: primary.go, status.go, reserved.go
+//   - the life of a run from top to bottom: run.go, execution; what authors read in a run:
+//     state.go, [Run]
+//   - the finalizer and the writes of the primary: primary.go, primaryWriter; status.go,
+//     reserved.go
+//   - which changes trigger a run: trigger.go, primaryHandler; filter.go, generation.go; which
+//     changes are our own writes: trigger.go, needsRun
 //   - the final run of a deleted primary: final.go
-//   - the start: start.go; sources that are added while the controller runs: dynamic_sources.go;
-//     the sources themselves are in the room registry
+//   - what is kept for a primary between its runs: states.go, primaryStates; primaries whose own
+//     runs make them due again: loops.go
+//   - the start: start.go, [Startup]; changes of namespaces: namespaces.go, [Namespaces]
+//   - sources that are added while the controller runs: dynamic_sources.go, [Holder]; the sources
+//     themselves are in the room registry
 //   - the workflow of a run: workflow.go, workflow_sources.go
 //   - undecodable primaries: undecodable.go
-//   - primaries whose own runs make them due again: loops.go
-//   - records, events and health: record.go, events.go, health.go
+//   - what people are told: record.go, [Records]; events.go, notices; health.go
+//
+// The author's code is behind the interface [Author].
 //
 // # Concurrency
 //
