@@ -422,7 +422,7 @@ var ofFramework = []mutant{
 	{
 		name:   "a conflict beside a refusal for now is a failure",
 		breaks: "G08: neither is a failure",
-		file:   "framework/internal/run/callbacks.go",
+		file:   "framework/internal/run/controller.go",
 		old:    "	if onlyConflicts(failure) || onlyNotSynced(failure) {\n",
 		new:    "	if onlyNotSynced(failure) {\n",
 		kills:  []suite{{folder: "framework", run: "TestG08AConflict"}},

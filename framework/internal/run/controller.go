@@ -17,6 +17,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/registry"
 	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
+	"github.com/evenkeel/evenkeel/internal/author"
+	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -137,6 +139,22 @@ func New(h *host.Host, gvk schema.GroupVersionKind, o Options, a Author, sample 
 		Owns: c.notices.owns, Loops: &c.states, Created: c.notices.emitUnmapped,
 	}
 	return c
+}
+
+// guardedClassifier returns a classifier that gives the zero verdict if the author's does not
+// return.
+func guardedClassifier(calls *author.Callbacks, controller string, classify func(error) retry.Verdict) func(error) retry.Verdict {
+	callback := calls.New(fmt.Sprintf("Retry.Classify of controller %q", controller))
+	return func(failure error) retry.Verdict {
+		if onlyConflicts(failure) || onlyNotSynced(failure) {
+			return retry.Verdict{Class: retry.Soon} // the other errors are refused for now, too
+		}
+		var verdict retry.Verdict
+		if callback.Do(func() string { return author.Text(failure) }, func() { verdict = classify(failure) }) != nil {
+			return retry.Verdict{}
+		}
+		return verdict
+	}
 }
 
 // Complete sets up everything that follows from the filters, the indexes and the workflow, and

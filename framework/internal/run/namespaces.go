@@ -127,6 +127,12 @@ func (n Namespaces) Enter(ctx context.Context, added string) {
 // primary that has run since, for another cause, is not due for this one: see needsRun.
 const readmitted = "the namespace was added"
 
+// everythingDue makes all primaries due. It is for changes that cannot be reported one by one.
+func (c *Controller) everythingDue(why string) {
+	c.offer(c.Store.Keys(""), why)
+}
+
+// offer makes primaries due.
 func (c *Controller) offer(primaries []trc.Key, why string) {
 	for _, key := range primaries {
 		c.Scheduler.Offer(key, scheduler.Event{Cause: timeline.External{Source: c.Name, ID: why}, Lane: scheduler.BulkLane})

@@ -106,3 +106,19 @@ func (h primaryHandler) needsRun(key trc.Key, cause timeline.Cause) bool {
 func (c *Controller) isOf(key trc.Key, step timeline.Resource) bool {
 	return step.Cluster == "" && step.Source == c.Name && step.Kind == c.GVK.Kind && step.Namespace == key.Namespace && step.Name == key.Name
 }
+
+// missedPrimaries makes all primaries due after changes of primaries were missed. It also drops the
+// state of primaries that were created and deleted in the meantime.
+func (h primaryHandler) missedPrimaries() {
+	for _, key := range append(h.Sources.HeldBy(), h.states.keys()...) {
+		if h.Store.Get(key) == nil && h.Store.Undecodable(key) == nil && h.finalRuns.Due(key) == nil {
+			h.forget(key)
+		}
+	}
+	for _, of := range h.states.incarnations() { // the ones whose names others have now
+		if aside := h.Store.Undecodable(of.key); h.isGone(of.key, of.uid) && (aside == nil || aside.GetUID() != of.uid) {
+			h.states.takeUnresolved(of)
+		}
+	}
+	h.everythingDue(registry.MissedSome)
+}
