@@ -67,7 +67,7 @@ func (c *Run) visits() *registry.Visit {
 	return &c.visit
 }
 
-func (c *Run) uid() types.UID { return c.Write.Owner.GetUID() }
+func (c *Run) uid() types.UID { return c.Writes.Primary.Object.GetUID() }
 
 // reserves returns an error if another source has the name of one of the workflow's. It also
 // refuses a run that adds the workflow's own source, except for a node: the workflow decides alone

@@ -65,7 +65,7 @@ func (c *Controller) wasLast(rc *Run, failure error) bool {
 // followUp emits the events of a failed run. It is called after the scheduler has decided what
 // comes next.
 func (c *Controller) followUp(rc *Run, failure error, excused bool) {
-	about, last := rc.Write.Owner, c.wasLast(rc, failure)
+	about, last := rc.Writes.Primary.Object, c.wasLast(rc, failure)
 	switch {
 	case errors.Is(failure, write.ErrTooLarge):
 		c.warn(about, ReasonObjectTooLarge, "%v", failure)
@@ -112,7 +112,7 @@ func (c *Controller) emitFinalizerLeftOver(rc *Run, primary trc.Object) {
 			left = append(left, f)
 		}
 	}
-	if len(left) == 0 || rc.Write.LostLease() {
+	if len(left) == 0 || rc.Writes.LostLease() {
 		return
 	}
 	known := false
@@ -146,7 +146,7 @@ func (c *Controller) looksLeftOver(finalizer string) bool {
 // emitUnmapped emits an event, once for each kind, if an object that a run has created does not map
 // to its primary.
 func (c *Controller) emitUnmapped(w *write.Writer, r *client.Client, key trc.Key) {
-	local, registered := w.Home(), false
+	writes, registered := w.Run, false
 	for _, a := range c.Sources.Now() {
 		d := &a.Secondary
 		if !a.Required || a.Supervised != nil || d.Cluster != w.Port || d.GVK.GroupKind() != r.GVK.GroupKind() {
@@ -159,22 +159,22 @@ func (c *Controller) emitUnmapped(w *write.Writer, r *client.Client, key trc.Key
 		}
 		informer := opened.Informer
 		// Ask with the object of this cache: each mapper takes objects of its own Go type.
-		if o := informer.Store().Get(key); o != nil && slices.Contains(informer.Primaries(o), local.Run.Primary) {
+		if o := informer.Store().Get(key); o != nil && slices.Contains(informer.Primaries(o), writes.By.Primary) {
 			return
 		}
 		if informer.Store().Undecodable(key) != nil {
 			return // it exists; reads return an error while it is undecodable
 		}
 	}
-	if !registered || local.OwnerGone || local.LostLease() {
+	if !registered || writes.Primary.Gone || writes.LostLease() {
 		return
 	}
 	if _, known := c.unmapped.LoadOrStore(Identity{Cluster: w.Port, GVK: r.GVK}, true); known {
 		return
 	}
 	c.Operator.Logger.Error(errUnmapped, "an object was created that does not map to its primary",
-		append(c.logValues(local.Run.Primary), "kind", r.GVK.Kind, "objectNamespace", key.Namespace, "objectName", key.Name)...)
-	c.warn(local.Owner, ReasonSecondaryUnmapped, "%s was created: %v", r.Describe(key), errUnmapped)
+		append(c.logValues(writes.By.Primary), "kind", r.GVK.Kind, "objectNamespace", key.Namespace, "objectName", key.Name)...)
+	c.warn(writes.Primary.Object, ReasonSecondaryUnmapped, "%s was created: %v", r.Describe(key), errUnmapped)
 }
 
 var errUnmapped = errors.New("reads of the secondaries do not find it, so each run may create another; " +

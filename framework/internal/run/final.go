@@ -97,7 +97,7 @@ func (c *Controller) finalRunSucceeded(rc *Run, result *scheduler.Result) {
 	if result.Err != nil || result.Superseded || result.RescheduleNow || result.RescheduleAfter > 0 {
 		return
 	}
-	result.Gone = !c.finalRuns.IsLate(rc.Key, rc.Write.Owner.GetUID()) || c.Store.Get(rc.Key) == nil
+	result.Gone = !c.finalRuns.IsLate(rc.Key, rc.Writes.Primary.Object.GetUID()) || c.Store.Get(rc.Key) == nil
 	c.settle(rc)
 }
 
@@ -107,8 +107,8 @@ func (c *Controller) finalRunFailed(rc *Run, failure error) {
 	if c.Scheduler.Imminent(rc.Key) || !c.finalRuns.Fail(rc.Key) {
 		return
 	}
-	c.giveUp(rc.Write.Owner, failure.Error())
-	if !c.finalRuns.IsLate(rc.Key, rc.Write.Owner.GetUID()) {
+	c.giveUp(rc.Writes.Primary.Object, failure.Error())
+	if !c.finalRuns.IsLate(rc.Key, rc.Writes.Primary.Object.GetUID()) {
 		c.Scheduler.Forget(rc.Key)
 	}
 	c.settle(rc)
@@ -116,9 +116,9 @@ func (c *Controller) finalRunFailed(rc *Run, failure error) {
 
 // settle ends a final run. The next event of the name is offered for after this run.
 func (c *Controller) settle(rc *Run) {
-	c.states.takeUnresolved(incarnationOf(rc.Write.Owner))
-	late := c.finalRuns.IsLate(rc.Key, rc.Write.Owner.GetUID())
-	next, more := c.finalRuns.Settle(rc.Key, rc.Write.Owner.GetUID())
+	c.states.takeUnresolved(incarnationOf(rc.Writes.Primary.Object))
+	late := c.finalRuns.IsLate(rc.Key, rc.Writes.Primary.Object.GetUID())
+	next, more := c.finalRuns.Settle(rc.Key, rc.Writes.Primary.Object.GetUID())
 	if !late {
 		c.letGo(rc.Key) // the primary that has the name now has had no run yet
 	}

@@ -131,7 +131,7 @@ func (c *Controller) followLoop(rc *Run, runs int, result *scheduler.Result) {
 		c.states.look(rc.Key, func(s *primaryState) { s.loop = nil }) // these have pauses of their own
 		return
 	}
-	wrote := rc.Write.Unproven()
+	wrote := rc.Writes.Record.Unproven()
 	asked := result.RescheduleNow || result.RescheduleAfter > 0 && result.RescheduleAfter < scheduler.AtOnce
 	named := c.states.endRun(rc.Key, runs, asked, wrote)
 	if len(wrote) > 0 {

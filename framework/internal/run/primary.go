@@ -136,10 +136,10 @@ func (c *Controller) carryOutByPatch(ctx context.Context, rc *Run, read trc.Obje
 	status, hasStatus := patch["status"]
 	delete(patch, "status")
 	send := func(patch map[string]any, subresource ...string) error {
-		held := rc.Write.Primary(c.Resource, rc.Key) // every write changes it
-		options := rc.Write.Defaults()
+		held := rc.Writes.Primary.Held() // every write changes it
+		options := rc.Writes.Local.Defaults()
 		options.Internal, options.Subresource = true, subresource
-		_, err := rc.Write.SendMergePatch(ctx, c.Resource.Writes, rc.Key, held, patch, options)
+		_, err := rc.Writes.Local.SendMergePatch(ctx, c.Resource.Writes, rc.Key, held, patch, options)
 		return err
 	}
 	if resource := c.Resource.Writes; control.Status && hasStatus && !resource.StatusApart.Load() {
@@ -234,7 +234,7 @@ func (c *Controller) carryOutByApply(ctx context.Context, rc *Run, control Updat
 	if err != nil {
 		return err
 	}
-	options := rc.Write.Defaults()
+	options := rc.Writes.Local.Defaults()
 	options.IsTyped = c.Resource.Form == object.Typed
 	apart := c.Resource.Writes.StatusApart.Load()
 	if control.Status && !apart && !control.Resource {
@@ -246,7 +246,7 @@ func (c *Controller) carryOutByApply(ctx context.Context, rc *Run, control Updat
 		delete(intent, "status")
 	}
 	if control.Resource {
-		if _, err := rc.Write.SendApply(ctx, c.Resource.Writes, rc.Key, intent, options); err != nil {
+		if _, err := rc.Writes.Local.SendApply(ctx, c.Resource.Writes, rc.Key, intent, options); err != nil {
 			return err
 		}
 	}
@@ -254,6 +254,6 @@ func (c *Controller) carryOutByApply(ctx context.Context, rc *Run, control Updat
 		return nil
 	}
 	options.Subresource = []string{"status"}
-	_, err = rc.Write.SendApply(ctx, c.Resource.Writes, rc.Key, status, options)
+	_, err = rc.Writes.Local.SendApply(ctx, c.Resource.Writes, rc.Key, status, options)
 	return c.statusError(ctx, rc.Key, err)
 }

@@ -50,12 +50,12 @@ func (c *Controller) Reconcile(life context.Context, key trc.Key, run scheduler.
 	defer func() {
 		if !finished { // the author's code has ended the goroutine: nobody gets a result
 			c.endWrites(rc, false)
-			rc.Write.Close()
+			rc.Writes.Close()
 		}
 	}()
 	result, err := c.goThrough(&rc.Life, rc, shared)
 	result, awaits := c.decide(&rc.Life, rc, result, err)
-	rc.Write.AwaitDelivery(life)
+	rc.Writes.AwaitDelivery(life)
 	c.followLoop(rc, turns, &result)
 	result = c.finish(rc, result, awaits)
 	finished = true
@@ -64,13 +64,13 @@ func (c *Controller) Reconcile(life context.Context, key trc.Key, run scheduler.
 
 // begin gives a run its primary. It returns how many runs in a row the primary has caused itself.
 func (c *Controller) begin(rc *Run, shared trc.Object, gone bool) (turns int) {
-	rc.Gone, rc.Write.OwnerGone = gone, gone
+	rc.Gone, rc.Writes.Primary.Gone = gone, gone
 	// The primary as it was read is not changed. The author's copy is made when it is known which
 	// version the author sees.
-	rc.Write.Owner = shared
-	rc.Write.Hold(shared)
+	rc.Writes.Primary.Object = shared
+	rc.Writes.Primary.Hold(shared)
 	if !gone {
-		rc.Write.RecordReads(c.Store.Store, shared)
+		rc.Writes.Record.Reads(c.Store.Store, shared)
 	}
 	return c.states.beginRun(rc.Key, rc.Due.Causes)
 }
@@ -101,15 +101,15 @@ func (c *Controller) decide(ctx context.Context, rc *Run, result scheduler.Resul
 // that arrived during the run are decided.
 func (c *Controller) finish(rc *Run, result scheduler.Result, awaits bool) scheduler.Result {
 	result.Requests = c.endWrites(rc, !awaits && result.Err == nil && !result.Superseded)
-	result.ReadsAhead = int(rc.Write.ReadsAhead.Load())
+	result.ReadsAhead = int(rc.Writes.Record.ReadsAhead.Load())
 	result.Nodes, result.ID = rc.workflowRuns.records(), rc.logID(result.Err != nil)
 	if rc.Gone && !awaits {
 		c.finalRunSucceeded(rc, &result)
 	}
-	result.Decided = rc.Write.Closing()
+	result.Decided = rc.Writes.Closing()
 	if failure := result.Err; failure != nil && !rc.Life.IsCut() {
 		excused := result.Excused
-		result.Decided = func() { rc.Write.Close(); c.followUp(rc, failure, excused) }
+		result.Decided = func() { rc.Writes.Close(); c.followUp(rc, failure, excused) }
 	}
 	return result
 }
@@ -117,8 +117,8 @@ func (c *Controller) finish(rc *Run, result scheduler.Result, awaits bool) sched
 // endWrites ends what a run reads and writes, and returns the requests that it sent.
 func (c *Controller) endWrites(rc *Run, succeeded bool) []timeline.Request {
 	rc.Ended.Store(true)
-	requests := rc.Write.End()
-	c.leave(rc.Key, rc.Write, succeeded)
+	requests := rc.Writes.End()
+	c.leave(rc.Key, rc.Writes, succeeded)
 	c.Sources.Leave(&rc.visit, rc.uid())
 	c.letGoIfGone(incarnation{rc.Key, rc.uid()})
 	return requests
@@ -136,17 +136,17 @@ func (c *Controller) goThrough(ctx context.Context, rc *Run, shared trc.Object) 
 // cutOff reports whether the run was ended for a reason that is no failure of its own: the term of
 // leadership is lost, or a namespace that it reads is no longer watched.
 func (c *Run) cutOff() bool {
-	return c.Write.LostLease() || errors.Is(c.Life.Cause(), admission.ErrNamespacesChanged)
+	return c.Writes.LostLease() || errors.Is(c.Life.Cause(), admission.ErrNamespacesChanged)
 }
 
 // resolve finds out the outcome of writes that the last run of the primary could not learn.
 // Otherwise this run could begin with a view that is older than these writes.
 func (c *Controller) resolve(ctx context.Context, rc *Run) (resolved bool, err error) {
-	left, any := c.states.takeUnresolved(incarnation{rc.Key, rc.Write.Owner.GetUID()})
+	left, any := c.states.takeUnresolved(incarnation{rc.Key, rc.Writes.Primary.Object.GetUID()})
 	if !any {
 		return false, nil
 	}
-	resolved, err = rc.Write.ResolveAll(ctx, &left, c.Stores())
+	resolved, err = rc.Writes.ResolveAll(ctx, &left, c.Stores())
 	if !left.IsEmpty() {
 		c.keep(rc.Key, left)
 	}
@@ -155,8 +155,8 @@ func (c *Controller) resolve(ctx context.Context, rc *Run) (resolved bool, err e
 
 // leave keeps the writes of unknown outcome for the next run. Unless the run succeeded, it also
 // keeps the objects of earlier runs that this run has not asked for.
-func (c *Controller) leave(key trc.Key, w *write.Writer, succeeded bool) {
-	if left := w.Leftover(succeeded); !left.IsEmpty() {
+func (c *Controller) leave(key trc.Key, writes *write.Run, succeeded bool) {
+	if left := writes.Leftover(succeeded); !left.IsEmpty() {
 		c.keep(key, left)
 	}
 }
@@ -184,7 +184,7 @@ func (c *Controller) newContext(life context.Context, key trc.Key, due scheduler
 	rc.Controller, rc.Key, rc.Due = c, key, due
 	rc.visit.Key, rc.visit.Ended = key, &rc.Ended
 	rc.Life.Begin(life, c.Options.RunTimeout, rc)
-	rc.Write.Begin(&c.writeConfig, c.ledgerWriter(key), c.Operator.Cluster.Fence.Current(), c.keepsRecords(), c.Operator.Calls)
+	rc.Writes.Begin(&c.writeConfig, c.ledgerWriter(key), c.Operator.Cluster.Fence.Current(), c.keepsRecords(), c.Operator.Calls)
 	return rc
 }
 
@@ -199,7 +199,7 @@ func (c *Controller) lifecycle(ctx context.Context, rc *Run, shared trc.Object) 
 	if c.onlyClears(rc, before, shared) {
 		return scheduler.Result{Gone: true}, nil // like no run at all, as the filter wants
 	}
-	rc.Write.Owner = shared
+	rc.Writes.Primary.Object = shared
 	if shared.GetDeletionTimestamp() != nil && !c.Options.AllEvents {
 		if !c.Cleans() || !c.hasFinalizer(shared) {
 			c.emitFinalizerLeftOver(rc, shared)
@@ -210,15 +210,15 @@ func (c *Controller) lifecycle(ctx context.Context, rc *Run, shared trc.Object) 
 	}
 	read := shared
 	if c.needsFinalizer(shared) {
-		if !rc.Write.LostLease() && !c.hasFinalizer(shared) {
+		if !rc.Writes.LostLease() && !c.hasFinalizer(shared) {
 			c.emitFinalizerRemoved(shared, rc.Due.Causes)
 		}
-		withFinalizer, err := c.addFinalizer(ctx, rc.Write, shared)
+		withFinalizer, err := c.addFinalizer(ctx, &rc.Writes.Local, shared)
 		if err != nil {
 			return scheduler.Result{}, err
 		}
-		read, rc.Write.Owner = withFinalizer, withFinalizer
-		rc.Write.Hold(withFinalizer)
+		read, rc.Writes.Primary.Object = withFinalizer, withFinalizer
+		rc.Writes.Primary.Hold(withFinalizer)
 	}
 	rc.Primary = read.DeepCopyObject().(trc.Object)
 	return c.reconcileAuthor(ctx, rc, read)
@@ -241,10 +241,10 @@ func (c *Controller) cleanup(ctx context.Context, rc *Run) (scheduler.Result, er
 	if remains, err := c.notGone(rc); remains {
 		return scheduler.Result{}, err
 	}
-	if err := c.removeFinalizer(ctx, rc.Write, rc.Write.Owner); err != nil {
+	if err := c.removeFinalizer(ctx, &rc.Writes.Local, rc.Writes.Primary.Object); err != nil {
 		return scheduler.Result{}, err
 	}
-	c.emitFinalizerLeftOver(rc, rc.Write.Owner)
+	c.emitFinalizerLeftOver(rc, rc.Writes.Primary.Object)
 	return scheduler.Result{}, nil
 }
 

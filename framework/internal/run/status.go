@@ -22,9 +22,9 @@ func (c *Controller) sendWithStatus(ctx context.Context, rc *Run, patch map[stri
 		patch = map[string]any{}
 	}
 	patch["status"] = status
-	options := rc.Write.Defaults()
+	options := rc.Writes.Local.Defaults()
 	options.Internal = true
-	stored, err := rc.Write.SendMergePatch(ctx, c.Resource.Writes, rc.Key, rc.Write.Primary(c.Resource, rc.Key), patch, options)
+	stored, err := rc.Writes.Local.SendMergePatch(ctx, c.Resource.Writes, rc.Key, rc.Writes.Primary.Held(), patch, options)
 	if err != nil {
 		return err
 	}

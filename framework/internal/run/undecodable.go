@@ -103,7 +103,7 @@ func (c *Controller) showUndecodable(rc *Run, u *trc.Undecodable) (result schedu
 	defer rc.Life.End()
 	defer func() {
 		rc.Ended.Store(true)
-		result.Requests = rc.Write.End()
+		result.Requests = rc.Writes.End()
 	}()
 	result.Gone = true // no state is kept for the key
 	if errors.Is(u.Err, cache.ErrUnread) {
@@ -113,7 +113,7 @@ func (c *Controller) showUndecodable(rc *Run, u *trc.Undecodable) (result schedu
 	if said := c.undecodableCondition(u.Object); !c.canShowUndecodable() || said != nil && said.Message == note {
 		return result
 	}
-	err := c.sendUndecodable(&rc.Life, rc.Write, u, note)
+	err := c.sendUndecodable(&rc.Life, &rc.Writes.Local, u, note)
 	switch {
 	case err == nil:
 	case rc.cutOff(), errors.Is(err, write.ErrStandby), errors.Is(err, write.ErrRunEnded):
@@ -171,7 +171,7 @@ func (c *Controller) clearUndecodable(ctx context.Context, rc *Run, primary trc.
 	if err != nil {
 		return nil, err
 	}
-	return rc.Write.Primary(c.Resource, rc.Key), nil
+	return rc.Writes.Primary.Held(), nil
 }
 
 // decodesAgain is the cause of a primary that decodes again if filters give it no run for that.
