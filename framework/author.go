@@ -26,9 +26,9 @@ type reconcilerOf[P Object] struct {
 func (a *reconcilerOf[P]) NewRun() *run.Run {
 	made := &struct { // one allocation for each run
 		Context[P]
-		write write.Writer
+		writes write.Run
 	}{}
-	made.Context.run.Context, made.Context.run.Write = &made.Context, &made.write
+	made.Context.run.Context, made.Context.run.Writes = &made.Context, &made.writes
 	return &made.Context.run
 }
 

@@ -95,11 +95,11 @@ func Live[T Object, P Object](ctx context.Context, c *Context[P], namespace, nam
 	sample := newObject[T]()
 	sample.SetNamespace(namespace)
 	sample.SetName(name)
-	r, key, err := c.run.Write.Target(ctx, sample)
+	r, key, err := c.run.Writes.Local.Target(ctx, sample)
 	if err != nil {
 		return none, err
 	}
-	o, err := c.run.Write.Live(ctx, r, key)
+	o, err := c.run.Writes.Local.Live(ctx, r, key)
 	if err != nil {
 		return none, err
 	}
@@ -115,10 +115,10 @@ func Live[T Object, P Object](ctx context.Context, c *Context[P], namespace, nam
 // the lease that the run began under is lost, because the decisions of such a run do not take
 // effect.
 func (c *Context[P]) Event(kind EventKind, action, reason, note string, args ...any) {
-	if c.run.Ended.Load() || c.run.Write.LostLease() {
+	if c.run.Ended.Load() || c.run.Writes.LostLease() {
 		return
 	}
-	c.run.Controller.Operator.Event(c.run.Controller.GVK, c.run.Write.Owner, kind == Warning, action, reason, note, args...)
+	c.run.Controller.Operator.Event(c.run.Controller.GVK, c.run.Writes.Primary.Object, kind == Warning, action, reason, note, args...)
 }
 
 // EventKind is [Normal] or [Warning].
@@ -138,5 +138,5 @@ func (k EventKind) String() string {
 	return corev1.EventTypeNormal
 }
 
-func (c *Context[P]) writer() *write.Writer { return c.run.Write }
+func (c *Context[P]) writer() *write.Writer { return &c.run.Writes.Local }
 func (c *Context[P]) lookup() *run.Run      { return &c.run }

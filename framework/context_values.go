@@ -24,7 +24,7 @@ func (c *Context[P]) Ctx() context.Context { return &c.run.Life }
 
 // FieldManager returns the owner of the fields that the run writes; see
 // [ControllerOptions.FieldManager].
-func (c *Context[P]) FieldManager() string { return c.run.Write.FieldManager }
+func (c *Context[P]) FieldManager() string { return c.run.Writes.Local.FieldManager }
 
 // PrimaryKind returns the kind of the primary, which typed objects do not carry themselves.
 func (c *Context[P]) PrimaryKind() schema.GroupVersionKind { return c.run.Controller.GVK }
@@ -38,10 +38,10 @@ func (c *Context[P]) PrimaryKind() schema.GroupVersionKind { return c.run.Contro
 // be safe for concurrent use.
 func (c *Context[P]) TermValue(key any, create func() any) any {
 	kept := &c.run.Controller.Operator.Always
-	switch t := c.run.Write.Term; {
+	switch t := c.run.Writes.Term; {
 	case t != nil:
 		kept = &t.Values
-	case c.run.Write.Port.Fence.Required: // the lease was lost before the run began
+	case c.run.Writes.Local.Port.Fence.Required: // the lease was lost before the run began
 		return create()
 	}
 	return kept.Get(key, create)

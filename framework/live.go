@@ -67,15 +67,10 @@ func (s *Secondary[S]) LiveList(ctx context.Context, c Lookup, selected Selectio
 		var none S
 		r, w, err := s.liveResource(ctx, c)
 		if err == nil {
-			err = w.Port.AwaitRoom(ctx, r.GVK)
+			err = w.LiveList(ctx, r, cache.Selection(selected), func(o Object) bool { return yield(o.(S), nil) })
 		}
 		if err != nil {
 			yield(none, err)
-			return
-		}
-		w.MarkWritten(r.GVK)
-		if err := w.Port.ListLive(ctx, r, cache.Selection(selected), func(o Object) bool { return yield(o.(S), nil) }); err != nil {
-			yield(none, fmt.Errorf("framework: list %s: %w", r.Describe(trc.Key{Namespace: selected.Namespace}), err))
 		}
 	}
 }
@@ -110,7 +105,7 @@ func (c *Context[P]) LivePrimary(ctx context.Context) (P, error) {
 		return none, ErrRunEnded
 	}
 	r := c.run.Controller.Resource
-	o, err := c.run.Write.Live(ctx, r, c.run.Key)
+	o, err := c.run.Writes.Local.Live(ctx, r, c.run.Key)
 	if err != nil {
 		return none, err
 	}

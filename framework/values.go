@@ -108,11 +108,11 @@ func fetched[V any, P Object](ctx context.Context, c *Context[P], h holder[V]) (
 	case interface {
 		Fetch(ctx context.Context, primary P) ([]V, error)
 	}:
-		values, err = h.Fetch(ctx, c.run.Write.Owner.(P))
+		values, err = h.Fetch(ctx, c.run.Writes.Primary.Object.(P))
 	case interface {
 		Fetch(ctx context.Context, primary trc.Object) ([]V, error)
 	}:
-		values, err = h.Fetch(ctx, c.run.Write.Owner)
+		values, err = h.Fetch(ctx, c.run.Writes.Primary.Object)
 	case interface {
 		Fetch(ctx context.Context, primary trc.Key) ([]V, error)
 	}:

@@ -211,7 +211,7 @@ func SettingsOf(c Writes, options ...WriteOption) WriteSettings {
 // same UID, and a cache must have shown it ever since. false proves nothing, because writes of an
 // earlier process are not known. It makes no request.
 func Wrote(c Writes, o Object, fieldManager string) bool {
-	return c.writer().Knows(o, fieldManager)
+	return c.writer().Port.Knows(o, fieldManager)
 }
 
 // maxName is the longest generated name that the API server allows.

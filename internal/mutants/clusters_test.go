@@ -23,9 +23,9 @@ var ofClusters = []mutant{
 	{
 		name:   "what is proven in other clusters is kept",
 		breaks: "G16: nothing is left once a run is decided",
-		file:   "framework/internal/write/writer_end.go",
-		old:    "		pages = append(pages, other.pages()...)\n",
-		new:    "		_ = other.pages()\n",
+		file:   "framework/internal/write/run.go",
+		old:    "		pages = other.answers.appendPage(pages)\n",
+		new:    "		_ = other.answers.appendPage(nil)\n",
 		kills:  far("TestG05OwnWritesToAnother"),
 	},
 	{
@@ -39,15 +39,15 @@ var ofClusters = []mutant{
 	{
 		name:   "what became of a write is asked in the operator's own cluster",
 		breaks: "G11: a create of unknown fate is found out about",
-		file:   "framework/internal/write/readback.go",
+		file:   "framework/internal/write/exchange.go",
 		old:    "	q.port = w.Port\n",
-		new:    "	q.port = w.Home().Port\n",
+		new:    "	q.port = w.Run.Local.Port\n",
 		kills:  far("TestG11ACreateOfUnknownFateInAnotherCluster"),
 	},
 	{
 		name:   "an object may be written to another cluster than its own",
 		breaks: "G14: no write lands on another object than the one read",
-		file:   "framework/internal/write/remote.go",
+		file:   "framework/internal/write/writer.go",
 		old:    "	if uid == \"\" {\n		return nil",
 		new:    "	if uid == \"\" || r != nil {\n		return nil",
 		kills:  far("TestAWriteToTheWrongCluster"),
@@ -79,9 +79,9 @@ var ofClusters = []mutant{
 	{
 		name:   "the primary's mirror in another cluster is taken for it",
 		breaks: "G09: what is written to the primary is of the primary",
-		file:   "framework/internal/write/remote.go",
-		old:    "&Config{Port: c, FieldManager: w.FieldManager, Mode: w.Mode}, local: w",
-		new:    "&Config{Port: c, FieldManager: w.FieldManager, Mode: w.Mode, OwnerGVK: w.OwnerGVK, Finalizer: w.Finalizer}, Owner: w.Owner, held: w.held, local: w",
+		file:   "framework/internal/write/run.go",
+		old:    "&Config{Port: c, FieldManager: r.Local.FieldManager, Mode: r.Local.Mode}, Run: r}",
+		new:    "&Config{Port: c, FieldManager: r.Local.FieldManager, Mode: r.Local.Mode}, Run: r, primary: &r.Primary}",
 		kills:  far("TestAMirrorOfThePrimary"),
 	},
 }

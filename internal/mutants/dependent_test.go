@@ -207,17 +207,17 @@ var ofDependents = []mutant{
 	{
 		name:   "what is patched is not remembered",
 		breaks: "G12: eventually zero writes",
-		file:   "framework/internal/write/patch.go",
-		old:    "	if w.isPatched(r, said, body, intent, current, options) {",
-		new:    "	if w.isPatched(r, said, body, intent, current, options) && false {",
+		file:   "framework/internal/write/applybypatch.go",
+		old:    "	if p.isPatched(current) {",
+		new:    "	if p.isPatched(current) && false {",
 		kills:  dependents("TestG12"),
 	},
 	{
 		name:   "what is created by patch is not remembered",
 		breaks: "G12: eventually zero writes",
-		file:   "framework/internal/write/patch.go",
-		old:    "		w.remember(r, said, body, created)\n",
-		new:    "		_ = body\n",
+		file:   "framework/internal/write/applybypatch.go",
+		old:    "		p.remember(created)\n",
+		new:    "		_ = created\n",
 		kills:  dependents("TestG12"),
 	},
 	{

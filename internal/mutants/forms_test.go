@@ -47,9 +47,9 @@ var ofForms = []mutant{
 	{
 		name:   "an answer that its own type cannot hold is not shown by the other caches",
 		breaks: "G01: every read begun after a write is at least as new",
-		file:   "framework/internal/write/execute.go",
+		file:   "framework/internal/write/exchange.go",
 		old:    "	if got.Undecodable != nil {\n		err = nil // that",
-		new:    "	if got.Undecodable != nil && q.once {\n		err = nil // that",
+		new:    "	if got.Undecodable != nil && x.once {\n		err = nil // that",
 		kills:  far("TestAWriteWhoseOwnTypeCannotHold|TestADeletionIsASuccess"),
 	},
 	{
@@ -79,7 +79,7 @@ var ofForms = []mutant{
 	{
 		name:   "what an unstructured apply returns is made of a typed cache",
 		breaks: "G01: what is returned is what the server has",
-		file:   "framework/internal/write/apply.go",
+		file:   "framework/internal/write/intent.go",
 		old:    "	if live == nil && object.FormOf(stored) == object.Typed {\n",
 		new:    "	if live == nil {\n",
 		kills:  far("TestAnApplyReturnsWhole"),
@@ -87,9 +87,9 @@ var ofForms = []mutant{
 	{
 		name:   "a matcher is asked about less than what there is",
 		breaks: "G12: the desired state is reached",
-		file:   "framework/internal/write/apply.go",
-		old:    "o != nil || w.Port.NewestIn(object.Typed, r, key) == nil {",
-		new:    "o != nil || w.Port.NewestIn(object.Typed, r, key) != nil {",
+		file:   "framework/internal/write/intent.go",
+		old:    "o != nil || port.NewestIn(object.Typed, r, key) == nil {",
+		new:    "o != nil || port.NewestIn(object.Typed, r, key) != nil {",
 		kills:  far("TestAMatcherIsAsked"),
 	},
 	{
@@ -112,7 +112,7 @@ var ofForms = []mutant{
 		name:   "a primary that was read past the cache is not shown by it",
 		breaks: "G02: no read is older than one before",
 		file:   "framework/live.go",
-		old:    "	o, err := c.run.Write.Live(ctx, r, c.run.Key)\n	if err != nil {\n		return none, err\n	}\n",
+		old:    "	o, err := c.run.Writes.Local.Live(ctx, r, c.run.Key)\n	if err != nil {\n		return none, err\n	}\n",
 		new:    "	found, err := r.Get(ctx, c.run.Key)\n	if err != nil {\n		return none, err\n	}\n	o := r.Formed(found)\n",
 		kills:  far("TestG02LivePrimary"),
 	},

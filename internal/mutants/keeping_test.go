@@ -44,7 +44,7 @@ var ofKeeping = []mutant{
 	{
 		name:   "an object read from a pruned cache may be written back",
 		breaks: "C50: no write deletes what the cache does not keep",
-		file:   "framework/internal/write/pruned.go",
+		file:   "framework/internal/write/rewrite.go",
 		old:    "	if len(prunes) == 0 || q.from.GetUID() == \"\" {",
 		new:    "	if len(prunes) > -1 {",
 		kills:  []suite{{folder: "framework", run: "TestC50NoWriteDeletes"}},

@@ -71,7 +71,7 @@ func (h Holder) visit() *registry.Visit {
 	return &h.By.visit
 }
 
-func (c *Run) uid() types.UID { return c.Write.Owner.GetUID() }
+func (c *Run) uid() types.UID { return c.Writes.Primary.Object.GetUID() }
 
 // reserves returns an error if another source has the name of one of the workflow's. It also
 // refuses a run that adds the workflow's own source, except for a node: the workflow decides alone

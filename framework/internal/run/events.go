@@ -76,7 +76,7 @@ func (e execution) wasLast(failure error) bool {
 // followUp emits the events of a failed run. It is called after the scheduler has decided what
 // comes next.
 func (e execution) followUp(failure error, excused bool) {
-	about, last := e.run.Write.Owner, e.wasLast(failure)
+	about, last := e.run.Writes.Primary.Object, e.wasLast(failure)
 	switch {
 	case errors.Is(failure, write.ErrTooLarge):
 		e.notices.warn(about, ReasonObjectTooLarge, "%v", failure)
@@ -123,7 +123,7 @@ func (n *notices) emitFinalizerLeftOver(run *Run, primary trc.Object) {
 			left = append(left, f)
 		}
 	}
-	if len(left) == 0 || run.Write.LostLease() {
+	if len(left) == 0 || run.Writes.LostLease() {
 		return
 	}
 	known := false
@@ -157,7 +157,7 @@ func (n *notices) looksLeftOver(finalizer string) bool {
 // emitUnmapped emits an event, once for each kind, if an object that a run has created does not map
 // to its primary.
 func (n *notices) emitUnmapped(w *write.Writer, r *client.Client, key trc.Key) {
-	local, registered := w.Home(), false
+	writes, registered := w.Run, false
 	for _, a := range n.Sources.Now() {
 		d := &a.Secondary
 		if !a.Required || a.Supervised != nil || d.Cluster != w.Port || d.GVK.GroupKind() != r.GVK.GroupKind() {
@@ -170,22 +170,22 @@ func (n *notices) emitUnmapped(w *write.Writer, r *client.Client, key trc.Key) {
 		}
 		informer := opened.Informer
 		// Ask with the object of this cache: each mapper takes objects of its own Go type.
-		if o := informer.Store().Get(key); o != nil && slices.Contains(informer.Primaries(o), local.Run.Primary) {
+		if o := informer.Store().Get(key); o != nil && slices.Contains(informer.Primaries(o), writes.By.Primary) {
 			return
 		}
 		if informer.Store().Undecodable(key) != nil {
 			return // it exists; reads return an error while it is undecodable
 		}
 	}
-	if !registered || local.OwnerGone || local.LostLease() {
+	if !registered || writes.Primary.Gone || writes.LostLease() {
 		return
 	}
 	if _, known := n.unmapped.LoadOrStore(Identity{Cluster: w.Port, GVK: r.GVK}, true); known {
 		return
 	}
 	n.Operator.Logger.Error(errUnmapped, "an object was created that does not map to its primary",
-		append(n.Records.values(local.Run.Primary), "kind", r.GVK.Kind, "objectNamespace", key.Namespace, "objectName", key.Name)...)
-	n.warn(local.Owner, ReasonSecondaryUnmapped, "%s was created: %v", r.Describe(key), errUnmapped)
+		append(n.Records.values(writes.By.Primary), "kind", r.GVK.Kind, "objectNamespace", key.Namespace, "objectName", key.Name)...)
+	n.warn(writes.Primary.Object, ReasonSecondaryUnmapped, "%s was created: %v", r.Describe(key), errUnmapped)
 }
 
 var errUnmapped = errors.New("reads of the secondaries do not find it, so each run may create another; " +

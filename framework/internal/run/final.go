@@ -97,7 +97,7 @@ func (e execution) finalRunSucceeded(result *scheduler.Result) {
 	if result.Err != nil || result.Superseded || result.RescheduleNow || result.RescheduleAfter > 0 {
 		return
 	}
-	result.Gone = !e.finalRuns.IsLate(e.run.Key, e.run.Write.Owner.GetUID()) || e.Store.Get(e.run.Key) == nil
+	result.Gone = !e.finalRuns.IsLate(e.run.Key, e.run.Writes.Primary.Object.GetUID()) || e.Store.Get(e.run.Key) == nil
 	e.settle()
 }
 
@@ -107,8 +107,8 @@ func (e execution) finalRunFailed(failure error) {
 	if e.Scheduler.Imminent(e.run.Key) || !e.finalRuns.Fail(e.run.Key) {
 		return
 	}
-	e.notices.giveUp(e.run.Write.Owner, failure.Error())
-	if !e.finalRuns.IsLate(e.run.Key, e.run.Write.Owner.GetUID()) {
+	e.notices.giveUp(e.run.Writes.Primary.Object, failure.Error())
+	if !e.finalRuns.IsLate(e.run.Key, e.run.Writes.Primary.Object.GetUID()) {
 		e.Scheduler.Forget(e.run.Key)
 	}
 	e.settle()
@@ -116,9 +116,9 @@ func (e execution) finalRunFailed(failure error) {
 
 // settle ends a final run. The next event of the name is offered for after this run.
 func (e execution) settle() {
-	e.states.takeUnresolved(incarnationOf(e.run.Write.Owner))
-	late := e.finalRuns.IsLate(e.run.Key, e.run.Write.Owner.GetUID())
-	next, more := e.finalRuns.Settle(e.run.Key, e.run.Write.Owner.GetUID())
+	e.states.takeUnresolved(incarnationOf(e.run.Writes.Primary.Object))
+	late := e.finalRuns.IsLate(e.run.Key, e.run.Writes.Primary.Object.GetUID())
+	next, more := e.finalRuns.Settle(e.run.Key, e.run.Writes.Primary.Object.GetUID())
 	if !late {
 		e.letGo(e.run.Key) // the primary that has the name now has had no run yet
 	}

@@ -131,7 +131,7 @@ func (e execution) followLoop(runs int, result *scheduler.Result) {
 		e.states.look(e.run.Key, func(s *primaryState) { s.loop = nil }) // these have pauses of their own
 		return
 	}
-	wrote := e.run.Write.Unproven()
+	wrote := e.run.Writes.Record.Unproven()
 	asked := result.RescheduleNow || result.RescheduleAfter > 0 && result.RescheduleAfter < scheduler.AtOnce
 	named := e.states.endRun(e.run.Key, runs, asked, wrote)
 	if len(wrote) > 0 {

@@ -29,7 +29,7 @@ type primaryWriter struct {
 // addFinalizer adds the finalizer and returns the primary as the server stored it. The patch holds
 // only for the version that it was computed from, so that foreign finalizers are never lost.
 func (e primaryWriter) addFinalizer(ctx context.Context, from trc.Object) (trc.Object, error) {
-	w := e.run.Write
+	w := &e.run.Writes.Local
 	current, options := trc.Object(from), w.Defaults()
 	options.Internal = true
 	for try := 1; ; try++ {
@@ -59,7 +59,7 @@ func (e primaryWriter) addFinalizer(ctx context.Context, from trc.Object) (trc.O
 // removeFinalizer removes the finalizer from the object that was cleaned up, which is read. It
 // succeeds if the object is deleted or replaced.
 func (e primaryWriter) removeFinalizer(ctx context.Context, read trc.Object) error {
-	w := e.run.Write
+	w := &e.run.Writes.Local
 	key := trc.KeyOf(read)
 	current := read
 	if newer := e.Store.Get(key); newer != nil && newer.GetUID() == read.GetUID() {
@@ -145,10 +145,10 @@ func (e primaryWriter) carryOutByPatch(ctx context.Context, read trc.Object, con
 	status, hasStatus := patch["status"]
 	delete(patch, "status")
 	send := func(patch map[string]any, subresource ...string) error {
-		held := e.run.Write.Primary(e.Resource, e.run.Key) // every write changes it
-		options := e.run.Write.Defaults()
+		held := e.run.Writes.Primary.Held() // every write changes it
+		options := e.run.Writes.Local.Defaults()
 		options.Internal, options.Subresource = true, subresource
-		_, err := e.run.Write.SendMergePatch(ctx, e.Resource.Writes, e.run.Key, held, patch, options)
+		_, err := e.run.Writes.Local.SendMergePatch(ctx, e.Resource.Writes, e.run.Key, held, patch, options)
 		return err
 	}
 	if resource := e.Resource.Writes; control.Status && hasStatus && !resource.StatusApart.Load() {
@@ -243,7 +243,7 @@ func (e primaryWriter) carryOutByApply(ctx context.Context, control Update) erro
 	if err != nil {
 		return err
 	}
-	options := e.run.Write.Defaults()
+	options := e.run.Writes.Local.Defaults()
 	options.IsTyped = e.Resource.Form == object.Typed
 	apart := e.Resource.Writes.StatusApart.Load()
 	if control.Status && !apart && !control.Resource {
@@ -255,7 +255,7 @@ func (e primaryWriter) carryOutByApply(ctx context.Context, control Update) erro
 		delete(intent, "status")
 	}
 	if control.Resource {
-		if _, err := e.run.Write.SendApply(ctx, e.Resource.Writes, e.run.Key, intent, options); err != nil {
+		if _, err := e.run.Writes.Local.SendApply(ctx, e.Resource.Writes, e.run.Key, intent, options); err != nil {
 			return err
 		}
 	}
@@ -263,6 +263,6 @@ func (e primaryWriter) carryOutByApply(ctx context.Context, control Update) erro
 		return nil
 	}
 	options.Subresource = []string{"status"}
-	_, err = e.run.Write.SendApply(ctx, e.Resource.Writes, e.run.Key, status, options)
+	_, err = e.run.Writes.Local.SendApply(ctx, e.Resource.Writes, e.run.Key, status, options)
 	return e.statusError(ctx, err)
 }

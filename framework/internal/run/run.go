@@ -60,12 +60,12 @@ func (c *Controller) Reconcile(life context.Context, key trc.Key, due scheduler.
 	defer func() {
 		if !finished { // the author's code has ended the goroutine: nobody gets a result
 			e.endWrites(false)
-			run.Write.Close()
+			run.Writes.Close()
 		}
 	}()
 	result, err := e.goThrough(&run.Life, shared)
 	result, awaits := e.decide(&run.Life, result, err)
-	run.Write.AwaitDelivery(life)
+	run.Writes.AwaitDelivery(life)
 	e.followLoop(turns, &result)
 	result = e.finish(result, awaits)
 	finished = true
@@ -74,13 +74,13 @@ func (c *Controller) Reconcile(life context.Context, key trc.Key, due scheduler.
 
 // begin gives a run its primary. It returns how many runs in a row the primary has caused itself.
 func (e execution) begin(shared trc.Object, gone bool) (turns int) {
-	e.run.Gone, e.run.Write.OwnerGone = gone, gone
+	e.run.Gone, e.run.Writes.Primary.Gone = gone, gone
 	// The primary as it was read is not changed. The author's copy is made when it is known which
 	// version the author sees.
-	e.run.Write.Owner = shared
-	e.run.Write.Hold(shared)
+	e.run.Writes.Primary.Object = shared
+	e.run.Writes.Primary.Hold(shared)
 	if !gone {
-		e.run.Write.RecordReads(e.Store.Store, shared)
+		e.run.Writes.Record.Reads(e.Store.Store, shared)
 	}
 	return e.states.beginRun(e.run.Key, e.run.Due.Causes)
 }
@@ -111,15 +111,15 @@ func (e execution) decide(ctx context.Context, result scheduler.Result, err erro
 // that arrived during the run are decided.
 func (e execution) finish(result scheduler.Result, awaits bool) scheduler.Result {
 	result.Requests = e.endWrites(!awaits && result.Err == nil && !result.Superseded)
-	result.ReadsAhead = int(e.run.Write.ReadsAhead.Load())
+	result.ReadsAhead = int(e.run.Writes.Record.ReadsAhead.Load())
 	result.Nodes, result.ID = e.run.workflowRuns.records(), e.run.logID(result.Err != nil)
 	if e.run.Gone && !awaits {
 		e.finalRunSucceeded(&result)
 	}
-	result.Decided = e.run.Write.Closing()
+	result.Decided = e.run.Writes.Closing()
 	if failure := result.Err; failure != nil && !e.run.Life.IsCut() {
 		excused := result.Excused
-		result.Decided = func() { e.run.Write.Close(); e.followUp(failure, excused) }
+		result.Decided = func() { e.run.Writes.Close(); e.followUp(failure, excused) }
 	}
 	return result
 }
@@ -127,7 +127,7 @@ func (e execution) finish(result scheduler.Result, awaits bool) scheduler.Result
 // endWrites ends what a run reads and writes, and returns the requests that it sent.
 func (e execution) endWrites(succeeded bool) []timeline.Request {
 	e.run.Ended.Store(true)
-	requests := e.run.Write.End()
+	requests := e.run.Writes.End()
 	e.leave(succeeded)
 	e.Sources.Leave(&e.run.visit, e.run.uid())
 	e.letGoIfGone(incarnation{e.run.Key, e.run.uid()})
@@ -146,17 +146,17 @@ func (e execution) goThrough(ctx context.Context, shared trc.Object) (scheduler.
 // cutOff reports whether the run was ended for a reason that is no failure of its own: the term of
 // leadership is lost, or a namespace that it reads is no longer watched.
 func (c *Run) cutOff() bool {
-	return c.Write.LostLease() || errors.Is(c.Life.Cause(), admission.ErrNamespacesChanged)
+	return c.Writes.LostLease() || errors.Is(c.Life.Cause(), admission.ErrNamespacesChanged)
 }
 
 // resolve finds out the outcome of writes that the last run of the primary could not learn.
 // Otherwise this run could begin with a view that is older than these writes.
 func (e execution) resolve(ctx context.Context) (resolved bool, err error) {
-	left, any := e.states.takeUnresolved(incarnation{e.run.Key, e.run.Write.Owner.GetUID()})
+	left, any := e.states.takeUnresolved(incarnation{e.run.Key, e.run.Writes.Primary.Object.GetUID()})
 	if !any {
 		return false, nil
 	}
-	resolved, err = e.run.Write.ResolveAll(ctx, &left, e.Stores())
+	resolved, err = e.run.Writes.ResolveAll(ctx, &left, e.Stores())
 	if !left.IsEmpty() {
 		e.keep(left)
 	}
@@ -166,7 +166,7 @@ func (e execution) resolve(ctx context.Context) (resolved bool, err error) {
 // leave keeps the writes of unknown outcome for the next run. Unless the run succeeded, it also
 // keeps the objects of earlier runs that this run has not asked for.
 func (e execution) leave(succeeded bool) {
-	if left := e.run.Write.Leftover(succeeded); !left.IsEmpty() {
+	if left := e.run.Writes.Leftover(succeeded); !left.IsEmpty() {
 		e.keep(left)
 	}
 }
@@ -195,7 +195,7 @@ func (c *Controller) newRun(life context.Context, key trc.Key, due scheduler.Run
 	rc.Controller, rc.Key, rc.Due = c, key, due
 	rc.visit.Key, rc.visit.Ended = key, &rc.Ended
 	rc.Life.Begin(life, c.Options.RunTimeout, rc)
-	rc.Write.Begin(&c.writeConfig, c.ledgerWriter(key), c.Operator.Cluster.Fence.Current(), c.Records.Wanted(), c.Operator.Calls)
+	rc.Writes.Begin(&c.writeConfig, c.ledgerWriter(key), c.Operator.Cluster.Fence.Current(), c.Records.Wanted(), c.Operator.Calls)
 	return rc
 }
 
@@ -210,7 +210,7 @@ func (e execution) lifecycle(ctx context.Context, shared trc.Object) (scheduler.
 	if e.primary().onlyClears(before, shared) {
 		return scheduler.Result{Gone: true}, nil // like no run at all, as the filter wants
 	}
-	e.run.Write.Owner = shared
+	e.run.Writes.Primary.Object = shared
 	if shared.GetDeletionTimestamp() != nil && !e.Options.AllEvents {
 		if !e.Cleans() || !e.finalizer.isOn(shared) {
 			e.notices.emitFinalizerLeftOver(e.run, shared)
@@ -221,15 +221,15 @@ func (e execution) lifecycle(ctx context.Context, shared trc.Object) (scheduler.
 	}
 	read := shared
 	if e.needsFinalizer(shared) {
-		if !e.run.Write.LostLease() && !e.finalizer.isOn(shared) {
+		if !e.run.Writes.LostLease() && !e.finalizer.isOn(shared) {
 			e.notices.emitFinalizerRemoved(shared, e.run.Due.Causes)
 		}
 		withFinalizer, err := e.primary().addFinalizer(ctx, shared)
 		if err != nil {
 			return scheduler.Result{}, err
 		}
-		read, e.run.Write.Owner = withFinalizer, withFinalizer
-		e.run.Write.Hold(withFinalizer)
+		read, e.run.Writes.Primary.Object = withFinalizer, withFinalizer
+		e.run.Writes.Primary.Hold(withFinalizer)
 	}
 	e.run.Primary = read.DeepCopyObject().(trc.Object)
 	return e.reconcileAuthor(ctx, read)
@@ -252,10 +252,10 @@ func (e execution) cleanup(ctx context.Context) (scheduler.Result, error) {
 	if remains, err := e.notGone(); remains {
 		return scheduler.Result{}, err
 	}
-	if err := e.primary().removeFinalizer(ctx, e.run.Write.Owner); err != nil {
+	if err := e.primary().removeFinalizer(ctx, e.run.Writes.Primary.Object); err != nil {
 		return scheduler.Result{}, err
 	}
-	e.notices.emitFinalizerLeftOver(e.run, e.run.Write.Owner)
+	e.notices.emitFinalizerLeftOver(e.run, e.run.Writes.Primary.Object)
 	return scheduler.Result{}, nil
 }
 

@@ -34,10 +34,10 @@ type Identity struct {
 func (c *Run) WriterOf(secondary any) *write.Writer {
 	for _, d := range c.Registered() {
 		if d.Key == secondary {
-			return c.Write.At(d.Cluster)
+			return c.Writes.At(d.Cluster)
 		}
 	}
-	return c.Write.Refusing(c.Controller.unknownSecondary(secondary))
+	return c.Writes.Local.Refusing(c.Controller.unknownSecondary(secondary))
 }
 
 func (c *Controller) unknownSecondary(secondary any) error {
@@ -55,7 +55,7 @@ type Run struct {
 	Key          trc.Key            // the primary's key
 	Primary      trc.Object         // the author's copy; nil until it is made
 	Due          scheduler.Run      // the causes, the attempt and the like
-	Write        *write.Writer      // writes of the run go through it
+	Writes       *write.Run         // what the run writes
 	Gone         bool               // the primary is deleted, and this is its final run
 	Ended        atomic.Bool        // set when the run has ended; nothing may be read or written after
 	Life         admission.Lifetime // the run's context
@@ -98,7 +98,7 @@ func (c *Run) References(secondary any) (keys []trc.Key, known bool) {
 	if err != nil || opened.References == nil {
 		return nil, false
 	}
-	return opened.References(c.Write.Owner), true
+	return opened.References(c.Writes.Primary.Object), true
 }
 
 // Fetch returns the function that gets a secondary from the API server, nil if the secondary is not
@@ -113,7 +113,7 @@ func (c *Run) Fetch(secondary any) trc.Fetch {
 
 // RecordReads records which objects the run has read, and of which store.
 func (c *Run) RecordReads(store *trc.Store, read ...trc.Object) {
-	c.Write.RecordReads(store, read...)
+	c.Writes.Record.Reads(store, read...)
 }
 
 // Informer returns the informer of a secondary. It returns an error if the run has ended, or if the

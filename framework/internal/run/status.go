@@ -21,9 +21,9 @@ func (e primaryWriter) sendWithStatus(ctx context.Context, patch map[string]any,
 		patch = map[string]any{}
 	}
 	patch["status"] = status
-	options := e.run.Write.Defaults()
+	options := e.run.Writes.Local.Defaults()
 	options.Internal = true
-	stored, err := e.run.Write.SendMergePatch(ctx, e.Resource.Writes, e.run.Key, e.run.Write.Primary(e.Resource, e.run.Key), patch, options)
+	stored, err := e.run.Writes.Local.SendMergePatch(ctx, e.Resource.Writes, e.run.Key, e.run.Writes.Primary.Held(), patch, options)
 	if err != nil {
 		return err
 	}

@@ -106,7 +106,7 @@ func (e primaryWriter) showUndecodable(u *trc.Undecodable) (result scheduler.Res
 	defer e.run.Life.End()
 	defer func() {
 		e.run.Ended.Store(true)
-		result.Requests = e.run.Write.End()
+		result.Requests = e.run.Writes.End()
 	}()
 	result.Gone = true // no state is kept for the key
 	if errors.Is(u.Err, cache.ErrUnread) {
@@ -154,7 +154,7 @@ func (e primaryWriter) sendUndecodable(ctx context.Context, u *trc.Undecodable, 
 	options := client.Options{
 		FieldManager: e.Operator.Name + "/undecodable", WithoutForce: true, Subresource: []string{"status"},
 	}
-	return e.run.Write.ApplyPastCaches(ctx, e.GVK, trc.KeyOf(u), intent, options)
+	return e.run.Writes.Local.ApplyPastCaches(ctx, e.GVK, trc.KeyOf(u), intent, options)
 }
 
 // clearUndecodable removes the condition from a primary that decodes again. It returns the primary
@@ -174,7 +174,7 @@ func (e primaryWriter) clearUndecodable(ctx context.Context, primary trc.Object)
 	if err != nil {
 		return nil, err
 	}
-	return e.run.Write.Primary(e.Resource, e.run.Key), nil
+	return e.run.Writes.Primary.Held(), nil
 }
 
 // decodesAgain is the cause of a primary that decodes again if filters give it no run for that.

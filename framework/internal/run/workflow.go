@@ -65,7 +65,7 @@ func (c *Run) pass(ctx context.Context, way workflow.Pass) *workflow.Result {
 			c.Controller.Sources.Release(d.Name, &c.visit)
 		}
 	}
-	c.workflowRuns.keep(result, c.Write.Recording)
+	c.workflowRuns.keep(result, c.Writes.Record.On)
 	if m.Exists && !c.Ended.Load() {
 		execution{c.Controller, c}.keepResult(result)
 	}

@@ -72,11 +72,11 @@ func (c *Port) catchUpWith(ctx context.Context, s *cache.Store) error {
 	}
 	var reads errgroup.Group // one failure ends no other read: objects that were read are up to date
 	reads.SetLimit(catchUpReads)
-	reader := &Writer{Config: &Config{Port: c}}
+	reader := New(c, "")
 	for _, key := range behind {
 		reads.Go(func() error {
 			return safely.Try(func() error { // in a goroutine of its own
-				_, err := reader.readBack(ctx, Request{resource: s.Resource.Writes, key: key})
+				_, err := reader.exchange(Request{resource: s.Resource.Writes, key: key}).readBack(ctx)
 				return err
 			})
 		})

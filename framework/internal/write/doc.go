@@ -1,27 +1,34 @@
 // Package write sends the writes of runs, and makes the answers readable at once.
 //
 // A [Port] is what all writers to one API server share: its caches, the memory of confirmed
-// intents, and one lock per object for applies. A [Writer] sends the writes of one run, or those
-// outside of runs ([New]).
+// intents, and one lock per object for applies. A [Run] is what one run writes, in all clusters. A
+// [Writer] sends the writes of one run to one cluster, or those outside of runs ([New]).
 //
 // The way of a write, from top to bottom:
 //
-//   - verbs.go, apply.go, patch.go: the call is checked and becomes a [Request] for the version
-//     that reads show; owner.go: the request names the primary; pruned.go: it must not remove
-//     fields that caches do not keep
-//   - execute.go: the request is sent, its answer is recorded as proof and added to the caches
+//   - writer.go: the object is looked up, and the request registered in the operator, the term of
+//     leadership and the run; options.go: the options are checked; primary.go: the written object
+//     names the primary
+//   - intent.go, apply.go, applybypatch.go: an apply, from what is wanted to a request for the
+//     version that reads show; memo.go: an intent that the server confirmed is not sent again;
+//     keylock.go: applies to one object take turns
+//   - verbs.go, patch.go, subresource.go, migrate.go: the other writes; rewrite.go: they must not
+//     change fields that caches do not keep
+//   - exchange.go: a [Request] and its exchange: it is sent, its answer is recorded as proof and
+//     added to the caches
 //   - outcome.go: the request is repeated until its outcome is known
 //   - readback.go: after a refusal or an unknown outcome the object is read, so that no later view
-//     is older
-//   - record.go, unproven.go: what is kept for the record of the run, and to find loops
-//   - writer_end.go, leftover.go: how the writes of a run end, and what it leaves to the next run
-//   - memo.go: which intents need not be sent again; catchup.go: what a new leader reads first
+//     is older; generatename.go: a create whose name was generated is found by that name
+//   - run.go, record.go, leftover.go: how the writes of a run end, what is kept of them, and what
+//     they leave to the next run
+//
+// catchup.go says what a new leader reads first.
 //
 // # Concurrency
 //
-// A Writer may be used by several goroutines. Its mutex is a leaf. Applies to one object take
-// turns, across all writers of a Port. Nothing is sent after the run, the term of leadership or the
-// operator has ended (package lease).
+// A Run and its Writers may be used by several goroutines. Their mutexes are leaves. Applies to one
+// object take turns, across all writers of a Port. Nothing is sent after the run, the term of
+// leadership or the operator has ended (package lease).
 //
 // # What it does not do
 //

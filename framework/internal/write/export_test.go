@@ -40,6 +40,6 @@ func Confirms(intent map[string]any, confirmed, now trc.Object) bool {
 // NoteAllocations is how often a writer allocates to note a request and a read of a run that nobody
 // reads of.
 func NoteAllocations(store *trc.Store, o trc.Object) float64 {
-	w := &Writer{}
-	return testing.AllocsPerRun(100, func() { w.recordRequest(Request{verb: "apply"}); w.RecordReads(store, o) })
+	var r Record
+	return testing.AllocsPerRun(100, func() { r.request(&Request{verb: "apply"}); r.Reads(store, o) })
 }

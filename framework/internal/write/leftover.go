@@ -3,6 +3,7 @@ package write
 import (
 	"context"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
@@ -23,13 +24,11 @@ func (l Leftovers) IsEmpty() bool { return l.Len() == 0 }
 // Len returns the number of writes.
 func (l Leftovers) Len() int { return len(l.writes) + len(l.made) }
 
-// Leftover takes the writes of unknown outcome out of the writer, for the next run. Unless the run
+// Leftover takes the writes of unknown outcome out of the run, for the next one. Unless the run
 // succeeded, it also takes the creates of earlier runs that this run has not asked for.
-func (w *Writer) Leftover(succeeded bool) Leftovers {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	left := Leftovers{w.Owner.GetUID(), w.Term, w.unresolved, w.made[max(0, len(w.made)-maxMade):]}
-	w.unresolved, w.made = nil, nil
+func (r *Run) Leftover(succeeded bool) Leftovers {
+	made := r.made.takeAll()
+	left := Leftovers{r.Primary.Object.GetUID(), r.Term, r.unresolved.takeAll(), made[max(0, len(made)-maxMade):]}
 	if succeeded {
 		left.made = nil
 	}
@@ -39,18 +38,18 @@ func (w *Writer) Leftover(succeeded bool) Leftovers {
 // ResolveAll finds out the outcome of the writes that an earlier run left, and reports whether
 // there were any. read are the caches that the controller reads. The writes that stay in left are
 // for the next run.
-func (w *Writer) ResolveAll(ctx context.Context, left *Leftovers, read []*cache.Store) (resolved bool, err error) {
+func (r *Run) ResolveAll(ctx context.Context, left *Leftovers, read []*cache.Store) (resolved bool, err error) {
 	resolved = len(left.writes) > 0
 	for len(left.writes) > 0 {
 		// Another leader may have undone the create since, so it must not be repeated then. It is no
 		// longer on its way: a lease lasts longer than a request.
 		q := &left.writes[0]
-		q.creates = q.creates && left.in == w.Term
+		q.creates = q.creates && left.in == r.Term
 		if q.port.Abandoned.Load() { // nothing is read in that cluster
 			left.writes = left.writes[1:]
 			continue
 		}
-		if err := w.resolve(ctx, q); err != nil {
+		if err := r.resolve(ctx, q); err != nil {
 			return false, err
 		}
 		if q.isHidden(read) {
@@ -59,7 +58,30 @@ func (w *Writer) ResolveAll(ctx context.Context, left *Leftovers, read []*cache.
 		left.writes = left.writes[1:]
 	}
 	if !resolved { // the run may ask for the made objects
-		w.made, left.made = left.made, nil
+		r.made.add(left.made...)
+		left.made = nil
 	}
 	return resolved, nil
+}
+
+// resolve finds out the outcome of a write that an earlier run left. It repeats a create, as only
+// that prevents one in flight from being carried out later. It reads the object of other writes.
+// After an error, q is what is still to be found out.
+func (r *Run) resolve(ctx context.Context, q *Request) error {
+	again := r.At(q.port).exchange(*q) // a refusal now is an answer: nothing of it comes later
+	if !q.creates {
+		_, err := again.readBack(ctx)
+		return err
+	}
+	_, err := again.execute(ctx)
+	if left := r.unresolved.takeAll(); len(left) > 0 {
+		*q = left[0] // it may only have to be read
+		return err
+	}
+	// If the server fails on it, for instance at an admission webhook, it has ended as well: nothing
+	// of it comes later, and only a run can decide whether the object is still wanted.
+	if err == nil || apierrors.IsAlreadyExists(err) || IsAnswer(err) || hasFailed(err) {
+		return nil
+	}
+	return err
 }

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	kjson "sigs.k8s.io/json"
 
+	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -46,6 +48,11 @@ type applier struct {
 	subresource  string
 	withoutForce bool // without force
 	byPatch      bool // by merge patch
+}
+
+// applierOf returns who applies with these options, by server-side apply.
+func applierOf(options Options) applier {
+	return applier{manager: options.FieldManager, subresource: strings.Join(options.Subresource, "/"), withoutForce: options.WithoutForce}
 }
 
 // digest is the hash of an intent.
@@ -135,6 +142,13 @@ func (m *memo) renew(said memoKey, known memory, live trc.Object) {
 	if i := indexBy(of, said.by); i >= 0 && of[i] == known {
 		of[i].live = live
 	}
+}
+
+// Knows reports whether the server is known to have stored an intent of a field manager for that
+// very object.
+func (c *Port) Knows(o trc.Object, fieldManager string) bool {
+	gvk, err := client.GVKOf(c.Scheme, o)
+	return err == nil && o.GetUID() != "" && c.Memo.knows(memoKey{gvk: gvk, key: trc.KeyOf(o), by: applier{manager: fieldManager}}, o.GetUID())
 }
 
 // remember records that the server stored live in answer to the intent. live must not be changed.

@@ -22,41 +22,41 @@ const outcomeTimeout = time.Minute
 // outcomePauses spaces the repetitions of a write of unknown outcome.
 var outcomePauses = retry.Policy{Initial: 20 * time.Millisecond, Max: 2 * time.Second, MaxElapsed: outcomeTimeout}
 
-// definite sends a write until its outcome is known: an answer, or a refusal. lost reports whether
-// an earlier attempt had no answer. The error is of an unknown outcome if ctx or the time ends
-// before, or if the server names a time to come back, which a worker must not wait for.
-func (w *Writer) definite(ctx context.Context, q Request) (got client.Answer, lost bool, err error) {
+// definite sends a write until its outcome is known: an answer, or a refusal. Attempts without an
+// answer set lost. The error is of an unknown outcome if ctx or the time ends before, or if the
+// server names a time to come back, which a worker must not wait for.
+func (x *exchange) definite(ctx context.Context) (got client.Answer, err error) {
 	var failures retry.State
-	lost = q.tried
 	for {
-		if got, err = (client.Answer{}), error(ErrStandby); w.Port.Fence.Allowed() {
-			number := w.recordRequest(q)
-			got, err = attempt(ctx, q)
+		if got, err = (client.Answer{}), error(ErrStandby); x.port.Fence.Allowed() {
+			number := x.w.Run.Record.request(&x.Request)
+			got, err = x.attempt(ctx)
 			got.Noted = number
 		}
 		switch {
-		case err == nil || q.once, !lost && !isOutcomeUnknown(err), lost && IsAnswer(err), hasFailed(err):
-			return got, lost, err
+		case err == nil || x.once, !x.lost && !isOutcomeUnknown(err), x.lost && IsAnswer(err), hasFailed(err):
+			return got, err
 		}
-		lost = true
+		x.lost = true
 		if seconds, _ := apierrors.SuggestsClientDelay(err); seconds > 0 {
-			return client.Answer{}, true, fmt.Errorf("its fate is unknown: %w", err)
+			return client.Answer{}, fmt.Errorf("its fate is unknown: %w", err)
 		}
 		next, again := outcomePauses.Next(&failures)
 		if !again {
-			return client.Answer{}, true, fmt.Errorf("its fate is unknown after %v: %w", outcomeTimeout, err)
+			return client.Answer{}, fmt.Errorf("its fate is unknown after %v: %w", outcomeTimeout, err)
 		}
 		pause := time.NewTimer(next)
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
 			pause.Stop()
-			return client.Answer{}, true, fmt.Errorf("%w; its fate is unknown: %w", context.Cause(ctx), err)
+			return client.Answer{}, fmt.Errorf("%w; its fate is unknown: %w", context.Cause(ctx), err)
 		}
 	}
 }
 
-func attempt(ctx context.Context, q Request) (client.Answer, error) {
+// attempt sends a request once.
+func (q *Request) attempt(ctx context.Context) (client.Answer, error) {
 	ctx, cancel := client.WithRequestTimeout(ctx)
 	defer cancel()
 	got, err := q.send(q.resource.Discreet(ctx))

@@ -52,47 +52,47 @@ func (c *Port) isAnsweredAsOther(ctx context.Context, r *client.Client, key trc.
 // readCarriedOut reads the object after a write that was carried out and whose answer was not the
 // object. It returns no object and no error if there is none. Unlike Writer.read it records the
 // proof before the object is added to the caches.
-func (w *Writer) readCarriedOut(ctx context.Context, q Request, got client.Answer) (trc.Object, error) {
-	gvk := q.resource.GVK
-	w.MarkWritten(gvk)
-	before := w.Port.Entries(gvk.GroupKind(), q.key)
-	live, err := q.resource.Get(ctx, q.key)
+func (x *exchange) readCarriedOut(ctx context.Context, got client.Answer) (trc.Object, error) {
+	gvk := x.resource.GVK
+	x.w.answers.mark(gvk)
+	before := x.port.Entries(gvk.GroupKind(), x.key)
+	live, err := x.resource.Get(ctx, x.key)
 	switch {
 	case apierrors.IsNotFound(err):
-		w.Port.AcknowledgeNone(gvk, before, err)
+		x.port.AcknowledgeNone(gvk, before, err)
 		return nil, nil
 	case live.Object == nil:
-		w.leave(q)
-		return nil, fmt.Errorf("framework: %s: it was carried out, but what came of it cannot be read: %w", q.describe(), err)
+		x.leave()
+		return nil, fmt.Errorf("framework: %s: it was carried out, but what came of it cannot be read: %w", x.describe(), err)
 	}
 	if about := got.About; about == nil || about.GetUID() != live.GetUID() || about.GetResourceVersion() != live.GetResourceVersion() {
-		q.base, q.creates, q.applies = nil, false, false // another write may have come between
+		x.base, x.creates, x.applies = nil, false, false // another write may have come between
 	}
 	live.Noted = got.Noted
-	w.take(ctx, q, live)
-	return q.carriedOut(live.Object, live.Undecodable)
+	x.take(ctx, live)
+	return x.carriedOut(live.Object, live.Undecodable)
 }
 
 // createOnly sends an object that the server answers and does not store.
 func (w *Writer) createOnly(ctx context.Context, r *client.Client, object trc.Object, options Options) (trc.Object, error) {
 	key := trc.KeyOf(object)
-	q := Request{verb: "create", resource: r, key: key, options: options, send: func(ctx context.Context) (client.Answer, error) {
+	x := w.exchange(Request{verb: "create", resource: r, key: key, options: options, send: func(ctx context.Context) (client.Answer, error) {
 		return r.Create(ctx, object, options.Options)
-	}}
-	if err := options.check(q.describe(), 0); err != nil {
+	}})
+	if err := options.check(x.describe(), 0); err != nil {
 		return nil, err
 	}
 	if r.Namespaced != (key.Namespace != "") {
-		return nil, fmt.Errorf("framework: %s: namespace %q; is %s namespaced: %t", q.describe(), key.Namespace, r.GVK.Kind, r.Namespaced)
+		return nil, fmt.Errorf("framework: %s: namespace %q; is %s namespaced: %t", x.describe(), key.Namespace, r.GVK.Kind, r.Namespaced)
 	}
-	ctx, done, err := w.enter(ctx, underway{"create", r, key, w.Run})
+	ctx, done, err := w.enter(ctx, "create", r, key)
 	if err != nil {
 		return nil, err
 	}
 	defer done()
-	got, _, err := w.definite(ctx, q)
+	got, err := x.definite(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("framework: %s: %w", q.describe(), err)
+		return nil, fmt.Errorf("framework: %s: %w", x.describe(), err)
 	}
 	return got.Object, nil
 }

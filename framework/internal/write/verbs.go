@@ -14,46 +14,6 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Target checks what all writes have in common, and returns the client and the key of the object.
-func (w *Writer) Target(ctx context.Context, o trc.Object) (*client.Client, trc.Key, error) {
-	r, err := w.resourceOf(ctx, o)
-	if err != nil {
-		return nil, trc.Key{}, err
-	}
-	key := trc.KeyOf(o)
-	if r.OnlyCreated {
-		return nil, trc.Key{}, fmt.Errorf("framework: %s: objects of this kind are never stored, they can only be created; %w", r.Describe(key), errNothingSent)
-	}
-	if err := r.CheckScope(key); err != nil {
-		return nil, trc.Key{}, err
-	}
-	return r.Writes, key, w.Port.checkPlace(r, key, o.GetUID())
-}
-
-// resourceOf returns the client of the object's kind, in the object's form.
-func (w *Writer) resourceOf(ctx context.Context, o trc.Object) (*client.Client, error) {
-	if w.Wrong != nil {
-		return nil, w.Wrong
-	}
-	if object.IsNil(o) {
-		return nil, errors.New("framework: the object is nil")
-	}
-	gvk, err := client.GVKOf(w.Port.Scheme, o)
-	if err != nil {
-		return nil, err
-	}
-	return w.Port.ClientOf(ctx, o, gvk)
-}
-
-// wholeTarget is Target for writes that send the whole object.
-func (w *Writer) wholeTarget(ctx context.Context, o trc.Object) (*client.Client, trc.Key, error) {
-	r, key, err := w.Target(ctx, o)
-	if err == nil && object.FormOf(o) == object.Metadata {
-		err = fmt.Errorf("framework: %s: a metadata-only object can be applied, patched and deleted, but not created or replaced: its content would be missing", r.Describe(key))
-	}
-	return r, key, err
-}
-
 // Create creates an object and returns it as stored. It does not change o. With a generateName it
 // returns the object of an earlier run if the answer to the same create was lost there.
 func (w *Writer) Create(ctx context.Context, o trc.Object, options Options) (trc.Object, error) {
@@ -64,8 +24,8 @@ func (w *Writer) Create(ctx context.Context, o trc.Object, options Options) (trc
 	if r, err := w.resourceOf(ctx, o); err == nil && r.OnlyCreated && r.Form != object.Metadata {
 		return w.createOnly(ctx, r, o, options)
 	}
-	draws := o.GetName() == "" && o.GetGenerateName() != ""
-	if draws {
+	isGenerated := o.GetName() == "" && o.GetGenerateName() != ""
+	if isGenerated {
 		o.SetName(generateName(o.GetGenerateName()))
 	}
 	r, key, err := w.wholeTarget(ctx, o)
@@ -79,22 +39,22 @@ func (w *Writer) Create(ctx context.Context, o trc.Object, options Options) (trc
 		return nil, err
 	}
 	o.SetResourceVersion("")
-	q := Request{verb: "create", resource: r, key: key, options: options, creates: true, send: func(ctx context.Context) (client.Answer, error) {
+	x := w.exchange(Request{verb: "create", resource: r, key: key, options: options, creates: true, send: func(ctx context.Context) (client.Answer, error) {
 		return r.Create(ctx, o, options.Options)
-	}}
-	if draws && !options.DryRun {
-		q.drawn = o
-		if made, err := w.madeBefore(ctx, q); made != nil || err != nil {
+	}})
+	if isGenerated && !options.DryRun {
+		x.generated = o
+		if made, err := x.madeBefore(ctx); made != nil || err != nil {
 			return made, err
 		}
-		q = w.again(q)
+		x.again()
 	}
-	created, err := w.execute(ctx, q)
-	if q.drawn != nil && errors.Is(err, client.ErrUndecodable) {
-		w.keepMade(q) // it was carried out: the next run must not create another
+	created, err := x.execute(ctx)
+	if x.generated != nil && errors.Is(err, client.ErrUndecodable) {
+		x.keepMade() // it was carried out: the next run must not create another
 	}
-	if report := w.Home().Created; report != nil && err == nil && !options.DryRun {
-		report(w, r, q.key) // the key may be of an earlier create
+	if report := w.Run.Local.Created; report != nil && err == nil && !options.DryRun {
+		report(w, r, x.key) // the key may be of an earlier create
 	}
 	return created, err
 }
@@ -121,12 +81,13 @@ func (w *Writer) Update(ctx context.Context, o trc.Object, options Options) (trc
 	if err != nil {
 		return nil, err
 	}
-	if err := w.sparesPruned(ctx, r, rewrite{from: base, options: options, becomes: w.replacedBy(r, base)}); err != nil {
+	replaces := rewrite{w: w, resource: r, from: base, options: options, becomes: w.Port.replacedBy(r, base)}
+	if err := replaces.checkPruned(ctx); err != nil {
 		return nil, err
 	}
-	return w.execute(ctx, Request{verb: "update", resource: r, key: key, options: options, base: base, send: func(ctx context.Context) (client.Answer, error) {
+	return w.exchange(Request{verb: "update", resource: r, key: key, options: options, base: base, send: func(ctx context.Context) (client.Answer, error) {
 		return r.Update(ctx, base, options.Options)
-	}})
+	}}).execute(ctx)
 }
 
 // Delete deletes exactly the object with that UID. It succeeds if the object is gone or replaced.
@@ -149,12 +110,12 @@ func (w *Writer) Delete(ctx context.Context, object trc.Object, options Options)
 		}
 		preconditions.ResourceVersion = &version
 	}
-	_, err = w.execute(ctx, Request{verb: "delete", resource: r, key: key, options: options, deletes: object, send: func(ctx context.Context) (client.Answer, error) {
+	_, err = w.exchange(Request{verb: "delete", resource: r, key: key, options: options, deletes: object, send: func(ctx context.Context) (client.Answer, error) {
 		return r.Delete(ctx, key, metav1.DeleteOptions{
 			Preconditions: preconditions, DryRun: options.DryRunValue(),
 			PropagationPolicy: options.Propagation, GracePeriodSeconds: options.GracePeriod,
 		})
-	}})
+	}}).execute(ctx)
 	return err
 }
 
@@ -175,10 +136,10 @@ func (w *Writer) Do(ctx context.Context, about trc.Object, request func(context.
 	if err != nil {
 		return nil, err
 	}
-	if w.Loops != nil && w.Primary(r, key) != nil {
+	if w.Loops != nil && w.primary.heldAs(r, key) != nil {
 		defer w.Loops.Does(key)()
 	}
-	return w.execute(ctx, Request{verb: "do", resource: r, key: key, options: options, once: true, send: func(ctx context.Context) (client.Answer, error) {
+	return w.exchange(Request{verb: "do", resource: r, key: key, options: options, once: true, send: func(ctx context.Context) (client.Answer, error) {
 		o, err := request(ctx)
 		if err == nil && !isWhole(w.Port.Scheme, r.GVK, o) { // caches need the whole object
 			if !options.DryRun {
@@ -193,5 +154,5 @@ func (w *Writer) Do(ctx context.Context, about trc.Object, request func(context.
 			return client.Answer{}, err
 		}
 		return client.Answer{Object: o}, nil
-	}})
+	}}).execute(ctx)
 }

@@ -1,66 +1,17 @@
 package write
 
 import (
-	"sync"
-	"sync/atomic"
+	"context"
+	"errors"
+	"fmt"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/framework/internal/client"
-	"github.com/evenkeel/evenkeel/framework/internal/lease"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
-	"github.com/evenkeel/evenkeel/internal/author"
-	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
-
-// Only the framework may add and remove the controller's finalizer. An author's write of the
-// primary replaces the list of finalizers, or gives them up by not listing them: it must not lose
-// that one.
-
-// finalizerToKeep returns the controller's finalizer if the object is the primary and, as far as
-// the run knows, has it. Otherwise it returns an empty string: an apply must not add a finalizer
-// again that was removed, for instance after Cleanup.
-func (w *Writer) finalizerToKeep(r *client.Client, key trc.Key) string {
-	if w.Finalizer == "" || w.Owner == nil || r.GVK.GroupKind() != w.OwnerGVK.GroupKind() || key != trc.KeyOf(w.Owner) {
-		return ""
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return object.FinalizerOn(w.held, w.Finalizer, w.FormerFinalizer)
-}
-
-// Primary returns the primary as the run holds it, if r and key are those of the primary; nil
-// otherwise.
-func (w *Writer) Primary(r *client.Client, key trc.Key) trc.Object {
-	if r.GVK != w.OwnerGVK || key != trc.KeyOf(w.Owner) {
-		return nil
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.held
-}
-
-// follow makes the answer to a write of the primary the version that the run holds, if the server
-// carried the write out on the version that the run held before. No other write came in between
-// then.
-func (w *Writer) follow(q Request, answer trc.Object) {
-	held := w.Primary(q.resource, q.key)
-	if held == nil || held.GetResourceVersion() != q.base.GetResourceVersion() || held.GetUID() != answer.GetUID() {
-		return
-	}
-	if !q.options.Internal { // the author may change it
-		answer = answer.DeepCopyObject().(trc.Object)
-	}
-	w.Hold(answer)
-}
-
-// Hold sets the version of the primary that the run holds. The object must not be changed.
-func (w *Writer) Hold(primary trc.Object) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.held = primary
-}
 
 // Config is the write config of a controller, or of a writer outside of runs.
 type Config struct {
@@ -88,60 +39,141 @@ type LoopWatch interface {
 	Does(key trc.Key) (done func())
 }
 
-// New returns a writer for writes outside of runs.
-func New(c *Port, fieldManager string) *Writer {
-	return &Writer{Config: &Config{Port: c, FieldManager: fieldManager, Mode: ByApply}}
-}
-
-// Refusing returns a writer that refuses all writes with that error.
-func (w *Writer) Refusing(reason error) *Writer { return &Writer{Config: w.Config, Wrong: reason} }
-
-// Begin sets up the writer of a run: its identity, its term of leadership, and whether its requests
-// are recorded.
-func (w *Writer) Begin(m *Config, by trc.Writer, term *lease.Term, recording bool, calls *author.Callbacks) {
-	w.Config, w.Run, w.Term, w.Recording, w.inflight.Calls = m, by, term, recording, calls
-}
-
-// Writer sends the writes of one run. It adds their answers to the caches before it returns them.
-// It is safe for concurrent use after Begin.
+// Writer sends writes to one cluster, of one run or outside of runs. It adds their answers to the
+// caches before it returns them. It is safe for concurrent use after Run.Begin.
 type Writer struct {
 	*Config
-	// Owner is the primary, for OwnedByPrimary; nil outside of a run.
-	Owner trc.Object
-	// OwnerGone says that the owner no longer exists.
-	OwnerGone bool
-	// Run identifies the run; empty outside of one.
-	Run trc.Writer
-	// Term is the term of leadership in which the run began; nil if there is no election.
-	Term *lease.Term
-
-	// local is the run's writer to the local cluster; nil if this is it.
-	local *Writer
+	// Run is what the writers of the run have in common. A writer outside of runs has a Run of its
+	// own, without an identity.
+	Run *Run
 	// Wrong is why nothing can be written; nil if writes are allowed.
 	Wrong error
 
-	inflight  lease.Inflight // the in-flight requests of the run
-	Recording bool           // requests and reads are recorded
-	// ReadsAhead counts the objects that reads returned newer than the watch has delivered.
-	ReadsAhead atomic.Int32
-
-	mu       sync.Mutex         // guards everything below; a leaf
-	requests []timeline.Request // for the record
-	// page takes the proven writes of the run; nil until there is one.
-	page *trc.Page
-	// written are the kinds whose caches were changed by an answer.
-	written map[schema.GroupKind]bool
-	// unresolved are the writes of unknown outcome.
-	unresolved []Request
-	// made are creates of earlier runs whose objects this run cannot find.
-	made []Request
-	// held is the primary as the run knows it. It is the version that was read, then each answer to
-	// the run's own writes that the server has proven to follow directly.
-	held    trc.Object
-	remotes []*Writer // the run's writers to other clusters
-	// unproven are the writes without a proof, which may make the primary due again.
-	unproven []Unproven
+	primary *Primary // nil outside of runs, and in other clusters than the primary's
+	answers answers
 }
 
-// inRun reports whether the writer belongs to a run.
-func (w *Writer) inRun() bool { return w.Run != (trc.Writer{}) }
+// New returns a writer for writes outside of runs.
+func New(c *Port, fieldManager string) *Writer {
+	r := &Run{}
+	r.Local = Writer{Config: &Config{Port: c, FieldManager: fieldManager, Mode: ByApply}, Run: r}
+	return &r.Local
+}
+
+// Refusing returns a writer that refuses all writes with that error.
+func (w *Writer) Refusing(reason error) *Writer {
+	return &Writer{Config: w.Config, Run: w.Run, Wrong: reason}
+}
+
+// Target checks what all writes have in common, and returns the client and the key of the object.
+func (w *Writer) Target(ctx context.Context, o trc.Object) (*client.Client, trc.Key, error) {
+	r, err := w.resourceOf(ctx, o)
+	if err != nil {
+		return nil, trc.Key{}, err
+	}
+	key := trc.KeyOf(o)
+	if r.OnlyCreated {
+		return nil, trc.Key{}, fmt.Errorf("framework: %s: objects of this kind are never stored, they can only be created; %w", r.Describe(key), errNothingSent)
+	}
+	if err := r.CheckScope(key); err != nil {
+		return nil, trc.Key{}, err
+	}
+	return r.Writes, key, w.Port.checkPlace(r, key, o.GetUID())
+}
+
+// checkPlace refuses an object that was read from another cluster. For a request it would seem to
+// be deleted or replaced.
+func (c *Port) checkPlace(r *client.Client, key trc.Key, uid types.UID) error {
+	if uid == "" {
+		return nil
+	}
+	for _, other := range c.Others() {
+		if other != c && other.Shows(r.GVK, key, uid) && !c.Shows(r.GVK, key, uid) {
+			return fmt.Errorf("framework: %s: it is an object of another cluster%s: Secondary.In writes to that of its secondaries, a Context to the operator's own", r.Describe(key), other.Place())
+		}
+	}
+	return nil
+}
+
+// resourceOf returns the client of the object's kind, in the object's form.
+func (w *Writer) resourceOf(ctx context.Context, o trc.Object) (*client.Client, error) {
+	if w.Wrong != nil {
+		return nil, w.Wrong
+	}
+	if object.IsNil(o) {
+		return nil, errors.New("framework: the object is nil")
+	}
+	gvk, err := client.GVKOf(w.Port.Scheme, o)
+	if err != nil {
+		return nil, err
+	}
+	return w.Port.ClientOf(ctx, o, gvk)
+}
+
+// wholeTarget is Target for writes that send the whole object.
+func (w *Writer) wholeTarget(ctx context.Context, o trc.Object) (*client.Client, trc.Key, error) {
+	r, key, err := w.Target(ctx, o)
+	if err == nil && object.FormOf(o) == object.Metadata {
+		err = fmt.Errorf("framework: %s: a metadata-only object can be applied, patched and deleted, but not created or replaced: its content would be missing", r.Describe(key))
+	}
+	return r, key, err
+}
+
+// errRemoved is the error of writes to a cluster that is no longer watched: no cache would show
+// them.
+var errRemoved = errors.New("framework: no secondary is in that cluster any more; if one was added since, ask for a new writer")
+
+// check returns the error that enter would return, for writes that may need no request.
+func (w *Writer) check() error {
+	switch {
+	case w.Port.Inflight.IsClosed() || w.Run.inflight.IsClosed():
+		return ErrRunEnded
+	case w.Run.isRun() && w.Run.LostLease() || !w.Port.Fence.Allowed():
+		return ErrStandby
+	case w.Port.Abandoned.Load():
+		return errRemoved
+	}
+	return nil
+}
+
+// enter registers a request. It returns an error if the run has ended, or if another instance
+// leads. The context of the request ends with the run, the term of leadership and the operator.
+func (w *Writer) enter(ctx context.Context, verb string, r *client.Client, key trc.Key) (_ context.Context, done func(), err error) {
+	if w.Port.Abandoned.Load() {
+		return nil, nil, errRemoved
+	}
+	what := fmt.Stringer(underway{verb, r, key, w.Run.By}) // once: it allocates
+	ctx, down, ok := w.Port.Inflight.Enter(ctx, what)
+	if !ok {
+		return nil, nil, ErrRunEnded
+	}
+	ctx, downOfTerm, ok := w.Run.enterTerm(ctx, w.Port.Fence, what)
+	if !ok {
+		down()
+		return nil, nil, ErrStandby
+	}
+	ctx, downOfRun, ok := w.Run.inflight.Enter(ctx, what)
+	if !ok {
+		downOfTerm()
+		down()
+		return nil, nil, ErrRunEnded
+	}
+	return ctx, func() { downOfRun(); downOfTerm(); down() }, nil
+}
+
+// underway describes a request in flight, for people.
+type underway struct {
+	verb string
+	of   *client.Client
+	key  trc.Key
+	by   trc.Writer // empty outside of runs
+}
+
+// String returns the request and who sends it.
+func (u underway) String() string {
+	text := u.verb + " " + u.of.Describe(u.key)
+	if u.by != (trc.Writer{}) {
+		text += " of a run of " + u.by.Primary.String() + " by controller " + u.by.Controller
+	}
+	return text
+}

@@ -23,8 +23,10 @@ type outcome func(content map[string]any, form object.Form) (map[string]any, err
 
 // rewrite is a write that was computed from an object that was read.
 type rewrite struct {
-	from    trc.Object
-	options Options
+	w        *Writer
+	resource *client.Client
+	from     trc.Object
+	options  Options
 	// anyVersion says that the write holds for any version, not only for the one of from.
 	anyVersion bool
 	// spelledOut says that the write names the fields that it changes. A write that replaces the
@@ -33,15 +35,16 @@ type rewrite struct {
 	becomes    outcome
 }
 
-// sparesPruned refuses a write that would change fields which a cache of the kind does not keep. A
+// checkPruned refuses a write that would change fields which a cache of the kind does not keep. A
 // write that is spelled out may set or remove a field of which the cache keeps nothing, unless it
 // is a list, to which others may have added elements.
-func (w *Writer) sparesPruned(ctx context.Context, r *client.Client, q rewrite) error {
-	prunes, key := w.Port.Pruned(r), trc.KeyOf(q.from)
+func (q *rewrite) checkPruned(ctx context.Context) error {
+	r, key := q.resource, trc.KeyOf(q.from)
+	prunes := q.w.Port.Pruned(r)
 	if len(prunes) == 0 || q.from.GetUID() == "" {
 		return nil
 	}
-	live, _, err := w.read(ctx, r, key)
+	live, _, err := q.w.read(ctx, r, key)
 	if apierrors.IsNotFound(err) || live.Object != nil && !q.anyVersion && live.GetResourceVersion() != q.from.GetResourceVersion() {
 		return nil // the server refuses it, and the refusal is handled then
 	}
@@ -49,13 +52,13 @@ func (w *Writer) sparesPruned(ctx context.Context, r *client.Client, q rewrite) 
 		return fmt.Errorf("framework: get %s: %w", r.Describe(key), err)
 	}
 	for _, kept := range prunes {
-		whole, err := w.Port.As(kept.Form, r.GVK, live)
+		whole, err := q.w.Port.As(kept.Form, r.GVK, live)
 		if _, isUndecodable := whole.(*trc.Undecodable); isUndecodable || errors.Is(err, cache.ErrPoorer) {
 			continue // nobody has read the object in that form
 		}
 		var where string
 		if err == nil {
-			where, err = w.lost(r, whole, kept, q)
+			where, err = q.changesPruned(whole, kept)
 		}
 		if err != nil {
 			return fmt.Errorf("framework: write %s: %w", r.Describe(key), err)
@@ -68,14 +71,14 @@ func (w *Writer) sparesPruned(ctx context.Context, r *client.Client, q rewrite) 
 	return nil
 }
 
-// lost returns the path of the first field that a write would change and that the cache does not
-// keep unchanged. whole is the object in the form of the cache.
-func (w *Writer) lost(r *client.Client, whole trc.Object, cache cache.StoreKey, q rewrite) (string, error) {
+// changesPruned returns the path of the first field that a write would change and that the cache
+// does not keep unchanged, empty if there is none. whole is the object in the form of the cache.
+func (q *rewrite) changesPruned(whole trc.Object, cache cache.StoreKey) (path string, err error) {
 	before, err := object.Content(whole)
 	if err != nil {
 		return "", err
 	}
-	if abandoned := trc.Prune(whole, w.Port.GuardedPrune(cache.Prune)); abandoned != nil {
+	if abandoned := trc.Prune(whole, q.w.Port.GuardedPrune(cache.Prune)); abandoned != nil {
 		return "", abandoned.Err
 	}
 	known, err := object.Content(whole)
@@ -87,9 +90,9 @@ func (w *Writer) lost(r *client.Client, whole trc.Object, cache cache.StoreKey, 
 		return "", err
 	}
 	for _, content := range []map[string]any{before, known, after} {
-		q.options.reduce(r, content)
+		q.options.reduce(q.resource, content)
 	}
-	return lostAt("", before, known, after, q.spelledOut), nil
+	return changesPrunedAt("", before, known, after, q.spelledOut), nil
 }
 
 // reduce removes everything from content that a write cannot change.
@@ -109,8 +112,8 @@ func (o *Options) reduce(r *client.Client, content map[string]any) {
 	}
 }
 
-// lostAt does the work of lost, for the fields under path.
-func lostAt(path string, whole, known, after map[string]any, spelledOut bool) string {
+// changesPrunedAt does the work of changesPruned, for the fields under path.
+func changesPrunedAt(path string, whole, known, after map[string]any, spelledOut bool) string {
 	for field, value := range whole {
 		if reflect.DeepEqual(value, known[field]) || reflect.DeepEqual(value, after[field]) {
 			continue
@@ -119,8 +122,8 @@ func lostAt(path string, whole, known, after map[string]any, spelledOut bool) st
 		fields, isObject := value.(map[string]any)
 		if now, isStill := after[field].(map[string]any); isObject && isStill {
 			part, _ := known[field].(map[string]any)
-			if lost := lostAt(at, fields, part, now, spelledOut); lost != "" {
-				return lost
+			if first := changesPrunedAt(at, fields, part, now, spelledOut); first != "" {
+				return first
 			}
 			continue
 		}
@@ -132,9 +135,9 @@ func lostAt(path string, whole, known, after map[string]any, spelledOut bool) st
 }
 
 // replacedBy returns the outcome of a PUT.
-func (w *Writer) replacedBy(r *client.Client, o trc.Object) outcome {
+func (c *Port) replacedBy(r *client.Client, o trc.Object) outcome {
 	return func(_ map[string]any, form object.Form) (map[string]any, error) {
-		converted, err := w.Port.Convert(o, form, r.GVK)
+		converted, err := c.Convert(o, form, r.GVK)
 		if err != nil {
 			return nil, err
 		}

@@ -17,38 +17,38 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// A create with a generateName gets a random name here, before it is sent. If its answer is lost,
-// the object is found by that name. The caller cannot find it: it never learned the name.
+// A create with a generateName gets a generated name here, before it is sent. If its answer is
+// lost, the object is found by that name. The caller cannot find it: it never learned the name.
 
-// maxMade is how many creates with random names a run leaves to the next one.
+// maxMade is how many creates with generated names a run leaves to the next one.
 const maxMade = 64
 
-// exists handles the failure of a create with a random name that may have been carried out before:
-// its answer was lost, or the server failed on it. An object of that name is most likely its own,
-// and is the answer then.
-func (w *Writer) exists(ctx context.Context, q Request, lost bool, refusal error) (trc.Object, error) {
+// exists handles the failure of a create with a generated name that may have been carried out
+// before: its answer was lost, or the server failed on it. An object of that name is most likely
+// its own, and is the answer then.
+func (x *exchange) exists(ctx context.Context, refusal error) (trc.Object, error) {
 	if !apierrors.IsAlreadyExists(refusal) {
-		if live, err := w.readBack(ctx, q); err == nil && live.Object != nil && q.made(live.Object) {
-			return q.carriedOut(live.Object, live.undecodable)
+		if live, err := x.readBack(ctx); err == nil && live.Object != nil && x.madeIt(live.Object) {
+			return x.carriedOut(live.Object, live.undecodable)
 		}
-		return nil, w.refused(ctx, q, lost, refusal)
+		return nil, x.refused(ctx, refusal)
 	}
-	err := w.refused(ctx, q, lost, refusal)
+	err := x.refused(ctx, refusal)
 	var met *Conflict
-	if errors.As(err, &met) && met.Live != nil && q.made(met.Live) {
-		return q.carriedOut(met.Live, met.undecodable)
+	if errors.As(err, &met) && met.Live != nil && x.madeIt(met.Live) {
+		return x.carriedOut(met.Live, met.undecodable)
 	}
 	return nil, err
 }
 
-// made reports whether a create with a random name made the object of that name. The server may
-// have changed the sent object (defaults, admission), and others may have changed the stored object
-// since. Therefore the content is compared only if nothing else decides.
-func (q *Request) made(live trc.Object) bool {
-	if q.drawn == nil || live.GetName() != q.drawn.GetName() || live.GetGenerateName() != q.drawn.GetGenerateName() {
+// madeIt reports whether a create with a generated name made the object of that name. The server
+// may have changed the sent object (defaults, admission), and others may have changed the stored
+// object since. Therefore the content is compared only if nothing else decides.
+func (q *Request) madeIt(live trc.Object) bool {
+	if q.generated == nil || live.GetName() != q.generated.GetName() || live.GetGenerateName() != q.generated.GetGenerateName() {
 		return false
 	}
-	if len(othersThan(live, q.drawn.GetOwnerReferences())) > 0 {
+	if len(othersThan(live, q.generated.GetOwnerReferences())) > 0 {
 		return false // an owner's UID is in no other's objects
 	}
 	if managers := live.GetManagedFields(); len(managers) > 0 {
@@ -57,7 +57,7 @@ func (q *Request) made(live trc.Object) bool {
 			return m.Manager == by && m.Operation == metav1.ManagedFieldsOperationUpdate && m.Subresource == ""
 		})
 	}
-	sent, err := object.Content(q.drawn)
+	sent, err := object.Content(q.generated)
 	if err != nil {
 		return false
 	}
@@ -111,45 +111,33 @@ func isPartOf(sent, stored any) bool {
 	return reflect.DeepEqual(sent, stored)
 }
 
-// again returns the create to send. That is an earlier one of this run with unknown outcome if its
-// content is the same: a second name would make a second object.
-func (w *Writer) again(q Request) Request {
-	local := w.Home()
-	local.mu.Lock()
-	defer local.mu.Unlock()
-	at := slices.IndexFunc(local.unresolved, func(former Request) bool { return former.isFor(q, w.Port) })
-	if at < 0 {
-		return q
+// again makes the create an earlier one of this run with unknown outcome, if there is one of the
+// same content: a second name would make a second object.
+func (x *exchange) again() {
+	if former, any := x.w.Run.unresolved.takeLike(&x.Request); any {
+		x.Request, x.lost = former, true
+		x.creates = true
 	}
-	former := local.unresolved[at]
-	local.unresolved = slices.Delete(local.unresolved, at, at+1)
-	former.tried, former.creates = true, true
-	return former
 }
 
 // madeBefore returns the object that a create of an earlier run has made, if the caller asks for
 // the same object again. It returns nil if there is none. The earlier run never learned of the
 // answer, and this run cannot see the object in a cache.
-func (w *Writer) madeBefore(ctx context.Context, q Request) (trc.Object, error) {
-	local := w.Home()
+func (x *exchange) madeBefore(ctx context.Context) (trc.Object, error) {
 	for {
-		local.mu.Lock()
-		at := slices.IndexFunc(local.made, func(former Request) bool { return former.isFor(q, w.Port) })
-		if at < 0 {
-			local.mu.Unlock()
+		q, any := x.w.Run.made.takeLike(&x.Request)
+		if !any {
 			return nil, nil
 		}
-		former := local.made[at]
-		local.made = slices.Delete(local.made, at, at+1)
-		local.mu.Unlock()
-		live, err := w.readMade(ctx, former)
+		former := x.w.exchange(q)
+		live, err := former.readMade(ctx)
 		switch {
 		case err != nil:
-			w.keepMade(former)
-			return nil, fmt.Errorf("framework: %s: whether a former run made it is unknown: %w", q.describe(), err)
-		case live.Object != nil && former.made(live.Object):
+			former.keepMade()
+			return nil, fmt.Errorf("framework: %s: whether a former run made it is unknown: %w", x.describe(), err)
+		case live.Object != nil && former.madeIt(live.Object):
 			if live.undecodable != nil {
-				w.keepMade(former)
+				former.keepMade()
 			}
 			return former.carriedOut(live.Object, live.undecodable)
 		}
@@ -158,37 +146,32 @@ func (w *Writer) madeBefore(ctx context.Context, q Request) (trc.Object, error) 
 
 // keepMade keeps a create for the next run: it made an object, or may have, and its caller got an
 // error.
-func (w *Writer) keepMade(q Request) {
-	if !w.inRun() {
-		return
+func (x *exchange) keepMade() {
+	if x.w.Run.isRun() {
+		x.w.Run.made.add(x.Request)
 	}
-	q.port = w.Port
-	local := w.Home()
-	local.mu.Lock()
-	defer local.mu.Unlock()
-	local.made = append(local.made, q)
 }
 
 // readMade reads the object that an earlier create may have made.
-func (w *Writer) readMade(ctx context.Context, q Request) (found, error) {
-	ctx, done, err := w.enter(ctx, underway{"get", q.resource, q.key, w.Run})
+func (x *exchange) readMade(ctx context.Context) (found, error) {
+	ctx, done, err := x.w.enter(ctx, "get", x.resource, x.key)
 	if err != nil {
 		return found{}, err
 	}
 	defer done()
-	return w.readBack(ctx, q)
+	return x.readBack(ctx)
 }
 
-// isFor reports whether two creates with random names are the same except for the names.
-func (q *Request) isFor(other Request, in *Port) bool {
-	if q.drawn == nil || other.drawn == nil || q.port != in || q.resource.GVK != other.resource.GVK || q.options.FieldManager != other.options.FieldManager {
+// isLike reports whether two creates with generated names are the same except for the names.
+func (q *Request) isLike(other *Request) bool {
+	if q.generated == nil || other.generated == nil || q.port != other.port || q.resource.GVK != other.resource.GVK || q.options.FieldManager != other.options.FieldManager {
 		return false
 	}
-	one, err := namelessContentOf(q.drawn)
+	one, err := namelessContentOf(q.generated)
 	if err != nil {
 		return false
 	}
-	two, err := namelessContentOf(other.drawn)
+	two, err := namelessContentOf(other.generated)
 	return err == nil && reflect.DeepEqual(one, two)
 }
 
@@ -208,7 +191,7 @@ func namelessContentOf(o trc.Object) (map[string]any, error) {
 // isHidden reports whether a run cannot find the object that an earlier run has created: its name
 // is random, and no cache that the controller reads has it.
 func (q *Request) isHidden(read []*cache.Store) bool {
-	if q.drawn == nil || q.options.DryRun {
+	if q.generated == nil || q.options.DryRun {
 		return false
 	}
 	return !slices.ContainsFunc(read, func(s *cache.Store) bool {
