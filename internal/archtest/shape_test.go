@@ -29,8 +29,6 @@ var larger = map[string]int{
 	"methods of framework/internal/run.Controller": 131,
 	"methods of framework/internal/write.Writer":   92,
 	"methods of internal/apimodel.Model":           33,
-	"methods of scheduler.Scheduler":               32,
-	"methods of scheduler.machine":                 34,
 	"methods of trc.Store":                         83,
 }
 
