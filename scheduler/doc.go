@@ -27,8 +27,8 @@
 //
 // machine.go, with key.go, lane.go and timers.go, is a pure state machine. It takes events and
 // times, and has no clock, goroutine or lock. scheduler.go, running.go, pause.go and worker.go are
-// the shell around it: workers, one timer, one mutex. The model test compares the whole with a
-// naive oracle.
+// the shell around it: workers, one timer, one mutex. guarded.go calls the functions of the
+// options. The model test compares the whole with a naive oracle.
 //
 // # Concurrency
 //

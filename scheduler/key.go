@@ -113,6 +113,26 @@ func (s *keyState[K]) openEvents() {
 	}
 }
 
+// immediatePause counts the runs in a row that ask for another one at once, and returns the pause
+// before that.
+func (s *keyState[K]) immediatePause(e end) time.Duration {
+	if !e.RescheduleNow && (e.RescheduleAfter <= 0 || e.RescheduleAfter >= AtOnce) {
+		s.immediate = 0
+		return 0
+	}
+	pause := Slowed(int(s.immediate))
+	s.immediate = min(s.immediate+1, 100)
+	return pause
+}
+
+// reschedule sets the time that a run asked for, if it asked for one.
+func (s *keyState[K]) reschedule(now instant, after time.Duration) {
+	if after > 0 {
+		s.rescheduleAfter = after
+		s.slots[rescheduleSlot] = now.after(after)
+	}
+}
+
 // empty reports whether there is no state to keep.
 func (s *keyState[K]) empty() bool {
 	return s.phase == idle && s.at == 0 && s.pending == nil

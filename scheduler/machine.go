@@ -8,10 +8,6 @@ import (
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
-// bulkTurn is how many live keys may be taken in a row while bulk keys wait. So a busy live lane
-// cannot starve the initial list.
-const bulkTurn = 8
-
 // machine is the pure core. Every method takes the time and returns or records what follows.
 type machine[K comparable] struct {
 	policy      retry.Policy
@@ -21,15 +17,13 @@ type machine[K comparable] struct {
 	undecided   int                               // how many causes a running key keeps
 	jitter      func(time.Duration) time.Duration // applied to the max interval
 
-	keys      map[K]*keyState[K]
-	lanes     [laneCount]queue[K]
-	liveTaken int
-	timers    timerHeap[K]
-	spare     []*batch
-	due       int    // the number of queued keys
-	busy      int    // the number of runs in flight
-	paused    bool   // no run starts; all else continues
-	pauses    uint16 // the number of pauses so far
+	keys   map[K]*keyState[K]
+	lanes  lanes[K]
+	timers timerHeap[K]
+	spare  []*batch
+	busy   int    // the number of runs in flight
+	paused bool   // no run starts; all else continues
+	pauses uint16 // the number of pauses so far
 }
 
 func newMachine[K comparable](o Options[K]) *machine[K] {
@@ -117,7 +111,7 @@ func (m *machine[K]) offer(now instant, key K, e Event) (review *keyState[K]) {
 		if e.Renews {
 			m.renew(now, s)
 		}
-		m.promote(s, e.Lane)
+		m.lanes.promote(s, e.Lane)
 	case idle:
 		m.wake(now, s, e.Lane)
 	}
@@ -151,7 +145,7 @@ func (m *machine[K]) renew(now instant, s *keyState[K]) {
 	s.retry.Reset()
 	s.earlyRuns = 0
 	s.clear(retrySlot, repeatSlot, eventsSlot)
-	m.retime(s)
+	m.timers.retime(s)
 }
 
 // wake decides whether an idle key with new causes is queued now or waits for a slot.
@@ -192,21 +186,11 @@ func (m *machine[K]) enqueue(s *keyState[K], lane Lane) {
 	switch {
 	case m.paused:
 		s.gate = timeline.Pause
-	case s.gate == timeline.Open && m.busy+m.due >= m.workers:
+	case s.gate == timeline.Open && m.busy+m.lanes.due >= m.workers:
 		s.gate = timeline.Workers
 	}
-	s.phase, s.lane, s.pauses = queued, lane, m.pauses
-	m.lanes[lane].push(s)
-	m.due++
-}
-
-// promote moves a queued key from the bulk lane to the live lane when a live event arrives.
-func (m *machine[K]) promote(s *keyState[K], lane Lane) {
-	if s.lane == BulkLane && lane == LiveLane {
-		m.lanes[BulkLane].remove(s)
-		s.lane = LiveLane
-		m.lanes[LiveLane].push(s)
-	}
+	s.phase, s.pauses = queued, m.pauses
+	m.lanes.push(s, lane)
 }
 
 // pause begins a pause: no run starts until it ends.
@@ -220,25 +204,14 @@ func (m *machine[K]) take(now instant) (*keyState[K], Run, bool) {
 	if m.paused {
 		return nil, Run{}, false
 	}
-	lane := LiveLane
-	if m.lanes[LiveLane].first == nil || (m.liveTaken >= bulkTurn && m.lanes[BulkLane].first != nil) {
-		lane = BulkLane
-	}
-	s := m.lanes[lane].first
+	s := m.lanes.take()
 	if s == nil {
 		return nil, Run{}, false
 	}
-	if lane == LiveLane {
-		m.liveTaken++
-	} else {
-		m.liveTaken = 0
-	}
-	m.lanes[lane].remove(s)
 	return s, m.begin(now, s), true
 }
 
 func (m *machine[K]) begin(now instant, s *keyState[K]) Run {
-	m.due--
 	m.busy++
 	s.phase, s.forgotten = running, 0
 	if s.bypasses = min(s.bypasses+1, 100); !s.bypassing {
@@ -248,14 +221,14 @@ func (m *machine[K]) begin(now instant, s *keyState[K]) Run {
 	if m.limit.Runs > 0 {
 		if !s.isSet(limitSlot) {
 			s.slots[limitSlot], s.used = now.after(m.limit.Period), 0
-			m.retime(s)
+			m.timers.retime(s)
 		}
 		s.used++
 	}
 	b := m.unload(s)
 	if s.isSet(againSlot) {
 		s.clear(againSlot)
-		m.retime(s)
+		m.timers.retime(s)
 	}
 	if !b.isAsked() {
 		s.immediate = 0
@@ -339,14 +312,14 @@ func (m *machine[K]) restore(now instant, s *keyState[K], e end) {
 	if s.isSet(limitSlot) {
 		s.used--
 	}
-	m.reschedule(now, s, e.RescheduleAfter)
-	m.retime(s)
+	s.reschedule(now, e.RescheduleAfter)
+	m.timers.retime(s)
 }
 
 // settle applies the result of a run of a resource that still exists.
 func (m *machine[K]) settle(now instant, s *keyState[K], e end) {
 	s.settled = now
-	pause := m.immediatePause(s, e)
+	pause := s.immediatePause(e)
 	if m.maxInterval > 0 {
 		s.slots[intervalSlot] = now.after(m.jitter(m.maxInterval))
 	}
@@ -364,9 +337,9 @@ func (m *machine[K]) settle(now instant, s *keyState[K], e end) {
 		}
 	}
 	if after := e.RescheduleAfter; after >= AtOnce {
-		m.reschedule(now, s, after)
+		s.reschedule(now, after)
 	} else if after > 0 {
-		m.reschedule(now, s, max(after, pause))
+		s.reschedule(now, max(after, pause))
 	}
 	switch {
 	case !e.RescheduleNow:
@@ -375,19 +348,7 @@ func (m *machine[K]) settle(now instant, s *keyState[K], e end) {
 	default:
 		s.slots[againSlot] = now.after(pause)
 	}
-	m.retime(s)
-}
-
-// immediatePause counts the runs in a row that ask for another one at once, and returns the pause
-// before that.
-func (m *machine[K]) immediatePause(s *keyState[K], e end) time.Duration {
-	if !e.RescheduleNow && (e.RescheduleAfter <= 0 || e.RescheduleAfter >= AtOnce) {
-		s.immediate = 0
-		return 0
-	}
-	pause := Slowed(int(s.immediate))
-	s.immediate = min(s.immediate+1, 100)
-	return pause
+	m.timers.retime(s)
 }
 
 // fail schedules what follows a failure.
@@ -451,13 +412,6 @@ func (m *machine[K]) exhaust(now instant, s *keyState[K]) {
 	s.slots[eventsSlot], s.eventsGate = now.after(m.policy.Window()), timeline.BackOff
 }
 
-func (m *machine[K]) reschedule(now instant, s *keyState[K], after time.Duration) {
-	if after > 0 {
-		s.rescheduleAfter = after
-		s.slots[rescheduleSlot] = now.after(after)
-	}
-}
-
 // forget removes a key whose resource is gone. Waiting causes are dropped, and a run in flight is
 // drained when it ends. Events offered afterwards belong to a new incarnation.
 func (m *machine[K]) forget(key K) {
@@ -471,8 +425,7 @@ func (m *machine[K]) forget(key K) {
 		return
 	}
 	if s.phase == queued {
-		m.lanes[s.lane].remove(s)
-		m.due--
+		m.lanes.remove(s)
 		s.phase = idle
 	}
 	m.drain(s)
@@ -485,7 +438,7 @@ func (m *machine[K]) drain(s *keyState[K]) {
 	s.forgotten, s.repeats, s.earlyRuns, s.immediate, s.gate = 0, 0, 0, 0, timeline.Open
 	s.bypasses, s.bypassing = 0, false
 	s.slots = [slotCount]instant{}
-	m.retime(s)
+	m.timers.retime(s)
 }
 
 // jittered shortens d by up to 10 %, so that keys created together do not all become due together,

@@ -94,7 +94,7 @@ func within(done <-chan struct{}, d time.Duration) bool {
 // earlier: slots move with every run, and resetting the timer each time would cost more than a
 // needless tick.
 func (s *Scheduler[K]) armLocked() {
-	at := s.core.wakeAt()
+	at := s.core.timers.earliest()
 	if at == 0 || !s.started || s.stopped || (s.armed != 0 && s.armed <= at) {
 		return
 	}
@@ -122,7 +122,7 @@ func (s *Scheduler[K]) tick() {
 // callLocked wakes a worker if one is waiting and there is work. It wakes one at a time; that
 // worker wakes the next.
 func (s *Scheduler[K]) callLocked() {
-	if s.resting > 0 && !s.waking && s.core.due > 0 && !s.core.paused {
+	if s.resting > 0 && !s.waking && s.core.lanes.due > 0 && !s.core.paused {
 		s.waking = true
 		s.work.Signal()
 	}

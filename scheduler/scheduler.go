@@ -157,7 +157,7 @@ func (l RateLimit) validate() error {
 // Scheduler runs a function for keys that are due. Create it with [New].
 type Scheduler[K comparable] struct {
 	run     Func[K]
-	options Options[K]
+	options guardedOptions[K]
 
 	zero time.Time // the origin of all instants
 
@@ -176,7 +176,6 @@ type Scheduler[K comparable] struct {
 	scope   *runScope               // from the start until a pause, and from each resumption
 	waiting []*pause                // the calls of Pause that wait for runs to end
 	runs    context.Context         // the parent of all runs' contexts; set by Run
-	flaw    error                   // the first failure of a function of the options
 }
 
 // New returns a scheduler for run, or an error that names every invalid option. The scheduler
@@ -198,7 +197,7 @@ func New[K comparable](run Func[K], options Options[K]) (*Scheduler[K], error) {
 	}
 	options.setDefaults()
 	s := &Scheduler[K]{
-		run: run, options: options, zero: time.Now().Add(-1), core: newMachine(options), active: map[*keyState[K]]uint64{},
+		run: run, options: guardedOptions[K]{Options: options}, zero: time.Now().Add(-1), core: newMachine(options), active: map[*keyState[K]]uint64{},
 	}
 	s.work.L = &s.mu
 	return s, nil
@@ -243,7 +242,7 @@ func (s *Scheduler[K]) reviewLocked(state *keyState[K]) {
 		s.mu.Unlock()
 		defer s.mu.Lock() // even if Decide panics
 		for i, cause := range asked {
-			if !s.needs(state.key, cause) {
+			if !s.options.needs(state.key, cause) {
 				needless.set(i)
 			}
 		}
@@ -259,7 +258,7 @@ func (s *Scheduler[K]) decideAndLock(key K, cause timeline.Cause) bool {
 	for s.options.Decide != nil {
 		ended := s.ended
 		s.mu.Unlock()
-		if !s.needs(key, cause) {
+		if !s.options.needs(key, cause) {
 			return false
 		}
 		s.mu.Lock()
@@ -295,7 +294,7 @@ func (s *Scheduler[K]) Imminent(key K) bool {
 	}
 	// A cause that needed a run when it arrived may have been explained since, as a watch event by the
 	// answer that came after it.
-	return slices.ContainsFunc(causes, func(c timeline.Cause) bool { return s.needs(key, c) })
+	return slices.ContainsFunc(causes, func(c timeline.Cause) bool { return s.options.needs(key, c) })
 }
 
 // Retries reports whether a retry of key by the policy is waiting. While [Result.Decided] is

@@ -17,7 +17,7 @@ func (m *machine[K]) fire(now instant) {
 				m.slotDue(now, s, slot(at), due.since(s.settled))
 			}
 		}
-		m.retime(s)
+		m.timers.retime(s)
 		if s.phase == idle && s.pending != nil {
 			m.wake(now, s, LiveLane)
 		}
@@ -47,14 +47,6 @@ func (m *machine[K]) slotDue(now instant, s *keyState[K], at slot, after time.Du
 	}
 }
 
-// wakeAt returns the time of the earliest slot of all keys, or zero.
-func (m *machine[K]) wakeAt() instant {
-	if len(m.timers) == 0 {
-		return 0
-	}
-	return m.timers[0].at
-}
-
 // next returns the time until the next run of a key that is certain, or 0 if there is none or it is
 // now.
 func (m *machine[K]) next(now instant, s *keyState[K]) time.Duration {
@@ -78,23 +70,6 @@ func (m *machine[K]) next(now instant, s *keyState[K]) time.Duration {
 	return max(0, max(at, held).since(now))
 }
 
-// retime updates the heap after the slots of s have changed.
-func (m *machine[K]) retime(s *keyState[K]) {
-	at := earliest(s.slots[:])
-	if at == s.at {
-		return
-	}
-	s.at = at
-	switch {
-	case at == 0:
-		heap.Remove(&m.timers, int(s.index))
-	case s.index >= 0:
-		heap.Fix(&m.timers, int(s.index))
-	default:
-		heap.Push(&m.timers, s)
-	}
-}
-
 // timerHeap orders keys by their earliest slot; it implements heap.Interface.
 type timerHeap[K comparable] []*keyState[K]
 
@@ -103,6 +78,31 @@ func (h timerHeap[K]) Less(i, j int) bool { return h[i].at < h[j].at }
 func (h timerHeap[K]) Swap(i, j int) {
 	h[i], h[j] = h[j], h[i]
 	h[i].index, h[j].index = int32(i), int32(j)
+}
+
+// earliest returns the time of the earliest slot of all keys, or zero.
+func (h timerHeap[K]) earliest() instant {
+	if len(h) == 0 {
+		return 0
+	}
+	return h[0].at
+}
+
+// retime updates the heap after the slots of s have changed.
+func (h *timerHeap[K]) retime(s *keyState[K]) {
+	at := earliest(s.slots[:])
+	if at == s.at {
+		return
+	}
+	s.at = at
+	switch {
+	case at == 0:
+		heap.Remove(h, int(s.index))
+	case s.index >= 0:
+		heap.Fix(h, int(s.index))
+	default:
+		heap.Push(h, s)
+	}
 }
 
 // Push implements heap.Interface.

@@ -3,7 +3,6 @@ package scheduler
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -85,23 +84,8 @@ func (s *Scheduler[K]) execute(scope *runScope, state *keyState[K], e end) {
 	e.Result = s.run(scope.ctx, state.key, e.run)
 	if e.Err != nil { // if the classifier panics, the rest of the result counts
 		e.Err = author.Sound(e.Err)
-		e.verdict, e.Err = s.judge(e.Err)
+		e.verdict, e.Err = s.options.judge(e.Err)
 	}
-}
-
-// judge returns the verdict about a failure, and the failure. If the classifier does not return, a
-// retry by the policy follows, and the failure says so.
-func (s *Scheduler[K]) judge(failure error) (retry.Verdict, error) {
-	var verdict retry.Verdict
-	why := author.Apart(author.Patience, func() { verdict = s.options.Retry.Judge(failure) })
-	if why == nil {
-		return verdict, failure
-	}
-	s.recordFlaw("Retry.Classify", why)
-	if why.Kind == author.Panicked {
-		return retry.Verdict{}, &PanicError{Value: why.Value, Stack: why.Stack}
-	}
-	return retry.Verdict{}, fmt.Errorf("%w (Retry.Classify: %w)", failure, why)
 }
 
 // finish decides, without the lock, about the causes that arrived during the run until none is
@@ -121,7 +105,7 @@ func (s *Scheduler[K]) finish(scope *runScope, state *keyState[K], e end) {
 			e.kept.join(undecided)
 			now = s.now()
 			s.settleLocked(now, scope, state, e)
-			s.recordFlawLocked("Decide", errExited)
+			s.options.recordFlaw("Decide", errExited)
 		}
 		s.releaseLocked(now, state)
 	}()
@@ -133,7 +117,7 @@ func (s *Scheduler[K]) finish(scope *runScope, state *keyState[K], e end) {
 		undecided = s.core.unload(state)
 		s.mu.Unlock()
 		needed := undecided
-		needed.keep(func(c timeline.Cause) bool { return s.needs(state.key, c) })
+		needed.keep(func(c timeline.Cause) bool { return s.options.needs(state.key, c) })
 		e.kept.join(needed)
 		undecided = batch{}
 		s.mu.Lock()
@@ -143,7 +127,7 @@ func (s *Scheduler[K]) finish(scope *runScope, state *keyState[K], e end) {
 	}
 	next := s.settleLocked(now, scope, state, e)
 	settled = true
-	if e.Decided == nil && !s.records(e) {
+	if e.Decided == nil && !s.options.records(e) {
 		s.releaseLocked(now, state)
 		released = true
 		s.mu.Unlock()
@@ -168,37 +152,21 @@ func (s *Scheduler[K]) releaseLocked(now instant, state *keyState[K]) {
 	s.callLocked()
 }
 
-// needs reports whether a cause needs a run. If Decide panics, it does.
-func (s *Scheduler[K]) needs(key K, c timeline.Cause) (needed bool) {
-	defer func() {
-		if value := recover(); value != nil {
-			s.recordFlaw("Decide", NewPanicError(value))
-			needed = true
-		}
-	}()
-	return s.options.Decide(key, c)
-}
-
-// records reports whether Record is called for a run.
-func (s *Scheduler[K]) records(e end) bool {
-	return s.options.Record != nil && (e.Err != nil || !s.options.RecordFailures)
-}
-
 // report calls Decided and Record, before the key can have another run: the records of a key are in
 // the order of its runs.
 func (s *Scheduler[K]) report(key K, e end, duration, next time.Duration) {
 	returned := false
 	defer func() {
 		if value := recover(); value != nil {
-			s.recordFlaw("Record", NewPanicError(value))
+			s.options.recordFlaw("Record", NewPanicError(value))
 		} else if !returned {
-			s.recordFlaw("Record", errExited)
+			s.options.recordFlaw("Record", errExited)
 		}
 	}()
 	if e.Decided != nil {
 		e.Decided()
 	}
-	if s.records(e) {
+	if s.options.records(e) {
 		r := record(e.run, e.Result)
 		r.Started, r.Duration, r.Next = time.Now().Add(-s.now().since(e.began)), duration, next
 		s.options.Record(key, r)
@@ -206,25 +174,13 @@ func (s *Scheduler[K]) report(key K, e end, duration, next time.Duration) {
 	returned = true
 }
 
-// recordFlaw records that one of the functions of the options panicked or ended its goroutine.
-func (s *Scheduler[K]) recordFlaw(function string, why error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.recordFlawLocked(function, why)
-}
-
-func (s *Scheduler[K]) recordFlawLocked(function string, why error) {
-	if s.flaw == nil {
-		s.flaw = fmt.Errorf("scheduler: %s: %w", function, why)
-	}
-}
-
 // Flaw returns the first failure of a function of the options ([Options.Decide], [Options.Record]
 // or [retry.Policy.Classify]), or nil. The scheduler continues without the function's result.
 func (s *Scheduler[K]) Flaw() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.flaw
+	if flaw := s.options.flaw.Load(); flaw != nil {
+		return *flaw
+	}
+	return nil
 }
 
 func record(run Run, result Result) timeline.Record {
