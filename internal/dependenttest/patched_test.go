@@ -12,6 +12,7 @@ import (
 	. "github.com/onsi/gomega"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	batchv1 "k8s.io/api/batch/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -327,6 +328,11 @@ var _ = Describe("Patched objects", Ordered, func() {
 			versions()
 			return objects["persistentvolumeclaim"].(*corev1.PersistentVolumeClaim).Status.Phase
 		}).WithTimeout(2 * time.Minute).Should(Equal(corev1.ClaimBound))
+		// It looks at the autoscaler for the first time after 15 s, and says in its status what it found.
+		Eventually(func() []autoscalingv2.HorizontalPodAutoscalerCondition {
+			versions()
+			return objects["autoscaler"].(*autoscalingv2.HorizontalPodAutoscaler).Status.Conditions
+		}).WithTimeout(2 * time.Minute).ShouldNot(BeEmpty())
 		settle()
 	})
 
