@@ -39,9 +39,9 @@ var ofClusters = []mutant{
 	{
 		name:   "what became of a write is asked in the operator's own cluster",
 		breaks: "G11: a create of unknown fate is found out about",
-		file:   "framework/internal/write/exchange.go",
-		old:    "	q.port = w.Port\n",
-		new:    "	q.port = w.Run.Local.Port\n",
+		file:   "framework/internal/write/readback.go",
+		old:    "		x.w.Run.unresolved.add(x.Request)\n",
+		new:    "		x.port = x.w.Run.Local.Port\n		x.w.Run.unresolved.add(x.Request)\n",
 		kills:  far("TestG11ACreateOfUnknownFateInAnotherCluster"),
 	},
 	{

@@ -89,8 +89,11 @@ func (r *Run) enterTerm(ctx context.Context, fence *lease.Fence, what fmt.String
 }
 
 // LostLease reports whether the term in which the run began has ended.
-func (r *Run) LostLease() bool {
-	return r.Local.Port.Fence.Required && (r.Term == nil || !r.Term.Lasts())
+func (r *Run) LostLease() bool { return r.lostLease(r.Local.Port.Fence) }
+
+// lostLease is LostLease by the fence of one cluster. All clusters have the same one.
+func (r *Run) lostLease(fence *lease.Fence) bool {
+	return fence.Required && (r.Term == nil || !r.Term.Lasts())
 }
 
 // End closes the writers and returns the requests that they sent. None of them is in flight then,

@@ -128,7 +128,7 @@ func (w *Writer) check() error {
 	switch {
 	case w.Port.Inflight.IsClosed() || w.Run.inflight.IsClosed():
 		return ErrRunEnded
-	case w.Run.isRun() && w.Run.LostLease() || !w.Port.Fence.Allowed():
+	case w.Run.isRun() && w.Run.lostLease(w.Port.Fence) || !w.Port.Fence.Allowed():
 		return ErrStandby
 	case w.Port.Abandoned.Load():
 		return errRemoved
