@@ -13,6 +13,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/run"
+	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -94,20 +95,20 @@ func (s *Secondary[S]) Select(c Lookup, matches func(shown metav1.Object) bool) 
 }
 
 func (s *Secondary[S]) selected(c Lookup, matches func(metav1.Object) bool) ([]trc.Object, error) {
-	source, err := c.lookup().Informer(s)
+	informer, err := c.lookup().Informer(s)
 	if err != nil {
 		return nil, err
 	}
 	var all, found []trc.Object
 	if keys, known := c.lookup().References(s); known {
-		all, err = named(c, source.Store(), keys)
-	} else if err = checkUndecodable(c, source.Store(), func(o trc.Object) []trc.Key {
+		all, err = named(c, informer.Store(), keys)
+	} else if err = checkUndecodable(c, informer.Store(), func(o trc.Object) []trc.Key {
 		if !matches(o) {
 			return nil
 		}
-		return source.Primaries(o)
+		return informer.Primaries(o)
 	}); err == nil {
-		all, err = source.Of(c.lookup().Key)
+		all, err = informer.Of(c.lookup().Key)
 	}
 	if err != nil {
 		return nil, err
@@ -117,7 +118,7 @@ func (s *Secondary[S]) selected(c Lookup, matches func(metav1.Object) bool) ([]t
 			found = append(found, o)
 		}
 	}
-	c.lookup().RecordReads(source.Store(), found...)
+	c.lookup().RecordReads(informer.Store(), found...)
 	return found, nil
 }
 
@@ -195,14 +196,14 @@ func sharedAt(c Lookup, store *trc.Store, key trc.Key) ([]trc.Object, error) {
 }
 
 func (s *Secondary[S]) sharedNamed(c Lookup, namespace, name string) ([]trc.Object, error) {
-	source, err := c.lookup().Informer(s)
+	informer, err := c.lookup().Informer(s)
 	if err != nil {
 		return nil, err
 	}
-	if err := checkWatched(source.Store(), namespace); err != nil {
-		return nil, fmt.Errorf("%w (source %q)", err, source.Name())
+	if err := checkWatched(informer.Store(), namespace); err != nil {
+		return nil, fmt.Errorf("%w (source %q)", err, informer.Name())
 	}
-	found, err := sharedAt(c, source.Store(), trc.Key{Namespace: namespace, Name: name})
+	found, err := sharedAt(c, informer.Store(), trc.Key{Namespace: namespace, Name: name})
 	if err == nil && found == nil {
 		err = s.checkNamespace(c, namespace)
 	}
@@ -239,17 +240,15 @@ func checkKey(store *trc.Store, r *client.Client, namespace string) error {
 // checkNamespace returns an error if an object that was not found could not have been found in that
 // namespace.
 func (s *Secondary[S]) checkNamespace(c Lookup, namespace string) error {
-	for _, d := range c.lookup().Registered() {
-		if d.Key != any(s) || d.Resource == nil {
-			continue
-		}
-		source, err := c.lookup().Informer(s)
-		if err != nil {
-			return err
-		}
-		return checkKey(source.Store(), d.Resource, namespace)
+	d := c.lookup().Controller.Sources.Find(func(d *source.Description) bool { return d.Key == any(s) })
+	if d == nil || d.Resource == nil {
+		return nil
 	}
-	return nil
+	informer, err := c.lookup().Informer(s)
+	if err != nil {
+		return err
+	}
+	return checkKey(informer.Store(), d.Resource, namespace)
 }
 
 // sourcesOf returns the names of the sources of a type.

@@ -1,13 +1,12 @@
 package archtest
 
 import (
-	"encoding/json"
-	"errors"
-	"io"
 	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/evenkeel/evenkeel/internal/tree"
 )
 
 const module = "github.com/evenkeel/evenkeel"
@@ -260,7 +259,7 @@ var rules = []rule{
 	{"internal/tree", []string{"std"}, "it reads the packages and compiles changed ones, it does not use them"},
 	{"internal/depth", []string{"std"}, "it knows how far tests go, not what they test"},
 	{"internal/spectimes", []string{"std", "github.com/onsi/ginkgo/v2"}, "it knows how long tests take, not what they test"},
-	{"internal/figures", []string{"std"}, "it counts what the go command lists and other programs keep"},
+	{"internal/figures", []string{"std", module + "/internal/tree"}, "it counts what the go command lists and other programs keep"},
 	{"internal/testreport", []string{"std"}, "it reads what the go command prints"},
 }
 
@@ -277,33 +276,24 @@ type goPackage struct {
 func packages(t *testing.T) (ours []goPackage, standard map[string]bool) {
 	t.Helper()
 	list := exec.Command("go", "list", "-deps", "-json=ImportPath,Standard,Imports", module+"/...")
-	output, err := list.StdoutPipe()
+	var problems strings.Builder
+	list.Stderr = &problems
+	output, err := list.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, problems.String())
+	}
+	all, err := tree.Decode[goPackage](output)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var problems strings.Builder
-	list.Stderr = &problems
-	if err := list.Start(); err != nil {
-		t.Fatal(err)
-	}
 	standard = map[string]bool{"C": true}
-	decoder := json.NewDecoder(output)
-	for {
-		var p goPackage
-		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
+	for _, p := range all {
 		if p.Standard {
 			standard[p.ImportPath] = true
 		}
 		if strings.HasPrefix(p.ImportPath, module+"/") {
 			ours = append(ours, p)
 		}
-	}
-	if err := list.Wait(); err != nil {
-		t.Fatalf("go list: %v\n%s", err, problems.String())
 	}
 	return ours, standard
 }

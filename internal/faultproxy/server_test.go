@@ -2,7 +2,6 @@ package faultproxy_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -24,18 +23,10 @@ import (
 var env *testenv.Env
 
 func TestMain(m *testing.M) {
-	var err error
-	if env, err = testenv.Start(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	env.Config.QPS = -1
-	code := m.Run()
-	if err := env.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(testenv.Main(m, func(started *testenv.Env) {
+		env = started
+		env.Config.QPS = -1
+	}))
 }
 
 // contentTypes are the ways in which events are framed.

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/evenkeel/evenkeel/internal/tree"
 )
 
 // kept returns the number in a file, which a command writes when it passes.
@@ -100,17 +101,15 @@ func largestPackage(root string, notes io.Writer) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
+	all, err := tree.Decode[struct {
+		ImportPath, Dir string
+		GoFiles         []string
+	}](listed)
+	if err != nil {
+		return nil, err
+	}
 	largest, of := 0, ""
-	for decoder := json.NewDecoder(bytes.NewReader(listed)); ; {
-		var p struct {
-			ImportPath, Dir string
-			GoFiles         []string
-		}
-		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, err
-		}
+	for _, p := range all {
 		lines := 0
 		for _, name := range p.GoFiles {
 			source, err := os.ReadFile(filepath.Join(p.Dir, name))

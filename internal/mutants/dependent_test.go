@@ -312,8 +312,8 @@ var ofDependents = []mutant{
 		name:   "the kinds that a controller watches are told of",
 		breaks: "C99: what nobody watches is told, and nothing else",
 		file:   "framework/internal/run/unwatched.go",
-		old:    "		if d.Cluster == n.Operator.Cluster && d.GVK",
-		new:    "		if d.Cluster != n.Operator.Cluster && d.GVK",
+		old:    "		return d.Cluster == n.Operator.Cluster && d.GVK",
+		new:    "		return d.Cluster != n.Operator.Cluster && d.GVK",
 		kills:  dependents("TestAnOwnedWrite"),
 	},
 }

@@ -4,10 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -15,6 +13,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/evenkeel/evenkeel/internal/tree"
 )
 
 // method is the version of how mutants are tried. Raise it with a change of the board after which
@@ -105,13 +105,11 @@ func dependencies(ctx context.Context, root string, folders []string) (map[strin
 	}
 	ours := map[string]dependency{}
 	var tests []dependency
-	for decoder := json.NewDecoder(bytes.NewReader(listed)); ; {
-		var d dependency
-		if err := decoder.Decode(&d); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, fmt.Errorf("go list: %w", err)
-		}
+	all, err := tree.Decode[dependency](listed)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range all {
 		if d.isOurs() {
 			ours[d.ImportPath] = d
 		} else if strings.HasSuffix(d.ImportPath, ".test") {

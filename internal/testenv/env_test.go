@@ -2,7 +2,6 @@ package testenv_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"testing"
 	"time"
@@ -18,17 +17,7 @@ import (
 var env *testenv.Env
 
 func TestMain(m *testing.M) {
-	var err error
-	if env, err = testenv.Start(testenv.WebPageCRDs()); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	code := m.Run()
-	if err := env.Stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	os.Exit(testenv.Main(m, func(started *testenv.Env) { env = started }, testenv.WebPageCRDs()))
 }
 
 // start returns a context for the test, a client and a namespace.

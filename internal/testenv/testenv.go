@@ -104,6 +104,23 @@ type Env struct {
 // folders.
 func Start(crds ...string) (*Env, error) { return start(nil, nil, crds) }
 
+// Main starts an Env, runs the tests of a package with it, and stops it. It is for TestMain, which
+// exits with the code. use gets the Env before the first test.
+func Main(m interface{ Run() int }, use func(*Env), crds ...string) (code int) {
+	env, err := Start(crds...)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	use(env)
+	code = m.Run()
+	if err := env.Stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
 // StartWithFlags is Start with flags of the kube-apiserver, without their dashes.
 func StartWithFlags(flags map[string]string, crds ...string) (*Env, error) {
 	return start(nil, flags, crds)

@@ -1,6 +1,7 @@
 // Package tree reads the packages of this module with their types, and gives the go command changed
 // versions of their files. Nothing in the tree is modified. Tests about the source code use it.
 //
+//	all, err := tree.Decode[listed](printed)   // by go list -json
 //	packages, err := tree.List(root, "./...")
 //	checked, err := packages.Check("trc", nil) // syntax trees and types
 //	overlay, err := tree.Overlay(root, t.TempDir(), map[string][]byte{"trc/store.go": changed})

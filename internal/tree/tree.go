@@ -47,13 +47,11 @@ func List(root string, patterns ...string) (*Packages, error) {
 	}
 	exports := map[string]string{}
 	p := &Packages{root: root, fset: token.NewFileSet(), byFolder: map[string]listed{}}
-	for decoder := json.NewDecoder(bytes.NewReader(output)); ; {
-		var of listed
-		if err := decoder.Decode(&of); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return nil, fmt.Errorf("go list: %w", err)
-		}
+	all, err := Decode[listed](output)
+	if err != nil {
+		return nil, err
+	}
+	for _, of := range all {
 		exports[of.ImportPath] = of.Export
 		if folder, err := filepath.Rel(root, of.Dir); err == nil {
 			p.byFolder[folder] = of
@@ -61,6 +59,20 @@ func List(root string, patterns ...string) (*Packages, error) {
 	}
 	p.imports = importer.ForCompiler(p.fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
 	return p, nil
+}
+
+// Decode returns the packages that go list -json has printed, as values of a type with the fields
+// that were asked for.
+func Decode[T any](printed []byte) (all []T, err error) {
+	for decoder := json.NewDecoder(bytes.NewReader(printed)); ; {
+		var one T
+		if err := decoder.Decode(&one); errors.Is(err, io.EOF) {
+			return all, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("go list: %w", err)
+		}
+		all = append(all, one)
+	}
 }
 
 // Folders returns the folders of the packages that the patterns match, relative to the root,

@@ -261,6 +261,24 @@ func (s *Registry) Secondaries() []*source.Description {
 	return all
 }
 
+// Find returns the first secondary that a condition holds for, nil if there is none. It must not be
+// changed. Each write asks, so nothing is copied. The condition is asked with the lock held.
+func (s *Registry) Find(is func(*source.Description) bool) *source.Description {
+	for _, a := range s.Required.all {
+		if a.Supervised == nil && is(&a.Secondary) {
+			return &a.Secondary
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range s.byName {
+		if !a.Required && a.Supervised == nil && is(&a.Secondary) {
+			return &a.Secondary
+		}
+	}
+	return nil
+}
+
 // Sources returns the author's sources, required ones first.
 func (s *Registry) Sources() []*source.Supervised {
 	var all []*source.Supervised

@@ -10,8 +10,8 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Namespaces changes the namespaces of a controller while it runs. The operator calls Close, Leave
-// and Enter in this order, with host.Host.Changing held.
+// Namespaces changes the namespaces of a controller while it runs. The operator calls Close, then
+// Leave, with host.Host.Changing held, and Enter for each added namespace in a goroutine.
 type Namespaces struct{ *Controller }
 
 // OwnScope returns the scope of ControllerOptions.Namespaces, nil if the controller follows the

@@ -32,10 +32,8 @@ type Identity struct {
 // WriterOf returns the run's writer to the cluster of a secondary. The writer refuses all writes if
 // the controller does not read the secondary.
 func (c *Run) WriterOf(secondary any) *write.Writer {
-	for _, d := range c.Registered() {
-		if d.Key == secondary {
-			return c.Writes.At(d.Cluster)
-		}
+	if d := c.Controller.Sources.Find(func(d *source.Description) bool { return d.Key == secondary }); d != nil {
+		return c.Writes.At(d.Cluster)
 	}
 	return c.Writes.Local.Refusing(c.Controller.unknownSecondary(secondary))
 }

@@ -2,6 +2,8 @@ package run
 
 import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/evenkeel/evenkeel/framework/internal/source"
 )
 
 // owns logs, once for each kind, that owned objects are written and no secondary of the controller
@@ -20,10 +22,11 @@ func (n *notices) owns(gvk schema.GroupVersionKind) {
 // watches reports whether a secondary of the controller is of the kind, in any version. Dynamic
 // secondaries count, too.
 func (n *notices) watches(kind schema.GroupKind) bool {
-	for _, d := range n.Sources.Secondaries() {
-		if d.Cluster == n.Operator.Cluster && d.GVK.GroupKind() == kind {
-			return true
-		}
+	watched := n.Sources.Find(func(d *source.Description) bool {
+		return d.Cluster == n.Operator.Cluster && d.GVK.GroupKind() == kind
+	})
+	if watched != nil {
+		return true
 	}
 	for _, d := range n.Workflow.dormant {
 		if d.given != nil && d.description.GVK.GroupKind() == kind {
