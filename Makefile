@@ -34,19 +34,13 @@ DEEP := $(DEEP)|ManyWritesOfARun|ManyDeletionsOfARun|MakesItselfDue|WhatComesAnd
 # a time keep two cores busy.
 WAITING := ./framework ./internal/clusterstest ./internal/interlocktest ./samples/webpage ./internal/weathertest
 
-# Stack traces need no debug information, and linking is faster without. The target vet comes before.
-TEST_BUILD := -vet=off -ldflags="-s -w"
-
 .PHONY: test
 test: export EVENKEEL_SPEC_TIMES := $(SPEC_TIMES)
 test: sandbox vet ## Run all tests, with the race detector and that of changes to cached objects; the models once more without.
 	go build -o bin/testreport ./internal/testreport
 	@rm -f $(SPEC_TIMES)
-	{ KUBE_CACHE_MUTATION_DETECTOR=true go test -json $(TEST_BUILD) -race -p 4 -count=1 -timeout 20m $(WAITING) ./...; \
-	go test -json $(TEST_BUILD) -count=1 -timeout 10m -run '$(DEEP)' $(DEEP_PACKAGES); \
-	cd sandbox; go test -json $(TEST_BUILD) -race -p 4 -count=1 -timeout 15m $(SANDBOX_PACKAGES); \
-	cd ../benchmarks; go test -json $(TEST_BUILD) -race -p 4 -count=1 -timeout 10m ./...; \
-	} | bin/testreport -specs $(SPEC_TIMES) -keep bin/test_seconds
+	WAITING='$(WAITING)' DEEP='$(DEEP)' DEEP_PACKAGES='$(DEEP_PACKAGES)' SANDBOX_PACKAGES='$(SANDBOX_PACKAGES)' \
+	tools/test | bin/testreport -specs $(SPEC_TIMES) -keep bin/test_seconds
 
 .PHONY: tutorial
 tutorial: sandbox ## Follow docs/getting-started.md from an empty folder, with README's commands; TUTORIAL=-v to watch.
