@@ -138,8 +138,14 @@ func TestG06ARunOfAnEarlierTermCannotWrite(t *testing.T) {
 		a := r.start("a", &pages{reconcile: func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
 			if runs++; runs == 1 {
 				<-goOn // ignores its cancellation
-				_, err := framework.Apply(context.WithoutCancel(ctx), c, configMapOf(page, "late"))
+				ctx := context.WithoutCancel(ctx)
+				_, err := framework.Apply(ctx, c, configMapOf(page, "late"))
 				wrote <- err
+				_, err = framework.Create(ctx, c, configMapOf(page, "late"))
+				wrote <- err
+				gone := configMapOf(page, "late")
+				gone.UID = "known"
+				wrote <- framework.Delete(ctx, c, gone)
 			}
 			return pageUpdate{}, nil
 		}})
@@ -154,8 +160,10 @@ func TestG06ARunOfAnEarlierTermCannotWrite(t *testing.T) {
 			r.Errorf("%d runs of a primary whose first has not ended", runs)
 		}
 		close(goOn)
-		if err := <-wrote; !errors.Is(err, framework.ErrStandby) {
-			r.Errorf("a write of an earlier term: %v", err)
+		for _, verb := range []string{"apply", "create", "delete"} {
+			if err := <-wrote; !errors.Is(err, framework.ErrStandby) {
+				r.Errorf("%s in a run of an earlier term: %v", verb, err)
+			}
 		}
 		r.pass(time.Second)
 		if runs != 2 {
@@ -228,7 +236,12 @@ func TestG06TheDeadlineHoldsThoughItsTimerIsLate(t *testing.T) {
 		}
 		repeated := make(chan error)
 		go func() { repeated <- write() }()
-		r.pass(6 * time.Second)
+		r.pass(5*time.Second + time.Millisecond)
+		// The elector has not noticed yet, and nobody has asked whether the lease is held.
+		if _, err := framework.Create(r.Context(), a.Writer(""), configMapOf(newPage("default", "p"), "x")); !errors.Is(err, framework.ErrStandby) {
+			r.Errorf("a create begun after the deadline: %v", err)
+		}
+		r.pass(time.Second)
 		if err := write(); !errors.Is(err, framework.ErrStandby) {
 			r.Errorf("a write begun after the deadline: %v", err)
 		}

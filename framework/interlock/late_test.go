@@ -53,7 +53,8 @@ func TestAReleaseThatOutlastsItsSenderTakesNoClaimOff(t *testing.T) {
 }
 
 // TestAClaimIsReliedUponOnlyIfTheDependentIsStillToHaveIt: what an instance sees when it comes up
-// may be over, and the one before it may have sent what follows from that.
+// may be over, and the one before it may have sent what follows from that. It has the lease of the
+// one before, so it need not write the claims in its own name first.
 func TestAClaimIsReliedUponOnlyIfTheDependentIsStillToHaveIt(t *testing.T) {
 	for name, change := range map[string]func(s *shop, d *App){
 		"not if it is in deletion":                func(s *shop, d *App) { s.delete(d) },
@@ -63,7 +64,10 @@ func TestAClaimIsReliedUponOnlyIfTheDependentIsStillToHaveIt(t *testing.T) {
 			openShop(t, func(s *shop) {
 				s.database("p")
 				d := s.app("d", "p")
-				s.pass(time.Second)
+				s.apps.stop()
+				s.apps.elected = true
+				s.start(s.apps, "apps")
+				s.pass(time.Minute)
 				s.apps.stop()
 				s.requests()
 				s.model.Lag("apps", time.Minute)
@@ -75,7 +79,7 @@ func TestAClaimIsReliedUponOnlyIfTheDependentIsStillToHaveIt(t *testing.T) {
 					return apimodel.Fault{}
 				})
 				s.start(s.apps, "apps")
-				s.pass(10 * time.Second)
+				s.pass(40 * time.Second)
 				if sent := s.requests(); count(sent, "apps: get apps d") == 0 || count(sent, "apps: get databases") != 0 {
 					t.Errorf("requests: %q", sent)
 				}

@@ -88,6 +88,7 @@ type shop struct {
 type side struct {
 	op       *framework.Operator
 	register func(*framework.Operator) error
+	elected  bool // by a lease, so whoever is started next is the same instance
 	stop     func()
 }
 
@@ -127,7 +128,11 @@ func openShopOf(t *testing.T, apps func(*shop, *framework.Operator) error, test 
 func (s *shop) start(side *side, name string) {
 	s.Helper()
 	var err error
-	side.op, err = framework.NewOperator(s.model.Config(), framework.OperatorOptions{Logger: quiet, Scheme: scheme, Name: name, Grace: -1})
+	options := framework.OperatorOptions{Logger: quiet, Scheme: scheme, Name: name, Grace: -1}
+	if side.elected {
+		options.LeaderElection = framework.LeaderElection{Mode: framework.Always, Namespace: "default", Name: name}
+	}
+	side.op, err = framework.NewOperator(s.model.Config(), options)
 	noError(s.T, err)
 	noError(s.T, side.register(side.op))
 	running, stop := context.WithCancel(s.Context())

@@ -69,7 +69,7 @@ var ofInterlock = []mutant{
 		file:   "framework/interlock/gate.go",
 		old:    "	if live.GetDeletionTimestamp() != nil {\n		return nil\n	}\n",
 		new:    "",
-		kills:  interlocked("TestAClaimIsReliedUpon/not_if_it_is_in_deletion"),
+		kills:  interlocked("TestAClaimIsReliedUpon"),
 	},
 	{
 		name:   "a claim of what the dependent does not refer to is relied upon",
@@ -77,6 +77,6 @@ var ofInterlock = []mutant{
 		file:   "framework/interlock/gate.go",
 		old:    "func(key types.NamespacedName) bool { return !slices.Contains(refers, key) })\n}\n",
 		new:    "func(key types.NamespacedName) bool { return !slices.Contains(refers, key) && key.Name == \"\" })\n}\n",
-		kills:  interlocked("TestAClaimIsReliedUpon/not_if_it_does_not"),
+		kills:  interlocked("TestAClaimIsReliedUpon"),
 	},
 }
