@@ -372,7 +372,9 @@ func TestAShardSelectorThatTheServerIgnoresEndsTheStart(t *testing.T) {
 			noError(t, err)
 			noError(t, framework.Register(op, &pages{reconcile: func(context.Context, *Page, *pageContext) (pageUpdate, error) { return pageUpdate{}, nil }}, options))
 			begun := time.Now()
-			err = op.Run(m.Context())
+			running, stop := context.WithTimeout(m.Context(), time.Minute)
+			defer stop()
+			err = op.Run(running)
 			if err == nil || !strings.Contains(err.Error(), "ShardedListAndWatch") || time.Since(begun) > time.Second {
 				t.Errorf("%s: after %v: %v", name, time.Since(begun), err)
 			}

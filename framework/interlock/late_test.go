@@ -1,6 +1,7 @@
 package interlock_test
 
 import (
+	"bytes"
 	"testing"
 	"time"
 
@@ -11,45 +12,50 @@ import (
 )
 
 // TestAReleaseThatOutlastsItsSenderTakesNoClaimOff: an app refers to no database for a while. That
-// its claim be taken off is refused, as somebody changed it, is sent again, and does not arrive
-// until it has been given up, and the app has been granted the database that it refers to again.
+// its claim be taken off does not arrive until it has been given up, and the app has been granted
+// the database that it refers to again. In one case it is sent for the second time then, as
+// somebody has changed the app before the first one arrived.
 func TestAReleaseThatOutlastsItsSenderTakesNoClaimOff(t *testing.T) {
-	openShop(t, func(s *shop) {
-		p := s.database("p")
-		d := s.app("d", "p")
-		s.pass(time.Second)
-		applies, late := 0, []byte(nil) // the claims that are written
-		s.disturb(func(r apimodel.Request) apimodel.Fault {
-			if r.Resource != "apps" || r.Verb != "apply" {
-				return apimodel.Fault{}
-			}
-			if applies++; applies == 1 {
-				return apimodel.Fault{Delay: 5 * time.Second}
-			}
-			late = r.Body
-			return apimodel.Fault{Drop: true}
+	for name, refused := range map[string]int{"at once": 0, "after one that was refused": 1} {
+		t.Run(name, func(t *testing.T) {
+			openShop(t, func(s *shop) {
+				p := s.database("p")
+				d := s.app("d", "p")
+				s.pass(time.Second)
+				releases, late := 0, []byte(nil)
+				s.disturb(func(r apimodel.Request) apimodel.Fault {
+					if r.Resource != "apps" || r.Verb != "apply" || bytes.Contains(r.Body, []byte(databases.Annotation())) {
+						return apimodel.Fault{}
+					}
+					if releases++; releases <= refused {
+						return apimodel.Fault{Delay: 5 * time.Second}
+					}
+					late = r.Body
+					return apimodel.Fault{Drop: true}
+				})
+				s.refer(d)
+				s.pass(2 * time.Second)
+				changed := s.live(d)
+				changed.Labels["by"] = "another"
+				noError(t, s.admin.Update(s.Context(), changed))
+				s.pass(10 * time.Second)
+				s.refer(d, "p")
+				s.pass(5 * time.Minute)
+				s.expect([]client.Object{p, d}, nil, d)
+				s.disturb(nil)
+				if late == nil {
+					t.Fatal("nothing is late")
+				}
+				// It is carried out, or refused.
+				_ = s.admin.Patch(s.Context(), changed, client.RawPatch(types.ApplyPatchType, late), client.FieldOwner(databases.Name), client.ForceOwnership)
+				s.apps.stop() // as it might put the claim on again in time
+				s.delete(p)
+				s.pass(time.Minute)
+				s.expect([]client.Object{p, d}, nil, d)
+				s.start(s.apps, "apps")
+			})
 		})
-		s.refer(d)
-		s.pass(2 * time.Second)
-		changed := s.live(d)
-		changed.Labels["by"] = "another"
-		noError(t, s.admin.Update(s.Context(), changed))
-		s.pass(10 * time.Second)
-		s.refer(d, "p")
-		s.pass(5 * time.Minute)
-		s.expect([]client.Object{p, d}, nil, d)
-		s.disturb(nil)
-		if late == nil {
-			t.Fatal("nothing is late")
-		}
-		// It is carried out, or refused.
-		_ = s.admin.Patch(s.Context(), changed, client.RawPatch(types.ApplyPatchType, late), client.FieldOwner(databases.Name), client.ForceOwnership)
-		s.apps.stop() // as it might put the claim on again in time
-		s.delete(p)
-		s.pass(time.Minute)
-		s.expect([]client.Object{p, d}, nil, d)
-		s.start(s.apps, "apps")
-	})
+	}
 }
 
 // TestAClaimIsReliedUponOnlyIfTheDependentIsStillToHaveIt: what an instance sees when it comes up
