@@ -19,7 +19,7 @@ var ofSimulation = []mutant{
 		file:   "framework/operator_leader.go",
 		old:    "	op.host.CatchUp(ctx, op.options.LeaderElection.RenewDeadline, op.options.LeaderElection.RetryPeriod)\n",
 		new:    "",
-		kills:  worlds,
+		kills:  inVirtualTime("TestG01WhoTakesOver"),
 	},
 	{
 		name:   "the finalizer goes though Cleanup wants to keep it",
