@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/hashicorp/golang-lru/v2/simplelru"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/lru"
 
 	"github.com/evenkeel/evenkeel/internal/author"
 )
@@ -64,20 +64,17 @@ type wholeCache struct {
 	limit int
 
 	mu      sync.Mutex // guards what is below; may be taken while the mutex of the store is held
-	objects *simplelru.LRU[Key, *wholeObject]
+	objects map[Key]Object
+	uses    *lru.Cache // the keys of objects by their last use; what it evicts leaves objects
 }
-
-type wholeObject struct{ object Object }
 
 func newWholeCache(limit int) *wholeCache {
 	if limit <= 0 {
 		return nil
 	}
-	objects, err := simplelru.NewLRU[Key, *wholeObject](limit, nil)
-	if err != nil {
-		panic(err) // it fails only for limits that are not positive
-	}
-	return &wholeCache{limit: limit, objects: objects}
+	objects := map[Key]Object{}
+	evicted := func(key lru.Key, _ any) { delete(objects, key.(Key)) }
+	return &wholeCache{limit: limit, objects: objects, uses: lru.NewWithEvictionFunc(limit, evicted)}
 }
 
 // keep stores an object and returns one that may be pruned: a copy if it was stored. An object that
@@ -103,10 +100,10 @@ func (s *wholeCache) wants(o Object, wanted bool) bool {
 }
 
 func (s *wholeCache) wantsLocked(o Object, wanted bool) bool {
-	if before, known := s.objects.Peek(KeyOf(o)); known {
-		return !isNewer(before.object, o)
+	if before := s.objects[KeyOf(o)]; before != nil {
+		return !isNewer(before, o)
 	}
-	return wanted || s.objects.Len() < s.limit
+	return wanted || len(s.objects) < s.limit
 }
 
 // add stores an object, unless that is no longer wanted.
@@ -117,14 +114,10 @@ func (s *wholeCache) add(o Object, wanted bool) {
 	if !s.wantsLocked(o, wanted) {
 		return
 	}
-	before, known := s.objects.Peek(key)
-	if !known {
-		s.objects.Add(key, &wholeObject{o})
-		return
-	}
-	before.object = o // this does not count as a use
-	if wanted {
-		s.objects.Get(key)
+	before := s.objects[key]
+	s.objects[key] = o
+	if before == nil || wanted { // a newer version that nobody asked for does not count as a use
+		s.uses.Add(key, nil)
 	}
 }
 
@@ -141,18 +134,20 @@ func (s *wholeCache) take(key Key, shown Object) Object {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if found, ok := s.objects.Get(key); ok && isSame(found.object, shown) {
-		return found.object
+	found := s.objects[key]
+	if found == nil || !isSame(found, shown) {
+		return nil
 	}
-	return nil
+	s.uses.Get(key)
+	return found
 }
 
 // drop removes an object that is gone, unless another one has taken its name.
 func (s *wholeCache) drop(gone Object) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if found, ok := s.objects.Peek(KeyOf(gone)); ok && found.object.GetUID() == gone.GetUID() {
-		s.objects.Remove(KeyOf(gone))
+	if found := s.objects[KeyOf(gone)]; found != nil && found.GetUID() == gone.GetUID() {
+		s.uses.Remove(KeyOf(gone))
 	}
 }
 
@@ -163,7 +158,7 @@ func (s *wholeCache) clear() {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.objects.Purge()
+	s.uses.Clear()
 }
 
 func (s *wholeCache) len() int {
@@ -172,7 +167,7 @@ func (s *wholeCache) len() int {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.objects.Len()
+	return len(s.objects)
 }
 
 // dropWholeLocked removes an object that is no longer visible from the whole objects, once the lock

@@ -27,7 +27,7 @@ var rules = []rule{
 	{"timeline", []string{"std", module + "/internal/author"}, "the record is a leaf that everything may import"},
 	{
 		"trc",
-		[]string{"std", "k8s.io/apimachinery/...", "k8s.io/client-go/tools/cache", "github.com/hashicorp/golang-lru/v2/simplelru", module + "/internal/author"},
+		[]string{"std", "k8s.io/apimachinery/...", "k8s.io/client-go/tools/cache", "k8s.io/utils/lru", module + "/internal/author"},
 		"the store knows nothing of who reads it",
 	},
 	{

@@ -1,7 +1,7 @@
 // Figures prints the figures of an area of this module, one a line.
 //
 //	make figures AREA=house
-//	figure user_modules 62
+//	figure user_modules 61
 //	figure mutants_total 535
 //
 // A figure that takes long is not measured here but read from bin/, where make test, .ci/run and
