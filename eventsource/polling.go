@@ -180,8 +180,8 @@ func jittered(d time.Duration) time.Duration {
 	return d - d/20 + rand.N(d/10+1)
 }
 
-// guarded calls an author's function with a timeout. It turns a panic, or the end of its goroutine,
-// into an error.
+// callGuarded calls an author's function with a timeout. It turns a panic, or the end of its
+// goroutine, into an error.
 func callGuarded[R any](ctx context.Context, timeout time.Duration, call func(context.Context) (R, error)) (answer R, err error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -192,7 +192,7 @@ func callGuarded[R any](ctx context.Context, timeout time.Duration, call func(co
 	return answer, author.Sound(err)
 }
 
-// failed returns the error for an author's function that did not return.
+// failureError returns the error for an author's function that did not return.
 func failureError(failure *author.Failure) error {
 	if failure.Stack == nil {
 		return failure

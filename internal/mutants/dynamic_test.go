@@ -41,7 +41,7 @@ var ofDynamic = []mutant{
 	{
 		name:   "a primary that is gone holds on",
 		breaks: "G16: nothing is left of a primary that is gone",
-		file:   "framework/internal/run/states.go",
+		file:   "framework/internal/run/deleted.go",
 		old:    "	c.Sources.LetGo(key)\n	c.states.forget(key)",
 		new:    "	c.states.forget(key)",
 		kills:  dynamic("TestC97Ticks|" + histories),
@@ -113,7 +113,7 @@ var ofDynamic = []mutant{
 	{
 		name:   "a primary inherits what the one before it held",
 		breaks: "G16: sources go with the last primary that holds them",
-		file:   "framework/internal/run/final.go",
+		file:   "framework/internal/run/deleted.go",
 		old:    "	e.letGo(e.run.Key) // the primary",
 		new:    "	// the primary",
 		kills:  dynamic("TestG16ASuccessor"),
@@ -121,7 +121,7 @@ var ofDynamic = []mutant{
 	{
 		name:   "a run adds for whoever has the name of its primary now",
 		breaks: "G16: sources go with the last primary that holds them",
-		file:   "framework/internal/run/final.go",
+		file:   "framework/internal/run/deleted.go",
 		old:    "(now == nil || now.GetUID() != uid) &&",
 		new:    "now == nil &&",
 		kills:  dynamic("TestG16AnOldRun"),

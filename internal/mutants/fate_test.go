@@ -128,7 +128,7 @@ var ofFates = []mutant{
 	{
 		name:   "a late answer about a primary that is gone brings a second last run",
 		breaks: "C81: one last run for each primary",
-		file:   "framework/internal/run/final.go",
+		file:   "framework/internal/run/deleted.go",
 		old:    "	case !h.finalRuns.WasRemembered(t.Old.GetUID()) && h.triggers(t, false):\n",
 		new:    "	case h.triggers(t, false):\n",
 		kills:  []suite{{folder: "framework", run: "AnAnswerFromElsewhere"}},
@@ -144,7 +144,7 @@ var ofFates = []mutant{
 	{
 		name:   "a late last run takes the timers of the next one of its name",
 		breaks: "G07: a requested reschedule is not lost",
-		file:   "framework/internal/run/final.go",
+		file:   "framework/internal/run/deleted.go",
 		old:    "	result.Gone = !e.finalRuns.IsLate(e.run.Key, e.run.Writes.Primary.Object.GetUID()) || e.Store.Get(e.run.Key) == nil\n",
 		new:    "	result.Gone = true\n",
 		kills:  []suite{{folder: "framework", run: "TestG07ALateAnswer"}},
@@ -152,7 +152,7 @@ var ofFates = []mutant{
 	{
 		name:   "an unresolved write is forgotten with another one of the name",
 		breaks: "G01: a run begins with what is known of its own writes",
-		file:   "framework/internal/run/final.go",
+		file:   "framework/internal/run/deleted.go",
 		old:    "	e.states.takeUnresolved(incarnationOf(e.run.Writes.Primary.Object))\n	late",
 		new:    "	e.states.forget(e.run.Key)\n	late",
 		kills:  []suite{{folder: "framework", run: "TestG01ALateAnswer"}},
@@ -160,7 +160,7 @@ var ofFates = []mutant{
 	{
 		name:   "a primary that only an answer tells of has no last run",
 		breaks: "C81: one last run for each primary",
-		file:   "framework/internal/run/final.go",
+		file:   "framework/internal/run/deleted.go",
 		old:    "\tcase t.Old == nil:\n\t\tkey",
 		new:    "\tcase t.New == nil:\n\tcase t.Old == nil:\n\t\tkey",
 		kills:  []suite{{folder: "framework", run: "OnlyAnAnswer"}},

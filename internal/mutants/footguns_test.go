@@ -212,7 +212,7 @@ var ofFootguns = []mutant{
 	{
 		name:   "a primary that leaves its selector is not told",
 		breaks: "G09: what keeps a primary is told",
-		file:   "framework/internal/run/final.go",
+		file:   "framework/internal/run/deleted.go",
 		old:    "	h.notices.emitNotSelected(t.Old)\n",
 		new:    "",
 		kills:  far("TestAPrimaryThatLeavesItsSelectorWithTheFinalizerOnIsTold"),

@@ -262,7 +262,7 @@ var ofFramework = []mutant{
 	{
 		name:   "the last run of a primary is not repeated",
 		breaks: "C81: errors are retried though the object is gone",
-		file:   "framework/internal/run/final.go",
+		file:   "framework/internal/run/deleted.go",
 		old:    "\tif result.Err != nil || result.Superseded ||",
 		new:    "\tif result.Superseded ||",
 		kills:  []suite{{folder: "framework", run: "TestC81ADeleteRun"}},

@@ -79,7 +79,7 @@ var ofManaged = []mutant{
 	{
 		name:   "the result of a primary that goes during its run is kept",
 		breaks: "G16: nothing is kept of what is gone",
-		file:   "framework/internal/run/states.go",
+		file:   "framework/internal/run/deleted.go",
 		old:    "	if c.states.has(of.key) && c.isGone(of.key, of.uid) {\n",
 		new:    "	if of.key.Name == \"\" {\n",
 		kills:  managed("TestG16TheNewestResult"),

@@ -6,6 +6,14 @@
 // [Inflight] registers the requests in flight, so that the end of a run, of a term or of the
 // operator can cancel them and wait for them.
 //
+// Where to find things:
+//
+//   - election.go: the election; rbac.go: whether the operator's user may take part in it
+//   - fence.go: what writers ask
+//   - term.go: when a term ends; asleep_linux.go: a machine that was suspended; values.go: what
+//     authors keep for a term
+//   - inflight.go: the requests in flight
+//
 // # Concurrency
 //
 // All methods may be called at the same time. Every mutex of this package is a leaf: nothing is

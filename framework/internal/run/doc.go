@@ -7,9 +7,11 @@
 //     state.go, [Run]
 //   - the finalizer and the writes of the primary: primary.go, primaryWriter; status.go,
 //     reserved.go
-//   - which changes trigger a run: trigger.go, primaryHandler; filter.go, generation.go; which
-//     changes are our own writes: trigger.go, needsRun
-//   - the final run of a deleted primary: final.go
+//   - which changes trigger a run: trigger.go, primaryHandler; filter.go, generation.go
+//   - which changes are our own writes: trigger.go, needsRun; it asks eventsource/ownwrite.go, and
+//     that asks the ledger of package trc, in which package write (exchange.go) records each answer
+//   - a primary that is deleted, also during a run, and its final run; another one that gets its
+//     name: deleted.go
 //   - what is kept for a primary between its runs: states.go, primaryStates; primaries whose own
 //     runs make them due again: loops.go
 //   - the start: start.go, [Startup]; changes of namespaces: namespaces.go, [Namespaces]

@@ -11,14 +11,6 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// incarnation is one of the primaries that have the same name one after the other.
-type incarnation struct {
-	key trc.Key
-	uid types.UID
-}
-
-func incarnationOf(o trc.Object) incarnation { return incarnation{trc.KeyOf(o), o.GetUID()} }
-
 // primaryState is what a controller keeps between runs for the primaries of one name. The
 // scheduler, the registry of sources, admission, final runs and the histories keep their own part:
 // forget drops all of it.
@@ -150,28 +142,4 @@ func (p *primaryStates) letGo(key trc.Key) {
 // forget drops the state of a name.
 func (p *primaryStates) forget(key trc.Key) {
 	p.look(key, func(s *primaryState) { *s = primaryState{} })
-}
-
-// letGo drops what runs of a deleted primary have left, while another one may have its name.
-func (c *Controller) letGo(key trc.Key) {
-	c.Sources.LetGo(key)
-	c.states.letGo(key)
-}
-
-// forget drops everything that is kept for a name that no primary has, nor owes its last run.
-func (c *Controller) forget(key trc.Key) {
-	c.Sources.LetGo(key)
-	c.states.forget(key)
-	c.Scheduler.Forget(key)
-	c.admission.Forget(key)
-	c.Records.forget(key)
-}
-
-// letGoIfGone drops what a run has kept for its primary if the primary was deleted meanwhile. If it
-// is deleted after this check, its deletion is handled later and drops the state. A new primary of
-// the same name has had no run yet.
-func (c *Controller) letGoIfGone(of incarnation) {
-	if c.states.has(of.key) && c.isGone(of.key, of.uid) {
-		c.states.letGo(of.key)
-	}
 }

@@ -15,7 +15,8 @@
 //   - verbs.go, patch.go, subresource.go, migrate.go: the other writes; rewrite.go: they must not
 //     change fields that caches do not keep
 //   - exchange.go: a [Request] and its exchange: it is sent, its answer is recorded as proof and
-//     added to the caches
+//     added to the caches; whether an event is one of these writes: the ledger of package trc,
+//     asked by eventsource/ownwrite.go and package run (trigger.go)
 //   - outcome.go: the request is repeated until its outcome is known
 //   - readback.go: after a refusal or an unknown outcome the object is read, so that no later view
 //     is older; generatename.go: a create whose name was generated is found by that name

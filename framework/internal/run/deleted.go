@@ -12,6 +12,33 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
+// A primary may be deleted, and another one created with its name, at any time: also during a run,
+// and in a gap of the watch. What keeps the two incarnations apart:
+//
+//   - A run belongs to one UID (primaryWriter). Its writes of the primary carry that UID as a
+//     precondition (package write, patch.go; apply.go, optimistically), so that they never change
+//     the next incarnation.
+//   - primaryGone is called for each deletion that a watch shows. It forgets the name, or, for
+//     controllers that want all events, makes the final run of that incarnation due. A later
+//     incarnation waits for it (waitsForFinalRun, package finalrun).
+//   - What a run keeps at its end may come after the deletion: letGoIfGone drops it then.
+//   - What belongs to an incarnation and not to its name, such as writes of unknown outcome, is
+//     kept by UID (primaryStates).
+
+// incarnation is one of the primaries that have the same name one after the other.
+type incarnation struct {
+	key trc.Key
+	uid types.UID
+}
+
+func incarnationOf(o trc.Object) incarnation { return incarnation{trc.KeyOf(o), o.GetUID()} }
+
+// isGone reports whether no primary with that name and UID exists, nor owes its last run.
+func (c *Controller) isGone(primary trc.Key, uid types.UID) bool {
+	now := c.Store.Get(primary)
+	return (now == nil || now.GetUID() != uid) && !c.finalRuns.Has(primary, uid)
+}
+
 // primaryGone ends the key of a deleted primary, or makes its final run due.
 func (h primaryHandler) primaryGone(t trc.Transition) {
 	key := trc.KeyOf(t.Old)
@@ -131,8 +158,26 @@ func (n *notices) giveUp(last trc.Object, why string) {
 	n.Operator.Logger.Info("gave up the last run of a primary that is gone", append(n.Records.values(trc.KeyOf(last)), "uid", last.GetUID(), "why", why)...)
 }
 
-// isGone reports whether no primary with that name and UID exists, nor owes its last run.
-func (c *Controller) isGone(primary trc.Key, uid types.UID) bool {
-	now := c.Store.Get(primary)
-	return (now == nil || now.GetUID() != uid) && !c.finalRuns.Has(primary, uid)
+// letGo drops what runs of a deleted primary have left, while another one may have its name.
+func (c *Controller) letGo(key trc.Key) {
+	c.Sources.LetGo(key)
+	c.states.letGo(key)
+}
+
+// forget drops everything that is kept for a name that no primary has, nor owes its last run.
+func (c *Controller) forget(key trc.Key) {
+	c.Sources.LetGo(key)
+	c.states.forget(key)
+	c.Scheduler.Forget(key)
+	c.admission.Forget(key)
+	c.Records.forget(key)
+}
+
+// letGoIfGone drops what a run has kept for its primary if the primary was deleted meanwhile. If it
+// is deleted after this check, its deletion is handled later and drops the state. A new primary of
+// the same name has had no run yet.
+func (c *Controller) letGoIfGone(of incarnation) {
+	if c.states.has(of.key) && c.isGone(of.key, of.uid) {
+		c.states.letGo(of.key)
+	}
 }
