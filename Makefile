@@ -28,7 +28,7 @@ SPEC_TIMES := $(CURDIR)/bin/spec_times.jsonl
 # internal/depth. They run once more without it, and then go deeper.
 DEEP_PACKAGES := ./trc ./scheduler ./framework ./framework/external ./framework/interlock ./internal/simulation ./samples/prefixedpod
 DEEP := Model|Filter|InEveryOrder|Exploration|Shortcut|RandomOrders|RandomHistories|InEveryWorld|ACrashAtAnyWrite
-DEEP := $(DEEP)|ManyWritesOfARun|ManyDeletionsOfARun|MakesItselfDue|WhatComesAndGoesLoses|TogglesForMany|WhateverHappensEvery|WhenReferencesMove|AThousandPrimaries|AFloodOf|SocketThatBreaksLeaves|DeparturesOfOld
+DEEP := $(DEEP)|ManyWritesOfARun|ManyDeletionsOfARun|MakesItselfDue|WhatComesAndGoesLoses|TogglesForMany|WhateverHappensEvery|WhenReferencesMove|AThousandPrimaries|AFloodOf|SocketThatBreaksLeaves|FinalRunsOfOld
 
 # Packages that wait long begin first. Those of most packages wait most of the time, so that four at
 # a time keep two cores busy.

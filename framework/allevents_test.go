@@ -84,7 +84,7 @@ func (v *virtual) createPage(name, html string) {
 func (v *virtual) drained() {
 	v.t.Helper()
 	if keys, due := framework.PendingKeys(v.op, "webpage"), framework.FinalRuns(v.op); keys != 0 || due != 0 {
-		v.t.Errorf("%d keys and %d departures are left", keys, due)
+		v.t.Errorf("%d keys and %d final runs are left", keys, due)
 	}
 }
 
@@ -131,7 +131,7 @@ func TestC81ADeleteRunIsRetriedThoughThePrimaryIsGone(t *testing.T) {
 	})
 }
 
-func TestG16ADepartureEndsWithTheWatchOfItsNamespace(t *testing.T) {
+func TestG16AFinalRunEndsWithTheWatchOfItsNamespace(t *testing.T) {
 	d := newDiary()
 	d.broken.Store(true)
 	inVirtualTime(t, d, pageOptions{AllEvents: true, Retry: retry.Policy{Initial: time.Second, Factor: 1, Jitter: retry.NoJitter}}, func(v *virtual) {
@@ -361,7 +361,7 @@ func TestAllEventsTheAuthorKeepsAFinalizer(t *testing.T) {
 	})
 }
 
-func TestAllEventsForgetsADepartureOfWhatComesBack(t *testing.T) {
+func TestAllEventsForgetsAFinalRunOfWhatComesBack(t *testing.T) {
 	d := newDiary()
 	d.broken.Store(true)
 	inVirtualTime(t, d, pageOptions{AllEvents: true, Retry: everySecond, LabelSelector: "off!=yes"}, func(v *virtual) {
@@ -374,7 +374,7 @@ func TestAllEventsForgetsADepartureOfWhatComesBack(t *testing.T) {
 		v.pass(time.Minute)
 		d.expect(t, "a")
 		if due := framework.FinalRuns(v.op); due != 0 {
-			t.Errorf("%d departures are left", due)
+			t.Errorf("%d final runs are left", due)
 		}
 	})
 }

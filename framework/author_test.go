@@ -302,7 +302,7 @@ func TestG15AnObjectWhoseDecoderPanicsIsSetAside(t *testing.T) {
 				t.Errorf("runs: %v", r.runs)
 			}
 			if aside := m.op.Occupancy().Caches[0].Undecodable; aside != 2 {
-				t.Errorf("%d are set aside", aside)
+				t.Errorf("%d are undecodable", aside)
 			}
 			// One that fits again has its run.
 			m.must(all.Patch(m.Context(), "bad", types.MergePatchType, []byte(`{"spec":{"text":"well"}}`), metav1.PatchOptions{}))

@@ -130,7 +130,7 @@ func Cached(op *Operator, gvk schema.GroupVersionKind, key trc.Key) (all []Objec
 	return all
 }
 
-// StopTimerOfTerm has the timer of the term in office come late, as after a pause of the process.
+// StopTimerOfTerm has the timer of the current term fire late, as after a pause of the process.
 func StopTimerOfTerm(op *Operator) { op.host.Cluster.Fence.Current().PauseTimer() }
 
 // ResolvedElection is what the options of a leader election come to, or what is wrong with them.

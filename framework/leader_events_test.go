@@ -81,7 +81,7 @@ func TestARunThatHasEndedPublishesNoEvents(t *testing.T) {
 }
 
 var _ = Describe("C105 Of two instances", func() {
-	It("the one that leads tells of an object that is set aside, and its successor does", func() {
+	It("the one that leads tells of an object that is undecodable, and its successor does", func() {
 		w := newWorkshop()
 		w.install()
 		w.create("bad", map[string]any{"size": "huge"})

@@ -114,8 +114,8 @@ func TestG16WhoStandsByKeepsNothingOfWhatIsGone(t *testing.T) {
 	})
 }
 
-// TestG16WhoStandsByKeepsNoDeparturesOfOld: the leader has made the last runs.
-func TestG16WhoStandsByKeepsNoDeparturesOfOld(t *testing.T) {
+// TestG16WhoStandsByKeepsNoFinalRunsOfOld: the leader has made the last runs.
+func TestG16WhoStandsByKeepsNoFinalRunsOfOld(t *testing.T) {
 	withReplicas(t, func(r *replicas) {
 		dA, dB := newDiary(), newDiary()
 		a := r.startWith("a", dA, pageOptions{AllEvents: true})
@@ -127,7 +127,7 @@ func TestG16WhoStandsByKeepsNoDeparturesOfOld(t *testing.T) {
 			r.pass(time.Hour)
 		}
 		if n := framework.FinalRuns(b.Operator); n > 1 {
-			r.Errorf("%d departures are kept for an hour and more", n)
+			r.Errorf("%d final runs are kept for an hour and more", n)
 		}
 		noError(r.T, a.stop())
 		r.pass(time.Minute)

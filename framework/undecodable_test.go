@@ -38,7 +38,7 @@ var _ = Describe("G15 An object that does not fit its Go type", func() {
 	}
 
 	for _, way := range []string{"streamed", "listed"} {
-		It("is set aside when it is "+way+", reported, and does not stop the others", func() {
+		It("is undecodable when it is "+way+", reported, and does not stop the others", func() {
 			var l line
 			if way == "listed" {
 				refuse := func(request *http.Request) (*http.Response, error) {
@@ -70,7 +70,7 @@ var _ = Describe("G15 An object that does not fit its Go type", func() {
 		})
 	}
 
-	It("is set aside when it is changed so, and its runs end; the watch goes on", func() {
+	It("is undecodable when it is changed so, and its runs end; the watch goes on", func() {
 		var l line
 		op, r := w.operator(framework.OperatorOptions{Namespaces: []string{w.ns}}, func(config *rest.Config) { config.Wrap(l.wrap) }), newGadgets()
 		Expect(framework.Register(op, r, gadgetOptions{})).To(Succeed())

@@ -207,12 +207,12 @@ func TestG07TheLastRunOfAPrimaryWaitsForWhatItAdds(t *testing.T) {
 		v.delete("p")
 		v.pass(time.Minute)
 		if n := framework.FinalRuns(v.op); n != 1 {
-			t.Errorf("%d departures are due, and the last run has read nothing", n)
+			t.Errorf("%d final runs are due, and the last run has read nothing", n)
 		}
 		v.disturb(nil)
 		v.pass(time.Minute)
 		if last != 1 || framework.FinalRuns(v.op) != 0 {
-			t.Errorf("%d last runs have read, %d departures are due", last, framework.FinalRuns(v.op))
+			t.Errorf("%d last runs have read, %d final runs are due", last, framework.FinalRuns(v.op))
 		}
 		v.drained()
 		v.holdsNothing(1, goroutines)

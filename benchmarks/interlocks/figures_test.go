@@ -20,12 +20,12 @@ func TestFigures(t *testing.T) {
 	if os.Getenv("EVENKEEL_FIGURES") == "" {
 		t.Skip("it measures; set EVENKEEL_FIGURES=1, or run make bench-compare")
 	}
-	t.Run("departures", func(t *testing.T) {
+	t.Run("deletions", func(t *testing.T) {
 		s := newServer(t)
 		for _, dependents := range []int{1, 10, 100, 1_000} {
 			lists, plain, asked := 0, 0, 0
 			for range rounds {
-				found := s.measureDeparture(dependents)
+				found := s.measureDeletion(dependents)
 				t.Logf("a provider of %d dependents: %s, in %d runs of the guard", dependents, found.asked.per(1), found.runs)
 				lists, plain, asked = lists+found.asked["list webpages"], plain+found.runs, asked+found.asked.all()
 			}

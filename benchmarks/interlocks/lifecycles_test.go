@@ -60,15 +60,15 @@ func (s *server) measureLives(providers, dependents int) (found phases) {
 	return found
 }
 
-// departure is what the end of a provider took that had dependents.
-type departure struct {
+// deletion is what the end of a provider took that had dependents.
+type deletion struct {
 	asked requests // of the guard
 	runs  int      // of the guard, each of which lists in the plain design
 }
 
-// measureDeparture requests the deletion of a provider of so many dependents, and then deletes
+// measureDeletion requests the deletion of a provider of so many dependents, and then deletes
 // these.
-func (s *server) measureDeparture(dependents int) departure {
+func (s *server) measureDeletion(dependents int) deletion {
 	s.t.Helper()
 	at := s.newSite(1)
 	defer at.startGuard()()
@@ -81,7 +81,7 @@ func (s *server) measureDeparture(dependents int) departure {
 	at.deletePages()
 	at.awaitGone(&corev1.ConfigMapList{})
 	at.quiet()
-	return departure{at.ofGuard.now().since(before), len(at.guarding.Records("guard")) - runs}
+	return deletion{at.ofGuard.now().since(before), len(at.guarding.Records("guard")) - runs}
 }
 
 // measureStart returns the time until an operator that starts has implemented dependents that there
@@ -143,7 +143,7 @@ func TestTheInterlockAsksWhatItsDesignPromises(t *testing.T) {
 }
 
 func TestAProvidersEndTakesFewLists(t *testing.T) {
-	found := newServer(t).measureDeparture(20)
+	found := newServer(t).measureDeletion(20)
 	if n := found.asked["list webpages"]; n < 1 || n > 2 || found.asked["patch configmaps"] != 1 {
 		t.Errorf("the end of a provider took %s", found.asked.per(1))
 	}

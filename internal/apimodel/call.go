@@ -32,7 +32,7 @@ type call struct {
 func (c *call) key() key { return key{c.Namespace, c.Name} }
 
 // parse understands everything but the body. Its errors are for the client.
-func (m *Model) parse(request *http.Request, body []byte) (*call, error) {
+func (s served) parse(request *http.Request, body []byte) (*call, error) {
 	c := &call{path: request.URL.Path, query: request.URL.Query()}
 	c.UserAgent, c.Body, c.LabelSelector = request.UserAgent(), body, c.query.Get("labelSelector")
 	if c.Manager = c.query.Get("fieldManager"); c.Manager == "" {
@@ -53,10 +53,10 @@ func (m *Model) parse(request *http.Request, body []byte) (*call, error) {
 		return c, nil
 	}
 	// namespaces/x/pods is about Pods; namespaces/x/status is about the namespace.
-	if segments[0] == "namespaces" && len(segments) > 2 && m.resources[group.WithResource(segments[2])] != nil {
+	if segments[0] == "namespaces" && len(segments) > 2 && s[group.WithResource(segments[2])] != nil {
 		c.Namespace, segments = segments[1], segments[2:]
 	}
-	c.resource = m.resources[group.WithResource(segments[0])]
+	c.resource = s[group.WithResource(segments[0])]
 	if c.resource == nil {
 		return c, noSuchPage(c.path)
 	}

@@ -11,9 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 )
 
+// served holds the kinds that are served. It does not change.
+type served map[schema.GroupVersionResource]*resource
+
 // discover answers what clients ask to learn what is served. The aggregated form is not offered;
 // clients fall back to this one.
-func (m *Model) discover(path string) (int, any, error) {
+func (s served) discover(path string) (int, any, error) {
 	path = strings.Trim(path, "/")
 	gv, err := schema.ParseGroupVersion(strings.TrimPrefix(strings.TrimPrefix(path, "apis/"), "api/"))
 	switch {
@@ -22,26 +25,26 @@ func (m *Model) discover(path string) (int, any, error) {
 	case path == "api":
 		return http.StatusOK, metav1.APIVersions{TypeMeta: metav1.TypeMeta{Kind: "APIVersions"}, Versions: []string{"v1"}}, nil
 	case path == "apis":
-		return http.StatusOK, m.groups(), nil
+		return http.StatusOK, s.groups(), nil
 	case err == nil && strings.Contains(path, "/"):
-		if list := m.resourcesOf(gv); len(list.APIResources) > 0 {
+		if list := s.resourcesOf(gv); len(list.APIResources) > 0 {
 			return http.StatusOK, list, nil
 		}
 	}
 	return 0, nil, noSuchPage(path)
 }
 
-func (m *Model) groups() metav1.APIGroupList {
+func (s served) groups() metav1.APIGroupList {
 	versions := map[string][]string{}
-	for gvr := range m.resources {
+	for gvr := range s {
 		if gvr.Group != "" && !slices.Contains(versions[gvr.Group], gvr.Version) {
 			versions[gvr.Group] = append(versions[gvr.Group], gvr.Version)
 		}
 	}
 	list := metav1.APIGroupList{TypeMeta: metav1.TypeMeta{Kind: "APIGroupList", APIVersion: "v1"}}
-	for name, served := range versions {
+	for name, of := range versions {
 		group := metav1.APIGroup{Name: name}
-		for _, v := range slices.Sorted(slices.Values(served)) {
+		for _, v := range slices.Sorted(slices.Values(of)) {
 			group.Versions = append(group.Versions, metav1.GroupVersionForDiscovery{
 				GroupVersion: schema.GroupVersion{Group: name, Version: v}.String(), Version: v,
 			})
@@ -53,20 +56,20 @@ func (m *Model) groups() metav1.APIGroupList {
 	return list
 }
 
-func (m *Model) resourcesOf(gv schema.GroupVersion) metav1.APIResourceList {
+func (s served) resourcesOf(gv schema.GroupVersion) metav1.APIResourceList {
 	list := metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: gv.String()}
-	for gvr, r := range m.resources {
+	for gvr, r := range s {
 		if gvr.GroupVersion() != gv {
 			continue
 		}
-		served := metav1.APIResource{
+		found := metav1.APIResource{
 			Name: r.Plural, SingularName: strings.ToLower(r.Kind.Kind), Kind: r.Kind.Kind, Namespaced: !r.ClusterScoped,
 			Verbs: metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "watch"},
 		}
-		list.APIResources = append(list.APIResources, served)
+		list.APIResources = append(list.APIResources, found)
 		if r.Status {
-			served.Name, served.SingularName, served.Verbs = r.Plural+"/status", "", metav1.Verbs{"get", "patch", "update"}
-			list.APIResources = append(list.APIResources, served)
+			found.Name, found.SingularName, found.Verbs = r.Plural+"/status", "", metav1.Verbs{"get", "patch", "update"}
+			list.APIResources = append(list.APIResources, found)
 		}
 	}
 	slices.SortFunc(list.APIResources, func(a, b metav1.APIResource) int { return cmp.Compare(a.Name, b.Name) })

@@ -138,7 +138,7 @@ func (m *Model) change(plural string, change func(*resource)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	found := false
-	for _, r := range m.resources {
+	for _, r := range m.served {
 		if r.Plural == plural {
 			change(r)
 			found = true

@@ -26,7 +26,7 @@ type Options struct {
 
 // Model is an API server in memory. Make it with [New], inside of the bubble that uses it.
 type Model struct {
-	resources map[schema.GroupVersionResource]*resource // read-only
+	served served
 
 	mu        sync.Mutex // guards everything below; a leaf
 	history   []commit   // history[i] has version i+1
@@ -84,7 +84,7 @@ type commit struct {
 // serve.
 func New(options Options) (*Model, error) {
 	m := &Model{
-		resources: map[schema.GroupVersionResource]*resource{},
+		served: served{},
 		// Version 0 is no version; an empty etcd is at 1.
 		history: []commit{{Commit: Commit{Version: 1, At: time.Now()}}},
 		changed: make(chan struct{}),
@@ -94,7 +94,7 @@ func New(options Options) (*Model, error) {
 		if err != nil {
 			return nil, fmt.Errorf("apimodel: kind %s: %w", kind.GroupVersionKind, err)
 		}
-		m.resources[kind.GroupVersion().WithResource(kind.Plural)] = r
+		m.served[kind.GroupVersion().WithResource(kind.Plural)] = r
 	}
 	return m, nil
 }
@@ -195,7 +195,7 @@ func (m *Model) Objects(plural string) []*unstructured.Unstructured {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	var all []*unstructured.Unstructured
-	for _, r := range m.resources {
+	for _, r := range m.served {
 		if r.Plural == plural {
 			all = append(all, r.sortedLocked("")...)
 		}

@@ -24,7 +24,7 @@ func (m *Model) RoundTrip(request *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, refusal := m.parse(request, body)
+	c, refusal := m.served.parse(request, body)
 	fault := m.faultOf(c)
 	if err := pause(ctx, fault.Delay); err != nil {
 		return nil, err
@@ -96,7 +96,7 @@ func (m *Model) faultOf(c *call) Fault {
 // serve carries out everything but watches.
 func (m *Model) serve(c *call) (code int, answer any, err error) {
 	if c.Verb == "discovery" {
-		return m.discover(c.path)
+		return m.served.discover(c.path)
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

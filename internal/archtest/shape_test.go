@@ -25,8 +25,7 @@ const (
 // larger are the places that exceed a limit, by how much they may: one more fails, and so does a limit that is no longer
 // needed. New places do not belong here.
 var larger = map[string]int{
-	"methods of internal/apimodel.Model": 33,
-	"methods of trc.Store":               83,
+	"methods of trc.Store": 83,
 }
 
 // shape finds what exceeds a limit below a folder: places, with their sizes.

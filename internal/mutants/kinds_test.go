@@ -11,7 +11,7 @@ var ofKinds = []mutant{
 		kills:  store("TestG15"),
 	},
 	{
-		name:   "a list does not end what is set aside",
+		name:   "a list does not end what is undecodable",
 		breaks: "G16: nothing is left of an object that is gone",
 		file:   "trc/watch.go",
 		old:    "	for key := range s.undecodable {\n		if _, ok := listed[key]; !ok &&",
@@ -32,7 +32,7 @@ var ofKinds = []mutant{
 		file:   "framework/internal/client/list.go",
 		old:    "err != nil && failed == nil && l.Form == object.Typed {",
 		new:    "err != nil && failed == nil && l.Form != object.Typed {",
-		kills:  specs("set aside when it is listed"),
+		kills:  specs("undecodable when it is listed"),
 	},
 	{
 		name:   "reads lack a secondary that does not decode",
@@ -43,20 +43,20 @@ var ofKinds = []mutant{
 		kills:  specs("fails the reads of the primary"),
 	},
 	{
-		name:   "that a primary is set aside takes conditions from others",
+		name:   "that a primary is undecodable takes conditions from others",
 		breaks: "G15: what others say in the status stays",
 		file:   "framework/internal/run/undecodable.go",
 		old:    "WithoutForce: true, Subresource",
 		new:    "WithoutForce: false, Subresource",
-		kills:  specs("G15 A primary that is set aside"),
+		kills:  specs("G15 A primary that is undecodable"),
 	},
 	{
-		name:   "a primary that fits again goes on being called set aside",
+		name:   "a primary that fits again goes on being called undecodable",
 		breaks: "G15: its status tells the truth",
 		file:   "framework/internal/run/undecodable.go",
 		old:    "if e.run.Gone || e.conditions.undecodable(primary) == nil {",
 		new:    "if e.run.Gone || e.conditions.undecodable(primary) != nil || conditionsIn(primary) != nil {",
-		kills:  specs("G15 A primary that is set aside"),
+		kills:  specs("G15 A primary that is undecodable"),
 	},
 	{
 		name:   "a namespace is entered before it is filled",

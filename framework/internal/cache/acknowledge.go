@@ -173,7 +173,7 @@ func (s *Stores) Entries(kind schema.GroupKind, key trc.Key) []Entry {
 // AcknowledgeNone removes the entries from their caches after a read has found no object. err is
 // the error of the read, which was of the version gvk of the kind. An object that was created since
 // then is not removed.
-func (s *Stores) AcknowledgeNone(gvk schema.GroupVersionKind, entries []Entry, err error) {
+func (*Stores) AcknowledgeNone(gvk schema.GroupVersionKind, entries []Entry, err error) {
 	for _, e := range entries {
 		if e.store.Key.GVK == gvk || IsNoObject(err) { // other versions may be served
 			e.acknowledgeGone()

@@ -181,8 +181,8 @@ func (e execution) keep(left write.Leftovers) {
 	}
 	// If the primary was deleted during the run, the deletion found nothing to drop.
 	now := e.Store.Get(key)
-	if aside := e.Store.Undecodable(key); aside != nil {
-		now = aside
+	if undecodable := e.Store.Undecodable(key); undecodable != nil {
+		now = undecodable
 	}
 	if (now == nil || now.GetUID() != left.UID) && !e.finalRuns.Has(key, left.UID) {
 		e.states.takeUnresolved(incarnation{key, left.UID})

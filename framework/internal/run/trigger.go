@@ -116,7 +116,7 @@ func (h primaryHandler) missedPrimaries() {
 		}
 	}
 	for _, of := range h.states.incarnations() { // the ones whose names others have now
-		if aside := h.Store.Undecodable(of.key); h.isGone(of.key, of.uid) && (aside == nil || aside.GetUID() != of.uid) {
+		if undecodable := h.Store.Undecodable(of.key); h.isGone(of.key, of.uid) && (undecodable == nil || undecodable.GetUID() != of.uid) {
 			h.states.takeUnresolved(of)
 		}
 	}

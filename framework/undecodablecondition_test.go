@@ -19,7 +19,7 @@ import (
 	"github.com/evenkeel/evenkeel/internal/testenv/client"
 )
 
-var _ = Describe("G15 A primary that is set aside", func() {
+var _ = Describe("G15 A primary that is undecodable", func() {
 	bad := map[string]any{"size": "huge"}
 	for _, sharing := range []bool{true, false} {
 		lists := map[bool]string{true: "can be shared", false: "belongs to one manager"}[sharing]
