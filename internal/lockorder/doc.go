@@ -1,7 +1,7 @@
 // Package lockorder compares the order in which goroutines take locks with the table in
 // docs/architecture.md. It consists of tests only; what they record with is package recorder.
 //
-//	go test ./internal/lockorder                    # a minute of CPU; two if little is built
+//	go test ./internal/lockorder                    # half a minute; two if little is built
 //	go test -v -run TheTable ./internal/lockorder   # prints all pairs, and what the tests print
 //	go test -skip TheTable ./internal/lockorder     # only that mistakes are noticed, a second
 //

@@ -54,9 +54,9 @@ func TestLocksAreTakenInTheOrderOfTheTable(t *testing.T) {
 	}
 	written := filepath.Join(t.TempDir(), "edges")
 	for _, arguments := range runs {
-		command := exec.Command("go", append([]string{"test", "-count=1", "-vet=off", "-timeout=10m", "-overlay=" + overlay}, arguments...)...)
+		command := exec.Command("go", append([]string{"test", "-short", "-count=1", "-vet=off", "-timeout=10m", "-overlay=" + overlay}, arguments...)...)
 		command.Dir = root(t)
-		command.Env = append(os.Environ(), recorder.File+"="+written, "SIMULATION_SEEDS=60")
+		command.Env = append(os.Environ(), recorder.File+"="+written, "SIMULATION_SEEDS=20")
 		output, err := command.CombinedOutput()
 		t.Logf("%s\n%v %v", output, command.ProcessState.UserTime(), command.ProcessState.SystemTime())
 		if err != nil {
