@@ -24,22 +24,25 @@ demo: sandbox ## Show the WebPage operator on a control plane of its own; ONCE=1
 
 SPEC_TIMES := $(CURDIR)/bin/spec_times.jsonl
 
-# The tests whose depth differs with the race detector, which makes them ten times as slow: see
-# internal/depth. They run once more without it, and then go deeper.
-DEEP_PACKAGES := ./trc ./scheduler ./framework ./framework/external ./framework/interlock ./internal/simulation ./samples/prefixedpod
-DEEP := Model|Filter|InEveryOrder|Exploration|Shortcut|RandomOrders|RandomHistories|InEveryWorld|ACrashAtAnyWrite
-DEEP := $(DEEP)|ManyWritesOfARun|ManyDeletionsOfARun|MakesItselfDue|WhatComesAndGoesLoses|TogglesForMany|WhateverHappensEvery|WhenReferencesMove|AThousandPrimaries|AFloodOf|SocketThatBreaksLeaves|FinalRunsOfOld
-
-# Packages that wait long begin first. Those of most packages wait most of the time, so that four at
-# a time keep two cores busy.
-WAITING := ./framework ./internal/clusterstest ./internal/interlocktest ./samples/webpage ./internal/weathertest
+# Tests in virtual time and models: with the race detector, which makes them five to ten times as slow,
+# and once more without, when they go deeper (internal/depth) and look for changes to cached objects.
+TWICE := ./trc ./scheduler ./framework ./framework/external ./framework/interlock ./internal/callbacks ./internal/simulation ./samples/prefixedpod
+# What runs only once of these packages: their suites with an API server.
+SERVERS := ^(TestFramework|TestPoliciesOnAServer|TestPrefixedPod)$$
+# Packages without the race detector. An API server and etcd do most of the work of their tests, or
+# their tests are about the source tree.
+PLAIN := ./internal/clusterstest ./internal/dependenttest ./internal/weathertest ./internal/interlocktest \
+	./internal/externaltest ./internal/conditionstest ./internal/behindtest ./internal/lockorder ./internal/mutants \
+	./internal/archtest ./internal/tutorial ./internal/figures ./internal/testreport
+# Of all other packages, those that wait long begin first.
+WAITING := ./internal/freshnesstest ./samples/webpage ./internal/apimodel ./internal/testenv
 
 .PHONY: test
 test: export EVENKEEL_SPEC_TIMES := $(SPEC_TIMES)
-test: sandbox vet ## Run all tests, with the race detector and that of changes to cached objects; the models once more without.
+test: sandbox vet ## Run all tests, most with the race detector; docs/testing.md says which.
 	go build -o bin/testreport ./internal/testreport
 	@rm -f $(SPEC_TIMES)
-	WAITING='$(WAITING)' DEEP='$(DEEP)' DEEP_PACKAGES='$(DEEP_PACKAGES)' SANDBOX_PACKAGES='$(SANDBOX_PACKAGES)' \
+	TWICE='$(TWICE)' SERVERS='$(SERVERS)' PLAIN='$(PLAIN)' WAITING='$(WAITING)' SANDBOX_PACKAGES='$(SANDBOX_PACKAGES)' \
 	tools/test | bin/testreport -specs $(SPEC_TIMES) -keep bin/test_seconds
 
 .PHONY: tutorial

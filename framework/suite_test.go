@@ -50,7 +50,7 @@ var (
 func TestFramework(t *testing.T) {
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(20 * time.Second)
-	SetDefaultEventuallyPollingInterval(10 * time.Millisecond)
+	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
 	SetDefaultConsistentlyDuration(400 * time.Millisecond)
 	RunSpecs(t, "Framework")
 }

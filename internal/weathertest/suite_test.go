@@ -48,7 +48,7 @@ const calm = 60 * time.Second
 func TestWeather(t *testing.T) {
 	RegisterFailHandler(Fail)
 	SetDefaultEventuallyTimeout(calm)
-	SetDefaultEventuallyPollingInterval(20 * time.Millisecond)
+	SetDefaultEventuallyPollingInterval(100 * time.Millisecond)
 	SetDefaultConsistentlyDuration(300 * time.Millisecond)
 	RunSpecs(t, "Weather")
 }
