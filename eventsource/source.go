@@ -26,9 +26,9 @@ type Source interface {
 	// waiting for the outside world.
 	//
 	// It is called once everything that the controller watches has been read, in the order of the
-	// controller's sources. No primary runs before all sources are synced. After an error or a panic,
-	// Start is called again, with back-off, until it succeeds: a failed call must leave nothing
-	// running.
+	// controller's sources. No primary runs before the sources in the controller's options are
+	// synced. Runs do not wait for sources that are added later. After an error or a panic, Start
+	// is called again, with back-off, until it succeeds: a failed call must leave nothing running.
 	//
 	// stop ends the source. After stop has returned, no further Offer call begins; calls under way may
 	// still return later. stop is called once, from any goroutine, possibly before the source is

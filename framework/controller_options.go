@@ -97,9 +97,9 @@ type ControllerOptions[P Object] struct {
 	// primary of that name waits until then, or until the retries are exhausted. A primary that no
 	// longer matches the selectors also gets this run.
 	//
-	// The run is missed for a primary that goes while the operator is down. It is also missed in every
-	// instance except the leader of that time and a leader that follows soon. Only a finalizer does
-	// not miss a deletion.
+	// A primary that is deleted while the operator is down has no such run. Nor does an instance
+	// make that run that was not the leader at that time, unless it becomes the leader soon after.
+	// Only a finalizer guarantees that no deletion is missed.
 	AllEvents bool
 	// Finalizer is added to primaries if the reconciler is a [Cleaner], or if the [Workflow] has
 	// something to delete. Default: GROUP/KIND-finalizer with the primary's group, and its kind in
@@ -109,9 +109,9 @@ type ControllerOptions[P Object] struct {
 	// own finalizer. Otherwise one controller would remove the finalizer that another waits for.
 	// [Register] refuses this within an operator.
 	//
-	// Before you change a finalizer or remove a Cleaner, all primaries must be rid of the finalizer.
-	// Primaries that still have it are not removed when they are deleted. A Kubernetes event reports
-	// them ([ReasonFinalizerLeftOver]).
+	// Before you change a finalizer or remove a Cleaner, remove the finalizer from all primaries.
+	// Primaries that still have it are not removed when they are deleted. A Kubernetes event
+	// reports them ([ReasonFinalizerLeftOver]).
 	//
 	// Versions of this package that named the default after the controller left GROUP/NAME-finalizer
 	// on primaries. It counts as the default, and is replaced by it.
@@ -190,7 +190,7 @@ func (o *ControllerOptions[P]) validate(cleans, deletes bool) error {
 func (o *ControllerOptions[P]) validateEvents(cleans, deletes bool, bad func(field string, value any, why string)) {
 	switch problems := validation.IsQualifiedName(o.Finalizer); {
 	case o.AllEvents && o.Finalizer != "":
-		bad("Finalizer", o.Finalizer, "must be empty with AllEvents, which puts no finalizer on")
+		bad("Finalizer", o.Finalizer, "must be empty with AllEvents, which adds no finalizer")
 	case o.AllEvents:
 	case len(problems) > 0:
 		bad("Finalizer", o.Finalizer, strings.Join(problems, "; "))

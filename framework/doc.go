@@ -1,6 +1,6 @@
-// Package framework is the package that operator authors import. An author writes the desired state
-// as a [Reconciler]. The framework runs it when a primary is due. It reads nothing older than its
-// own last write, and never runs twice at a time for one primary.
+// Package framework is the package that operator authors import. An author writes a [Reconciler].
+// The framework calls it when something has changed. Its reads return the operator's own last write
+// or something newer. There is never more than one call at a time for one primary.
 //
 //	type Reconciler struct{ pods framework.Secondary[*corev1.Pod] }
 //

@@ -27,11 +27,11 @@ var ErrNotSynced = registry.ErrNotSynced
 // run met that error becomes due, and so does every primary that has such secondaries. A kind that
 // is not served yet is waited for, and [Operator.Ready] reports it.
 //
-// The primary holds them until [Context.RemoveSource] or until it is gone. With the last hold they
-// are removed: the index, the memory, and the watch unless others read the same. A run may call it
-// again in each of its runs, which costs almost nothing: with the same Secondary, or with one that
-// is declared alike without By, Map, filters and Indexes. A different one under the same name (see
-// [Secondary.Name]) is an error that names both.
+// The primary has a reference to them until [Context.RemoveSource] or until it is gone. When the
+// last reference ends, their index and their cache are removed, and the watch ends unless others
+// use it. Every run may call AddSecondary again, at almost no cost. Pass the same Secondary, or one
+// with equal fields and without By, Map, filters and Indexes. Another declaration under the same
+// name (see [Secondary.Name]) is an error that names both.
 func (c *Context[P]) AddSecondary(secondary SecondarySource) error {
 	return c.holder().AddSecondary(secondary, false)
 }

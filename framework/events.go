@@ -9,9 +9,9 @@ const (
 	ReasonRetriesExhausted = run.ReasonRetriesExhausted
 	// ReasonObjectTooLarge: the API server or etcd refused an object for its size. No retry follows.
 	ReasonObjectTooLarge = run.ReasonObjectTooLarge
-	// ReasonReconcileFailed: the run failed and is retried. The number of these events is limited for
-	// all primaries of the operator together. An event that is left out is published with a later
-	// failure.
+	// ReasonReconcileFailed: the run failed and is retried. The number of these events is limited
+	// for the operator as a whole. Beyond the limit, a failure has no event; a later failure may
+	// have one.
 	ReasonReconcileFailed = run.ReasonReconcileFailed
 	// ReasonRunTimeout: the run exceeded [ControllerOptions.RunTimeout].
 	ReasonRunTimeout = run.ReasonRunTimeout

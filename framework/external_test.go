@@ -74,7 +74,7 @@ func TestC98AnAmbiguousTypeOfExternalValuesNeedsAName(t *testing.T) {
 		v.pass(time.Second)
 		which := `name one of ["here" "there"]`
 		r.expect(t, "p: "+strings.Join([]string{
-			"{ } false framework: get the value of type framework_test.bucket of default/p: several sources have such: " + which + "; " +
+			"{ } false framework: get the value of type framework_test.bucket of default/p: several sources have values of this type: " + which + "; " +
 				`{ } false framework: get the value "1" of type framework_test.bucket of default/p: several sources have one: ` + which + "; " +
 				"[{1 here} {1 there}] <nil>",
 			"{1 there} true <nil>; {1 there} true <nil>; [{1 there}] <nil>",

@@ -253,7 +253,7 @@ func TestAPrimaryThatLeavesItsSelectorWithTheFinalizerOnIsTold(t *testing.T) {
 						told++
 					}
 				}
-				logged := l.with("has left the selectors")
+				logged := l.with("no longer matches the selectors")
 				if want := map[bool]int{true: 1}[c.warns]; told != want || len(logged) != want {
 					t.Errorf("told %d times, logged %q, want %d of each", told, logged, want)
 				}

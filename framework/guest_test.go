@@ -193,7 +193,7 @@ func TestG15ASourceThatPanicsIsNamedAndHarmsNobody(t *testing.T) {
 	}{
 		"Err": {&rowdy{err: func() error { panics(); return nil }}, "Err: panic: a bug"},
 		"PrimaryChanged": {
-			&rowdy{changed: func(_, new trc.Object) { panics() }}, "it could not be told of 1 primaries, one of them default/p: PrimaryChanged: panic: a bug",
+			&rowdy{changed: func(_, new trc.Object) { panics() }}, "PrimaryChanged failed for 1 primaries, one of them default/p: PrimaryChanged: panic: a bug",
 		},
 		"stop": {&rowdy{start: func(eventsource.Sink) (func(), error) {
 			return func() { stops.Add(1); panic("a bug") }, nil

@@ -37,7 +37,7 @@ func TestG18ARunThatIgnoresItsDeadlineShowsInAlive(t *testing.T) {
 		v.pass(110 * time.Second)
 		noError(v.t, v.op.Alive())
 		v.pass(20 * time.Second)
-		if err := v.op.Alive(); err == nil || !strings.Contains(err.Error(), `controller "webpage": runs ignore that their time has passed: default/stuck`) {
+		if err := v.op.Alive(); err == nil || !strings.Contains(err.Error(), `controller "webpage": runs have not ended after their deadline: default/stuck`) {
 			v.t.Errorf("after two minutes: %v", err)
 		}
 		close(goOn)

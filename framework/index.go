@@ -9,13 +9,13 @@ import (
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-// Index files the secondaries of a controller, or its primaries, under values that a function
-// computes. A run looks objects up by such a value, whether they belong to its primary or not. An
-// Index is usually a field of the [Reconciler], listed in [Secondary.Indexes] or
-// [ControllerOptions.Indexes]. Its fields must not be changed after that.
+// Index finds the secondaries or the primaries of a controller by a value that a function computes
+// from them. The objects need not belong to the primary of the run. An Index is usually a field of
+// the [Reconciler], listed in [Secondary.Indexes] or [ControllerOptions.Indexes]. Its fields must
+// not be changed after that.
 //
-// Reads see the cache overlaid with the operator's own writes, filed under their current values.
-// Indexes of different controllers are independent, even if the controllers share a cache.
+// Reads see the cache overlaid with the operator's own writes, under their current values. Indexes
+// of different controllers are independent, even if the controllers share a cache.
 type Index[S Object] struct {
 	// Name in error messages. Default: its position in the list. It must be unique in its list.
 	Name string

@@ -38,7 +38,7 @@ const (
 	InCluster ElectionMode = iota
 	// Always elects a leader. Outside of a cluster, Namespace is required.
 	Always
-	// Never elects no leader. There must not be two instances then.
+	// Never means that there is no election. Run only one instance then.
 	Never
 )
 
@@ -63,8 +63,8 @@ func (m ElectionMode) String() string {
 // On other platforms the clock may stop meanwhile, which extends the term.
 //
 // A request in flight at that time is aborted. If the network delivers it even later, only the
-// precondition of the request itself protects against it. Kubernetes events do not count as writes
-// here.
+// precondition of the request itself protects against it. Kubernetes events that were queued before
+// may still be sent; no new ones are queued.
 //
 // The service account needs the rights to get, create and update leases (coordination.k8s.io) in
 // the namespace. [Operator.Run] reports missing rights at the start.

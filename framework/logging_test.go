@@ -216,7 +216,7 @@ func TestWhatIsNoFailureGetsNoWarning(t *testing.T) {
 		if told := v.allEvents(); len(told) != 0 {
 			t.Errorf("told %v", told)
 		}
-		if put := l.with("run put off"); len(put) != 1 || !strings.Contains(put[0], `"level"=0`) {
+		if put := l.with("run postponed"); len(put) != 1 || !strings.Contains(put[0], `"level"=0`) {
 			t.Errorf("logged %q", put)
 		}
 	})

@@ -29,7 +29,7 @@ func One[S Object](c Lookup, sources ...string) (S, error) {
 	var none S
 	if len(sources) == 0 {
 		if all := sourcesOf[S](c); len(all) > 1 {
-			return none, fmt.Errorf("framework: get the secondary of type %T of %s: several sources have such: name one of %s",
+			return none, fmt.Errorf("framework: get the secondary of type %T of %s: several sources have objects of this type: name one of %s",
 				none, c.lookup().Key, quoted(all))
 		}
 	}

@@ -139,7 +139,7 @@ func TestC98AnAmbiguousTypeNeedsAName(t *testing.T) {
 		v.pass(time.Second)
 		v.createPage("p", "a")
 		v.pass(time.Second)
-		several := "error framework: get the secondary of type *v1.ConfigMap of default/p: several sources have such: name one of [\"in\" \"out\"]"
+		several := "error framework: get the secondary of type *v1.ConfigMap of default/p: several sources have objects of this type: name one of [\"in\" \"out\"]"
 		both := "error framework: get the secondary of type *v1.ConfigMap of default/p: there are 2: default/a, default/b"
 		r.expect(t, "p: "+strings.Join([]string{several, "a=1", "b=2", both, "a=1 b=2", "b=2", "", "b=2"}, "; "))
 	})

@@ -215,7 +215,7 @@ func (op *Operator) add(c *run.Controller) error {
 			return fmt.Errorf("framework: register controller %q: there is one of that name; set ControllerOptions.Name", c.Name)
 		}
 		if otherGK, otherFinalizer := other.FinalizerName(); finalizer != "" && gk == otherGK && finalizer == otherFinalizer {
-			return fmt.Errorf("framework: register controller %q: controller %q puts the finalizer %q on %s already; set ControllerOptions.Finalizer",
+			return fmt.Errorf("framework: register controller %q: controller %q already adds the finalizer %q to %s; set ControllerOptions.Finalizer",
 				c.Name, other.Name, finalizer, gk)
 		}
 	}

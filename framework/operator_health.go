@@ -14,9 +14,9 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
 )
 
-// Ready returns nil if the operator works or could work at once. That is: it is running, every
-// controller has started, no watch, source or lease request is failing, and no author's code hangs
-// that others wait for. Otherwise the error names every problem. It suits a readiness probe.
+// Ready returns nil if the operator can work: it is running, every controller has started, no
+// watch, source or lease request fails, and no callback hangs. Otherwise the error names every
+// problem. It suits a readiness probe.
 //
 // An instance that stands by is ready; otherwise a rolling update would wait for it forever.
 // [Operator.Leading] distinguishes the two.
@@ -33,7 +33,7 @@ func (op *Operator) Ready() error {
 			errs = append(errs, fmt.Errorf("framework: controller %q waits to start: %w", c.Name, reason))
 		}
 		if closed := c.Namespaces.Closed(); len(closed) > 0 {
-			errs = append(errs, fmt.Errorf("framework: controller %q: the caches of namespaces %q are not filled yet", c.Name, closed))
+			errs = append(errs, fmt.Errorf("framework: controller %q: the caches of namespaces %q are not synced yet", c.Name, closed))
 		}
 		for _, a := range c.Sources.Now() {
 			err, fails := c.Sources.Problem(a), ""
@@ -84,7 +84,7 @@ func (op *Operator) Alive() error {
 	var errs []error
 	for _, c := range controllers {
 		if keys := c.Overdue(); len(keys) > 0 {
-			errs = append(errs, fmt.Errorf("framework: controller %q: runs ignore that their time has passed: %s",
+			errs = append(errs, fmt.Errorf("framework: controller %q: runs have not ended after their deadline: %s",
 				c.Name, strings.Join(keys, ", ")))
 		}
 	}

@@ -74,7 +74,7 @@ func (l leadership) pause() {
 	for _, c := range l.controllers {
 		pausing.Go(func() {
 			if err := c.Pause(); err != nil {
-				l.op.host.Logger.Error(err, "standing by, but runs have not ended; their writes are refused", "controller", c.Name)
+				l.op.host.Logger.Error(err, "stopped leading, but some runs have not ended; their writes are refused", "controller", c.Name)
 			}
 		})
 	}

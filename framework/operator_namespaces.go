@@ -7,7 +7,6 @@ import (
 
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/run"
-	"github.com/evenkeel/evenkeel/trc"
 )
 
 // SetNamespaces changes [OperatorOptions.Namespaces]. It may be called at any time. Controllers and
@@ -60,25 +59,28 @@ func (op *Operator) SetControllerNamespaces(controller string, namespaces []stri
 // the lock Changing.
 func (op *Operator) change(of *cache.Scope, namespaces []string) {
 	op.host.Changing.Lock()
-	tell := op.changeLocked(of, namespaces)
+	deliveries := op.changeLocked(of, namespaces)
 	op.host.Changing.Unlock()
-	for _, deliver := range tell {
+	for _, deliver := range deliveries {
 		deliver()
 	}
 }
 
 // changeLocked returns the functions to call after Changing is released. The caller must hold
 // Changing.
-func (op *Operator) changeLocked(of *cache.Scope, namespaces []string) (tell []func()) {
+func (op *Operator) changeLocked(of *cache.Scope, namespaces []string) (deliveries []func()) {
 	before, after := cache.NamespaceList(of.Namespaces), cache.NamespaceList(namespaces)
 	of.Namespaces = slices.Clone(namespaces)
 	added, removed := cache.Without(after, before), cache.Without(before, after)
-	if op.host.Life == nil || len(added)+len(removed) == 0 {
+	life := op.host.Life // it may end before a goroutine that begins here
+	if life == nil || len(added)+len(removed) == 0 {
 		return nil
 	}
-	op.host.Logger.Info("namespaces changed", "controller", of.Of, "added", added, "removed", removed)
+	deliveries = append(deliveries, func() {
+		op.host.Logger.Info("namespaces changed", "controller", of.Of, "added", added, "removed", removed)
+	})
 	controllers := slices.DeleteFunc(op.runners(), func(c *run.Controller) bool { return !c.Namespaces.Follows(of) })
-	left := make([][]trc.Object, len(controllers))
+	left := make([]run.Leaving, len(controllers))
 	for i, c := range controllers {
 		left[i] = c.Namespaces.Close(added, removed)
 	}
@@ -87,16 +89,16 @@ func (op *Operator) changeLocked(of *cache.Scope, namespaces []string) (tell []f
 		s.Unwatch(removed, after)
 	}
 	for i, c := range controllers {
-		tell = append(tell, c.Namespaces.Leave(removed, left[i]))
+		deliveries = append(deliveries, c.Namespaces.Leave(removed, left[i]))
 	}
 	// Only now: the stores may deliver objects of primaries that were just forgotten.
 	for _, s := range stores {
-		op.host.Life.Watch(s, added)
+		life.Watch(s, added)
 	}
 	for _, c := range controllers {
 		for _, namespace := range added {
-			op.host.Life.Stores.Go(func() { c.Namespaces.Enter(op.host.Life.Background, namespace) })
+			life.Stores.Go(func() { c.Namespaces.Enter(life.Background, namespace) })
 		}
 	}
-	return tell
+	return deliveries
 }

@@ -144,7 +144,7 @@ func (s *starting) awaitSync(ctx context.Context, needs []registry.Need) error {
 			return nil
 		case <-timeout.C:
 		}
-		late := fmt.Errorf("framework: controller %q: %s is not filled after %v: %w", s.c.Name, n.Name, limit,
+		late := fmt.Errorf("framework: controller %q: %s is not synced after %v: %w", s.c.Name, n.Name, limit,
 			cmp.Or(n.Err(), errors.New("it reports no failure, and the first list has not been answered yet")))
 		if n.SyncPolicy.IsBounded(s.isBounded()) {
 			return late

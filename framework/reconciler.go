@@ -18,17 +18,17 @@ type Reconciler[P Object] interface {
 	// primary is a private copy and may be changed. Changes take effect only through the returned
 	// [UpdateControl].
 	//
-	// An error leads to a retry with back-off. An UpdateControl returned together with an error is not
-	// written, and the log reports what was dropped. Use an [ErrorStatusHandler] for a status that
-	// shows the failure.
+	// An error leads to a retry with back-off. An UpdateControl returned together with an error is
+	// not written. The log says so, at most once a minute. Use an [ErrorStatusHandler] for a status
+	// that shows the failure.
 	//
 	// ctx ends with the run's deadline and when the operator stops.
 	Reconcile(ctx context.Context, primary P, c *Context[P]) (UpdateControl[P], error)
 }
 
-// Cleaner is an optional interface of a [Reconciler] that must act before its primary goes. The
-// framework adds a finalizer to every primary before the first Reconcile, and removes it after
-// Cleanup. A [Workflow] that deletes its nodes needs no Cleaner.
+// Cleaner is an optional interface of a [Reconciler] that must clean up before its primary is
+// removed. The framework adds a finalizer to every primary before the first Reconcile, and removes
+// it after Cleanup. A [Workflow] that deletes its nodes needs no Cleaner.
 //
 // Secondaries with an owner reference to the primary need no Cleaner: the garbage collector of
 // Kubernetes deletes them.
@@ -47,8 +47,8 @@ type Cleaner[P Object] interface {
 // primary's status. [Register] refuses what only looks like one, as with [Cleaner].
 type ErrorStatusHandler[P Object] interface {
 	// ErrorStatus is called after every Reconcile that returned an error or panicked, or whose
-	// [UpdateControl] could not be written completely. It is called in place of Reconcile if a run of
-	// the [Workflow] failed. It is also called for the last attempt that the retry policy allows;
+	// [UpdateControl] could not be written completely. If a workflow run failed, it is called and
+	// Reconcile is not. It is also called for the last attempt that the retry policy allows;
 	// [Context.Retry] returns the attempt.
 	//
 	// primary is the copy that Reconcile received, with the changes that Reconcile made.

@@ -104,7 +104,7 @@ var _ = Describe("A start that is not complete", func() {
 		r := newGadgets()
 		Expect(framework.Register(op, r, gadgetOptions{})).To(Succeed())
 		run(op)
-		Eventually(op.Ready).Should(MatchError(And(ContainSubstring("is not filled after 1s"), ContainSubstring("forbidden"))))
+		Eventually(op.Ready).Should(MatchError(And(ContainSubstring("is not synced after 1s"), ContainSubstring("forbidden"))))
 		Expect(r.runs).NotTo(Receive())
 		w.allow("start-" + w.ns)
 		Eventually(r.runs, healing).Should(Receive())

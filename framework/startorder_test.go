@@ -117,7 +117,7 @@ func TestASourceHasItsOwnTimeToSync(t *testing.T) {
 	noError(t, err)
 	p.expect(t, append(slices.Clone(told), "7s p runs", "1m0s two stops", "1m0s one stops")...)
 	p, err = startWith(t, framework.OperatorOptions{SyncTimeout: 5 * time.Second}, time.Second, 20*time.Second)
-	expectError(t, err, `controller "webpage": source "two" is not filled after 5s`)
+	expectError(t, err, `controller "webpage": source "two" is not synced after 5s`)
 	p.expect(t, append(slices.Clone(told), "8s two stops", "8s one stops")...)
 	p, err = startWith(t, framework.OperatorOptions{SyncTimeout: 5 * time.Second, StartPolicy: framework.WaitForAll}, time.Second, 20*time.Second)
 	noError(t, err)
@@ -128,7 +128,7 @@ func TestASourceHasItsOwnTimeToSync(t *testing.T) {
 // that is not wanted.
 func TestASourceThatDoesNotStartIsStartedAgainUntilItsTimeIsUp(t *testing.T) {
 	p, err := startWith(t, framework.OperatorOptions{SyncTimeout: 5 * time.Second}, time.Second, -1)
-	expectError(t, err, `controller "webpage": source "two" is not filled after 5s: start, attempt 3: no wire`)
+	expectError(t, err, `controller "webpage": source "two" is not synced after 5s: start, attempt 3: no wire`)
 	p.expect(t, "0s one is told of p", "0s two is told of p", "3s one starts", "3s two starts", "4s two starts", "6s two starts", "8s one stops")
 	p, err = startWith(t, framework.OperatorOptions{SyncTimeout: 5 * time.Second, StartPolicy: framework.WaitForAll}, -1, time.Second)
 	noError(t, err)
@@ -155,7 +155,7 @@ func TestAPartThatCannotStartEndsTheOthersToo(t *testing.T) {
 			return framework.PatchStatus(page), nil
 		}}, pageOptions{}))
 		noError(t, framework.Register(op, &pages{}, pageOptions{Name: "late", Sources: []eventsource.Source{source("never")}}))
-		expectError(t, op.Run(t.Context()), `controller "late": source "never" is not filled after 5s`)
+		expectError(t, op.Run(t.Context()), `controller "late": source "never" is not synced after 5s`)
 		p.note("Run returns")
 		p.expect(t, "0s a run begins", "10s a run ends with <nil>", "10s Run returns")
 		page := &Page{}

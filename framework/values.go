@@ -22,7 +22,7 @@ import (
 func Value[V any, P Object](ctx context.Context, c *Context[P], sources ...string) (value V, found bool, err error) {
 	if len(sources) == 0 {
 		if all := holdersOf[V](c); len(all) > 1 {
-			return value, false, fmt.Errorf("framework: get the value of type %T of %s: several sources have such: name one of %s",
+			return value, false, fmt.Errorf("framework: get the value of type %T of %s: several sources have values of this type: name one of %s",
 				value, c.run.Key, quoted(namesOf(all)))
 		}
 	}

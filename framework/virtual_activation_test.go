@@ -240,7 +240,7 @@ func TestC102ANodeWaitsForItsOwnActivationToo(t *testing.T) {
 		v.createPage("p", "on")
 		v.pass(time.Hour)
 		s.expect(t, "Reconcile")
-		if got := reason(); !strings.Contains(got, `source "configmap" is not filled yet`) {
+		if got := reason(); !strings.Contains(got, `source "configmap" is not synced yet`) {
 			t.Errorf("reason %q", got)
 		}
 		expectError(t, v.op.Ready(), `"configmap"`)

@@ -20,7 +20,7 @@ import (
 	"github.com/evenkeel/evenkeel/retry"
 )
 
-const again = "makes itself due again and again"
+const again = "keep triggering each other"
 
 // owned is the ConfigMap of a page, with data that differs each time.
 func owned(page *Page, data any) *corev1.ConfigMap {
@@ -268,7 +268,7 @@ func TestG09ACleanupThatSaysNothingKeepsTheFinalizer(t *testing.T) {
 
 // TestWhatIsReturnedBesideAnErrorIsNotDroppedInSilence.
 func TestWhatIsReturnedBesideAnErrorIsNotDroppedInSilence(t *testing.T) {
-	const dropped = "is not carried out"
+	const dropped = "is not written"
 	returning := func(err error) func(context.Context, *Page, *pageContext) (pageUpdate, error) {
 		return func(_ context.Context, page *Page, _ *pageContext) (pageUpdate, error) {
 			page.Status.URL = "http://failed"

@@ -2,13 +2,16 @@ package framework_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -179,4 +182,26 @@ func TestG16AWriteOfUnknownFateIsForgottenWithTheWatchOfItsNamespace(t *testing.
 			v.drained()
 		})
 	}
+}
+
+// The race detector sees what a goroutine of the change would read that the end of the operator
+// changes. This is in real time: a bubble would put them in order.
+func TestNamespacesMayChangeWhileTheOperatorEnds(t *testing.T) {
+	op, err := framework.NewOperator(newModel(t).Config(), framework.OperatorOptions{Scheme: scheme, Logger: logr.Discard(), Name: "real", Grace: -1, Namespaces: []string{"default"}})
+	noError(t, err)
+	r := &pages{reconcile: func(context.Context, *Page, *pageContext) (pageUpdate, error) { return pageUpdate{}, nil }}
+	noError(t, framework.Register(op, r, pageOptions{}))
+	running, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- op.Run(running) }()
+	more := []string{"default"}
+	for i := range 200 {
+		more = append(more, fmt.Sprint("n", i))
+	}
+	for op.Ready() != nil {
+		runtime.Gosched()
+	}
+	noError(t, op.SetNamespaces(more))
+	stop()
+	noError(t, <-done)
 }

@@ -95,7 +95,7 @@ func TestWhatIsServedIsToBeFilledWithinSyncTimeout(t *testing.T) {
 
 func TestWaitForAllWaitsForCachesTooAndSaysSo(t *testing.T) {
 	err, ended := startIncomplete(t, framework.OperatorOptions{StartPolicy: framework.WaitForAll}, refusing, func(op *framework.Operator) {
-		expectError(t, op.Ready(), `"unserved"`, `"webpage"`, "is not filled after 2m0s")
+		expectError(t, op.Ready(), `"unserved"`, `"webpage"`, "is not synced after 2m0s")
 	})
 	if ended {
 		t.Errorf("the operator has ended: %v", err)

@@ -218,7 +218,7 @@ func TestC102APassThatCannotBeIsCut(t *testing.T) {
 	s := newScript()
 	var late *pageContext
 	s.on("a", func(ctx context.Context, c *pageContext) error {
-		if inner := c.ReconcileWorkflow(ctx); inner.Cut == nil || !strings.Contains(inner.Err().Error(), "under way") {
+		if inner := c.ReconcileWorkflow(ctx); inner.Cut == nil || !strings.Contains(inner.Err().Error(), "in progress") {
 			t.Errorf("a pass within a pass: %v", inner.Err())
 		}
 		late = c

@@ -253,7 +253,7 @@ func activation[P Object](needs []*run.Dormant, own workflow.Condition[*Context[
 				return workflow.Verdict{}, err
 			}
 			if why != nil {
-				waits = append(waits, fmt.Sprintf("source %q is not filled yet: %v", d.Name, why))
+				waits = append(waits, fmt.Sprintf("source %q is not synced yet: %v", d.Name, why))
 			}
 		}
 		if len(waits) > 0 {

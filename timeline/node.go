@@ -2,7 +2,7 @@ package timeline
 
 import "time"
 
-// Node is the result of one workflow node in one pass.
+// Node is the result of one node in one workflow run.
 type Node struct {
 	// Pass is the direction of the pass, "reconcile" or "cleanup".
 	Pass string

@@ -84,11 +84,11 @@ func saysSo(failure interface{ Stalls() bool }) (stalls bool) {
 	return stalls
 }
 
-// MarkWorkflow marks the primary according to the result of a pass. The node that decided the
-// result is the reason. A node that failed stalls the primary if [MarkFailure] would. A node that
-// is not ready or not gone stalls it if its condition says so ([workflow.Stalled]). Anything else
-// that is not as it should be leaves it reconciling, and so does every cleanup, even a complete
-// one. A nil result changes nothing.
+// MarkWorkflow marks the primary according to the result of a workflow run. The node that decided
+// the result is the reason. A node that failed stalls the primary if [MarkFailure] would. A node
+// that is not ready or not gone stalls it if its condition says so ([workflow.Stalled]). Anything
+// else that is not as it should be leaves it reconciling, and so does every cleanup, even a
+// complete one. A nil result changes nothing.
 func MarkWorkflow(conditions *[]metav1.Condition, generation int64, result *workflow.Result) {
 	if result == nil {
 		return

@@ -46,8 +46,8 @@ type Bulk[P, S framework.Object] struct {
 	Secondary framework.Secondary[S]
 	From      *framework.Secondary[S]
 
-	// Access, Tie, Marks, Adopt, Immutable, Replace, Options and DeleteOptions configure how they are
-	// written.
+	// Access, Tie, PrimaryRef, Adopt, Immutable, Replace, Options and DeleteOptions configure how
+	// they are written.
 	Access        Access
 	Tie           Tie
 	PrimaryRef    eventsource.PrimaryRef

@@ -57,7 +57,8 @@ type Kubernetes[P, S framework.Object] struct {
 	// Tie is how the object is tied to the primary. Default: Owned. A ReadOnly dependent has no tie;
 	// Secondary, From or Key select its object.
 	Tie Tie
-	// Marks are the marks for Tie Referenced. Default: the annotations of the zero value.
+	// PrimaryRef names the annotations or labels for Tie Referenced. Default: the annotations of
+	// the zero value.
 	PrimaryRef eventsource.PrimaryRef
 	// Adopt takes over an object of the desired name that belongs to nobody: no other primary is
 	// marked on it, and no other controller owns it. Default: reconciling fails with [ErrForeign],

@@ -202,7 +202,7 @@ func (p *pass[P, V]) look(ctx context.Context) error {
 	if p.memory != nil {
 		return p.memory.look(ctx, p)
 	}
-	// What a source holds may be old: the last pass of a primary must not trust that it is empty.
+	// A source may be out of date: a deletion must not rely on it when it is empty.
 	found, err := p.observed(ctx, p.source == nil || p.observe != nil && p.isLast())
 	if p.removing && p.observe != nil && errors.Is(err, framework.ErrInactive) {
 		found, err = p.observed(ctx, true)

@@ -65,10 +65,10 @@ func (g *Gate[P, D]) Secondaries() []framework.SecondarySource {
 // Sources returns the event source of the gate, for [framework.ControllerOptions].Sources. Its
 // nodes register it themselves.
 //
-// It makes a dependent due that lost a claim, as by a PUT that drops its labels, which is no new
-// generation: the next run claims again what the dependent refers to. It also makes a dependent due
-// whose claims another instance has written, see [Contested]. And it notifies the gate of
-// dependents that leave it, for another operator or for good.
+// It triggers a dependent that lost a claim, for example by a PUT without its labels. Such a change
+// has no new generation. The next run adds the claims again. It also triggers a dependent whose
+// claims another instance has written, see [Contested]. And it reports dependents that are deleted
+// or move to another operator.
 func (g *Gate[P, D]) Sources() []eventsource.Source {
 	if g.watch == nil {
 		w := &watch[D]{}

@@ -23,8 +23,8 @@ import (
 //
 //	ActivationCondition: ready.CRDPresent[*v1.Page]("certificates.cert-manager.io", "v1"),
 //
-// It polls nothing, and no pass costs a request. The one definition is watched while there are
-// primaries whose nodes use the condition, and all primaries of the controller are due when it
+// It polls nothing, and a workflow run costs no request. The one definition is watched while there
+// are primaries whose nodes use the condition, and all primaries of the controller are due when it
 // appears, goes, or serves other versions. The controller needs the rights to list and watch
 // customresourcedefinitions of the group apiextensions.k8s.io, which resourceNames may restrict to
 // that one. Without them the nodes fail with [framework.ErrNotSynced], and

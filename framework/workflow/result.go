@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// State is the state of a node after a pass.
+// State is the state of a node after a workflow run.
 type State uint8
 
 const (
@@ -37,7 +37,7 @@ const (
 // Settled reports whether the node is in its desired state.
 func (s State) Settled() bool { return s == Ready || s == Deleted || s == Inactive || s == Left }
 
-// Pass is the direction of a pass through a graph.
+// Pass is the direction of a workflow run.
 type Pass uint8
 
 const (

@@ -268,7 +268,7 @@ func TestAResultCanBeMadeByHand(t *testing.T) {
 func TestSummary_OfAPassThatWasCutBesideItsNodes(t *testing.T) {
 	for _, nodes := range [][]workflow.NodeResult{nil, {{Name: "a", State: workflow.Ready}}} {
 		got := (&workflow.Result{Cut: errors.New("too late"), Nodes: nodes}).Summary(nil)
-		if want := (workflow.Summary{Reason: "Cancelled", Message: "the pass was cancelled: too late"}); got != want {
+		if want := (workflow.Summary{Reason: "Cancelled", Message: "the workflow run was cancelled: too late"}); got != want {
 			t.Errorf("%d nodes: %+v", len(nodes), got)
 		}
 	}

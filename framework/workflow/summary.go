@@ -52,7 +52,7 @@ func (r *Result) Summary(stalls func(error) bool) Summary {
 		}
 	}
 	if worst < 0 {
-		return Summary{Stage: stage, Reason: Cancelled.String(), Message: fmt.Sprintf("the pass was cancelled: %v", r.Cut)}
+		return Summary{Stage: stage, Reason: Cancelled.String(), Message: fmt.Sprintf("the workflow run was cancelled: %v", r.Cut)}
 	}
 	n := &r.Nodes[worst]
 	message := n.Name + " is " + n.State.phrase()

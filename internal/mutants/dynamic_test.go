@@ -7,7 +7,7 @@ const histories = "TestG04G16WhatComesAndGoes"
 
 var ofDynamic = []mutant{
 	{
-		name:   "what was added is read before it is filled",
+		name:   "what was added is read before it is synced",
 		breaks: "G01: nothing is taken for missing that is there",
 		file:   "framework/internal/registry/serve.go",
 		old:    "	if !isFilled(ctx, o.Store) {\n		return\n	}\n	// Start before",
@@ -15,10 +15,10 @@ var ofDynamic = []mutant{
 		kills:  dynamic("TestG18WhatIsAdded"),
 	},
 	{
-		name:   "who waited for what was added is not told that it is filled",
+		name:   "who waited for what was added is not told that it is synced",
 		breaks: "G07: no primary is stuck",
 		file:   "framework/internal/registry/serve.go",
-		old:    "	s.trigger(s.a.Name, waiting, \"it is filled\")\n",
+		old:    "	s.trigger(s.a.Name, waiting, \"it is synced\")\n",
 		new:    "	_ = waiting\n",
 		kills:  dynamic("TestC98SecondariesThatARunAdds"),
 	},
@@ -42,8 +42,8 @@ var ofDynamic = []mutant{
 		name:   "a primary that is gone holds on",
 		breaks: "G16: nothing is left of a primary that is gone",
 		file:   "framework/internal/run/deleted.go",
-		old:    "	c.Sources.LetGo(key)\n	c.states.forget(key)",
-		new:    "	c.states.forget(key)",
+		old:    "	c.Sources.LetGo(key)\n	c.states.forget(key, next)",
+		new:    "	c.states.forget(key, next)",
 		kills:  dynamic("TestC97Ticks|" + histories),
 	},
 	{
@@ -130,8 +130,8 @@ var ofDynamic = []mutant{
 		name:   "the author's code is called under the lock of namespaces",
 		breaks: "G15: no source of the author's stops others",
 		file:   "framework/operator_namespaces.go",
-		old:    "	op.host.Changing.Unlock()\n	for _, deliver := range tell {\n		deliver()\n	}\n",
-		new:    "	for _, deliver := range tell {\n		deliver()\n	}\n	op.host.Changing.Unlock()\n",
+		old:    "	op.host.Changing.Unlock()\n	for _, deliver := range deliveries {\n		deliver()\n	}\n",
+		new:    "	for _, deliver := range deliveries {\n		deliver()\n	}\n	op.host.Changing.Unlock()\n",
 		kills:  dynamic("TestG15NoCodeOf"),
 	},
 	{

@@ -154,7 +154,7 @@ var ofFates = []mutant{
 		breaks: "G01: a run begins with what is known of its own writes",
 		file:   "framework/internal/run/deleted.go",
 		old:    "	e.states.takeUnresolved(incarnationOf(e.run.Writes.Primary.Object))\n	late",
-		new:    "	e.states.forget(e.run.Key)\n	late",
+		new:    "	e.states.forget(e.run.Key, \"\")\n	late",
 		kills:  []suite{{folder: "framework", run: "TestG01ALateAnswer"}},
 	},
 	{

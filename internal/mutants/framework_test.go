@@ -489,8 +489,8 @@ var ofFramework = []mutant{
 		name:   "a loop of what is gone is remembered",
 		breaks: "G16: nothing is left of what is gone",
 		file:   "framework/internal/run/states.go",
-		old:    "*s = primaryState{} })",
-		new:    "*s = primaryState{loop: s.loop} })",
+		old:    "		*s = primaryState{}\n",
+		new:    "		*s = primaryState{loop: s.loop}\n",
 		kills:  []suite{{folder: "framework", run: "TestALoop"}},
 	},
 	{

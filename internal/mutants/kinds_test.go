@@ -59,7 +59,7 @@ var ofKinds = []mutant{
 		kills:  specs("G15 A primary that is undecodable"),
 	},
 	{
-		name:   "a namespace is entered before it is filled",
+		name:   "a namespace is entered before it is synced",
 		breaks: "G01: a run sees what was written there before",
 		file:   "framework/internal/run/namespaces.go",
 		old:    "		case <-s.Filled(added):\n",
@@ -78,7 +78,7 @@ var ofKinds = []mutant{
 		name:   "the keys of a namespace that is removed stay",
 		breaks: "G16: nothing is left of them",
 		file:   "framework/internal/run/namespaces.go",
-		old:    "			n.forget(key)\n",
+		old:    "			n.forget(key, \"\")\n",
 		new:    "",
 		kills:  specs("are added and removed while it runs"),
 	},

@@ -54,7 +54,7 @@ func (a *acknowledgement) add(s *Store, o trc.Object, err error, proof trc.Proof
 		err = s.Acknowledge(o, proof)
 	}
 	if err != nil {
-		a.cluster.Logger.Error(err, "a cache cannot take in what the API server answered", "cache", s.Describe())
+		a.cluster.Logger.Error(err, "cannot add an answer of the API server to a cache", "cache", s.Describe())
 	}
 }
 
@@ -100,7 +100,7 @@ func (a *acknowledgement) addRead(s *Store, live client.Answer, err error) {
 			return
 		}
 	}
-	a.cluster.Logger.Info("a cache could not read what was changed: reads of it are errors until its watch brings it",
+	a.cluster.Logger.Info("a cache could not read the changed object; reads of the object fail until the watch delivers it",
 		"cache", s.Describe(), "objectNamespace", got.GetNamespace(), "objectName", got.GetName(), "error", fmt.Sprint(err))
 	own, err := forms.undecodedAs(s.Key.Form, s.Key.GVK, got.Object, fmt.Errorf("%w: %w", ErrUnread, err))
 	a.add(s, own, err, trc.Proof{})

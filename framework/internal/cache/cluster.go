@@ -162,7 +162,7 @@ func (c *Cluster) Served(ctx context.Context, gvk schema.GroupVersionKind) (serv
 func (c *Cluster) Rewound(s *Store, progress, listed string) {
 	c.Ledger.Forget()
 	c.Hooks.Rewound()
-	c.Logger.Info("the API server went back in time, as after a restore of etcd: what was written since is forgotten",
+	c.Logger.Info("the API server went back in time, for example because etcd was restored from a backup: the later writes no longer exist and are dropped from the caches",
 		"cache", s.Describe(), "progress", progress, "listed", listed)
 	s.mu.Lock()
 	callbacks := slices.Clone(s.onRewound)

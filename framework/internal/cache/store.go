@@ -126,7 +126,7 @@ func (s *Store) CallBack(rewound func(), undecodable func(*trc.Undecodable)) {
 
 // reportIncomparable logs that the versions of a resource prove nothing.
 func (s *Store) reportIncomparable(version string) {
-	s.Cluster.Logger.Info("resourceVersions are no integers: own writes are not filtered, and kept only over the very version they were made on",
+	s.Cluster.Logger.Info("resourceVersions are not integers: own writes are not filtered, and are readable only while the cache holds the version that they were based on",
 		"cache", s.Describe(), "resourceVersion", version)
 }
 

@@ -37,4 +37,4 @@ func (l *Life) Watch(s *cache.Store, namespaces []string) {
 
 // ErrUnfilled is why a source cannot be read, or why a controller does not start, if no other error
 // is known.
-var ErrUnfilled = errors.New("its caches are not filled yet")
+var ErrUnfilled = errors.New("its caches are not synced yet")

@@ -89,7 +89,7 @@ func (e *Election) Run(ctx context.Context) error {
 		}
 	}
 	if err := e.release(context.WithoutCancel(ctx)); err != nil {
-		e.logger.Info("the lease was not released, others wait until it has run out", "error", err.Error())
+		e.logger.Info("the lease was not released; other instances wait until it expires", "error", err.Error())
 	}
 	return nil
 }
@@ -128,12 +128,12 @@ func (e *Election) stand(ctx context.Context) error {
 // has passed.
 func (e *Election) lead(leading context.Context, t *Term) {
 	e.fence.Set(t)
-	e.logger.Info("leading")
+	e.logger.Info("started leading")
 	e.Begin(leading)
 	<-leading.Done()
 	e.fence.Clear(t)
 	e.Finish()
-	e.logger.Info("standing by")
+	e.logger.Info("stopped leading")
 }
 
 // lock returns the lease as client-go's leader election uses it.

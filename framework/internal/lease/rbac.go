@@ -25,7 +25,7 @@ func (e *Election) CheckRights(ctx context.Context) error {
 		review, err := reviews.SelfSubjectAccessReviews().Create(ctx, e.review(verb), metav1.CreateOptions{})
 		switch {
 		case err != nil:
-			e.logger.V(1).Info("the rights to the lease are not known", "verb", verb, "error", err.Error())
+			e.logger.V(1).Info("cannot check the rights to the lease", "verb", verb, "error", err.Error())
 		case !review.Status.Allowed:
 			missing = append(missing, verb)
 			if said := review.Status.Reason; said != "" && !slices.Contains(reasons, said) {

@@ -141,7 +141,7 @@ func (o *Opener) restoreBy(d source.Description, found *source.Opened, index str
 	store, referred := found.Store.Store, found.Referred
 	refile := func(in *trc.Store, index string) {
 		if err := in.Refile(index); err != nil {
-			o.Host.Logger.Error(err, "an index cannot be filed anew", "controller", o.Controller, "source", d.Name)
+			o.Host.Logger.Error(err, "cannot rebuild an index", "controller", o.Controller, "source", d.Name)
 		}
 	}
 	if d.Mapping != nil {
@@ -212,5 +212,5 @@ func DeclaredKind(scheme *runtime.Scheme, sample trc.Object, declared schema.Gro
 // The reasons why all primaries are due after something was missed.
 const (
 	MissedSome = "changes were missed, as the author's code took too long"
-	askedAnew  = "the author's code has returned, and was asked anew"
+	askedAnew  = "the author's code has returned, and was called again"
 )

@@ -16,7 +16,7 @@ import (
 )
 
 // ErrNotSynced is framework.ErrNotSynced.
-var ErrNotSynced = errors.New("framework: the source is not filled yet")
+var ErrNotSynced = errors.New("framework: the source is not synced yet")
 
 // NotSynced is ErrNotSynced with the reason.
 type NotSynced struct{ error }

@@ -201,7 +201,7 @@ func (q *Required) AwaitOptional(ctx context.Context) {
 		case <-a.admitted:
 		case <-ctx.Done():
 		case <-timer.C:
-			q.of.Host.Logger.Info("starts without secondaries", "controller", q.of.Controller, "secondary", a.Name, "reason", fmt.Sprint(q.of.Problem(a)))
+			q.of.Host.Logger.Info("the controller starts without an optional secondary", "controller", q.of.Controller, "secondary", a.Name, "reason", fmt.Sprint(q.of.Problem(a)))
 		}
 		timer.Stop()
 	}

@@ -116,10 +116,10 @@ func isFilled(ctx context.Context, store *cache.Store) bool {
 
 // admit lets runs read a source and enqueues the primaries that waited for it. It returns false if
 // a namespace was added since that is not filled. Runs are kept out of a namespace that is added
-// later until it is filled.
+// later until it is synced.
 func (s *server) admit(o *source.Opened) bool {
 	waiting, ok := s.admitted(o)
-	s.trigger(s.a.Name, waiting, "it is filled")
+	s.trigger(s.a.Name, waiting, "it is synced")
 	return ok
 }
 
@@ -263,5 +263,5 @@ func (s *server) synced() {
 		a.waiting = map[trc.Key]bool{}
 	}
 	s.mu.Unlock()
-	s.trigger(a.Name, waiting, "it is filled")
+	s.trigger(a.Name, waiting, "it is synced")
 }

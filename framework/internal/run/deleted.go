@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/finalrun"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/trc"
@@ -35,33 +36,45 @@ func incarnationOf(o trc.Object) incarnation { return incarnation{trc.KeyOf(o), 
 
 // isGone reports whether no primary with that name and UID exists, nor owes its last run.
 func (c *Controller) isGone(primary trc.Key, uid types.UID) bool {
-	now := c.Store.Get(primary)
+	now := existing(c.Store, primary)
 	return (now == nil || now.GetUID() != uid) && !c.finalRuns.Has(primary, uid)
+}
+
+// existing returns the primary that has a name now, also if it is undecodable, or nil.
+func existing(primaries *cache.Store, key trc.Key) trc.Object {
+	if undecodable := primaries.Undecodable(key); undecodable != nil {
+		return undecodable
+	}
+	return primaries.Get(key)
 }
 
 // primaryGone ends the key of a deleted primary, or makes its final run due.
 func (h primaryHandler) primaryGone(t trc.Transition) {
 	key := trc.KeyOf(t.Old)
 	h.notices.emitNotSelected(t.Old)
-	if h.Options.AllEvents {
-		h.finalRuns.Learn(t.Old.GetUID(), true)
-	}
 	if !h.Options.AllEvents || !h.triggers(t, false) {
 		h.states.takeUnresolved(incarnationOf(t.Old)) // no final run, whatever its name is due for
 		if h.finalRuns.Due(key) == nil {
-			h.forget(key)
+			var next types.UID
+			if now := existing(h.Store, key); now != nil {
+				next = now.GetUID()
+			}
+			h.forget(key, next)
 		}
-		return
+	} else {
+		event := scheduler.Event{Cause: eventsource.CauseOf(h.Store.Store, h.Name, h.GVK.Kind, t), Renews: true}
+		h.makeDue(t.Old, event, false)
 	}
-	event := scheduler.Event{Cause: eventsource.CauseOf(h.Store.Store, h.Name, h.GVK.Kind, t), Renews: true}
-	h.makeDue(t.Old, event, false)
+	if h.Options.AllEvents { // after its final run is due: see keep
+		h.finalRuns.Learn(t.Old.GetUID(), true)
+	}
 }
 
 // makeDue makes the final run of a primary due.
 func (h primaryHandler) makeDue(last trc.Object, event scheduler.Event, late bool) {
 	if dropped := h.finalRuns.Add(last, event, late); dropped != nil {
 		h.states.takeUnresolved(incarnationOf(dropped))
-		h.notices.giveUp(dropped, "too many incarnations of it wait for their last run")
+		h.notices.giveUp(dropped, "too many deleted primaries of this name wait for their final run")
 	}
 	h.Scheduler.Offer(trc.KeyOf(last), event)
 	h.leaveToLeader()
@@ -80,8 +93,8 @@ func (h primaryHandler) repeated(t trc.Transition) {
 			h.waitsForFinalRun(key, scheduler.Event{Cause: eventsource.CauseOf(h.Store.Store, h.Name, h.GVK.Kind, t)})
 		}
 	case !h.finalRuns.WasRemembered(t.Old.GetUID()) && h.triggers(t, false):
-		h.finalRuns.Learn(t.Old.GetUID(), true)
 		h.makeDue(t.Old, scheduler.Event{Cause: eventsource.CauseOf(h.Store.Store, h.Name, h.GVK.Kind, t)}, h.Store.Get(trc.KeyOf(t.Old)) != nil)
+		h.finalRuns.Learn(t.Old.GetUID(), true)
 	}
 }
 
@@ -93,7 +106,7 @@ func (h primaryHandler) leaveToLeader() {
 		return
 	}
 	for key, next := range h.finalRuns.Expire(time.Now().Add(-3 * h.Operator.LeaseDuration)) {
-		h.forget(key)
+		h.forget(key, "")
 		if next != nil {
 			h.Scheduler.Offer(key, *next)
 		}
@@ -106,7 +119,7 @@ func (h primaryHandler) leaveToLeader() {
 func (h primaryHandler) waitsForFinalRun(key trc.Key, event scheduler.Event) bool {
 	waits, givenUp := h.finalRuns.Follow(key, event)
 	for _, final := range givenUp {
-		h.notices.giveUp(final.Last, "it has failed, no retry follows, and another one has its name")
+		h.notices.giveUp(final.Last, "it failed, no retry is left, and a new primary has the same name")
 	}
 	for _, final := range givenUp {
 		h.states.takeUnresolved(incarnationOf(final.Last))
@@ -155,7 +168,7 @@ func (e execution) settle() {
 }
 
 func (n *notices) giveUp(last trc.Object, why string) {
-	n.Operator.Logger.Info("gave up the last run of a primary that is gone", append(n.Records.values(trc.KeyOf(last)), "uid", last.GetUID(), "why", why)...)
+	n.Operator.Logger.Info("gave up the final run of a deleted primary", append(n.Records.values(trc.KeyOf(last)), "uid", last.GetUID(), "why", why)...)
 }
 
 // letGo drops what runs of a deleted primary have left, while another one may have its name.
@@ -164,10 +177,12 @@ func (c *Controller) letGo(key trc.Key) {
 	c.states.letGo(key)
 }
 
-// forget drops everything that is kept for a name that no primary has, nor owes its last run.
-func (c *Controller) forget(key trc.Key) {
+// forget drops everything that is kept for a name whose primary is gone, and owes no last run. The
+// primary that has the name next may have had runs already, if the deletion is delivered late: its
+// unresolved writes are kept. next is its UID, or empty.
+func (c *Controller) forget(key trc.Key, next types.UID) {
 	c.Sources.LetGo(key)
-	c.states.forget(key)
+	c.states.forget(key, next)
 	c.Scheduler.Forget(key)
 	c.admission.Forget(key)
 	c.Records.forget(key)

@@ -81,7 +81,7 @@ func (e execution) followUp(failure error, excused bool) {
 	case errors.Is(failure, write.ErrTooLarge):
 		e.notices.warn(about, ReasonObjectTooLarge, "%v", failure)
 	case last:
-		e.notices.warn(about, ReasonRetriesExhausted, "failed after %d retries, and no further one follows: %v", e.run.Due.Attempt, failure)
+		e.notices.warn(about, ReasonRetriesExhausted, "failed after %d retries, and no retry is left: %v", e.run.Due.Attempt, failure)
 	case errors.Is(failure, admission.ErrRunTimeout):
 		e.notices.warn(about, ReasonRunTimeout, "%v", failure)
 	case !excused && e.Operator.Failures.TryAccept():
@@ -110,7 +110,7 @@ func (n *notices) emitFinalizerRemoved(primary trc.Object, causes []timeline.Cau
 		}
 	}
 	if len(by) > 0 {
-		n.warn(primary, ReasonFinalizerRemoved, "finalizer %q was taken off, and is put on again; last changed by %s", n.Options.Finalizer, strings.Join(by, ", "))
+		n.warn(primary, ReasonFinalizerRemoved, "finalizer %q was removed and is added again; last changed by %s", n.Options.Finalizer, strings.Join(by, ", "))
 	}
 }
 
@@ -135,12 +135,12 @@ func (n *notices) emitFinalizerLeftOver(run *Run, primary trc.Object) {
 		return
 	}
 	names := strings.Join(left, ", ")
-	run.Logger().Error(errLeftOver, "the primary is in deletion and stays", "finalizers", names)
-	n.warn(primary, ReasonFinalizerLeftOver, "%s: %v. Register a Cleaner with that finalizer (ControllerOptions.Finalizer), or take it off",
+	run.Logger().Error(errLeftOver, "the deletion of the primary does not complete", "finalizers", names)
+	n.warn(primary, ReasonFinalizerLeftOver, "%s: %v. Register a Cleaner with that finalizer (ControllerOptions.Finalizer), or remove the finalizer",
 		names, errLeftOver)
 }
 
-var errLeftOver = errors.New("no controller of this operator takes the finalizer off; unless another operator does, a controller or its finalizer was renamed, or its Cleaner taken out")
+var errLeftOver = errors.New("no controller of this operator removes the finalizer; unless another operator does, the controller or its finalizer was renamed, or its Cleaner was deleted")
 
 // looksLeftOver reports whether a finalizer is, or looks like, a default for the kind, and no
 // controller of the operator has it.
@@ -203,8 +203,8 @@ func (n *notices) emitNotSelected(last trc.Object) {
 		return
 	}
 	selector := strings.Trim(n.Options.LabelSelector+" "+n.Options.FieldSelector, " ")
-	n.Operator.Logger.Error(errNotSelected, "a primary has left the selectors", append(n.Records.values(trc.KeyOf(last)), "selector", selector)...)
-	n.warn(last, ReasonNotSelected, "it does not match %q any more: %v", selector, errNotSelected)
+	n.Operator.Logger.Error(errNotSelected, "a primary no longer matches the selectors", append(n.Records.values(trc.KeyOf(last)), "selector", selector)...)
+	n.warn(last, ReasonNotSelected, "it no longer matches %q: %v", selector, errNotSelected)
 }
 
-var errNotSelected = errors.New("it keeps the controller's finalizer, and while it does not match, Cleanup is not called and a deletion waits")
+var errNotSelected = errors.New("it still has the controller's finalizer; until it matches again, Cleanup is not called and its deletion does not complete")

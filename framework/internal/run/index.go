@@ -36,7 +36,7 @@ func (s Startup) addIndexes() error {
 	for _, d := range s.Indexes {
 		d.Mapping.Restore = func() {
 			if err := s.Store.Refile(indexName(s.Name, d)); err != nil {
-				s.Operator.Logger.Error(err, "an index cannot be filed anew", "controller", s.Name)
+				s.Operator.Logger.Error(err, "cannot rebuild an index", "controller", s.Name)
 			}
 		}
 		if err := s.Store.AddIndex(indexName(s.Name, d), d.Guarded()); err != nil {

@@ -80,11 +80,18 @@ func (p *primaryStates) Does(key trc.Key) (done func()) {
 	p.change(key, func(s *primaryState) { s.theLoop().doing++ })
 	return func() {
 		p.look(key, func(s *primaryState) {
-			if s.loop != nil {
-				s.loop.doing--
+			if at := s.loop; at != nil && at.doing > 0 {
+				if at.doing--; at.isEmpty() {
+					s.loop = nil
+				}
 			}
 		})
 	}
+}
+
+// isEmpty reports whether nothing is known of the loop, and no request is in flight.
+func (l *loop) isEmpty() bool {
+	return l.runs == 0 && !l.asked && len(l.left)+len(l.now)+l.doing == 0
 }
 
 // theLoop returns the loop of a primary, and makes it if needed.
@@ -142,7 +149,7 @@ func (e execution) followLoop(runs int, result *scheduler.Result) {
 		if len(wrote) > 0 {
 			because = append(because, "writesWithoutProof", len(wrote), "asIn", wrote[0].What)
 		}
-		e.run.Logger().Info("the primary makes itself due again and again, and is slowed", because...)
+		e.run.Logger().Info("the runs of the primary keep triggering each other, and are slowed down", because...)
 	}
 }
 

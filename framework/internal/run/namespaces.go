@@ -29,9 +29,15 @@ func (n Namespaces) Follows(of *cache.Scope) bool {
 	return slices.ContainsFunc(n.readsNow(), func(s read) bool { return s.Key.Follows == of })
 }
 
-// Close lets no run begin in namespaces that are added or removed, and returns the
-// primaries in the removed ones.
-func (n Namespaces) Close(added, removed []string) (leaving []trc.Object) {
+// Leaving are the primaries of a controller in removed namespaces.
+type Leaving struct {
+	primaries   []trc.Object
+	undecodable []trc.Key
+}
+
+// Close lets no run begin in namespaces that are added or removed, and returns the primaries in the
+// removed ones.
+func (n Namespaces) Close(added, removed []string) (leaving Leaving) {
 	n.admission.Close(added)
 	n.admission.Close(removed)
 	n.admission.Cancel(func(key trc.Key) bool {
@@ -41,7 +47,12 @@ func (n Namespaces) Close(added, removed []string) (leaving []trc.Object) {
 	})
 	if n.Store.Key.Follows != nil {
 		for _, namespace := range removed {
-			leaving = append(leaving, n.Store.List(namespace, nil)...)
+			leaving.primaries = append(leaving.primaries, n.Store.List(namespace, nil)...)
+		}
+		for _, u := range n.Store.AllUndecodable() {
+			if slices.Contains(removed, "") || slices.Contains(removed, u.GetNamespace()) {
+				leaving.undecodable = append(leaving.undecodable, trc.KeyOf(u))
+			}
 		}
 	}
 	return leaving
@@ -50,11 +61,11 @@ func (n Namespaces) Close(added, removed []string) (leaving []trc.Object) {
 // Leave drops the primaries of namespaces that are no longer watched. This happens after
 // all earlier changes of them are delivered, and before any change from watches that begin now. The
 // caller must call deliver. It happens during that call at the latest.
-func (n Namespaces) Leave(removed []string, leaving []trc.Object) (deliver func()) {
+func (n Namespaces) Leave(removed []string, leaving Leaving) (deliver func()) {
 	watched := n.Store.Watching()
 	gone := func(notify func(old, new trc.Object)) func() {
 		return func() {
-			for _, primary := range leaving {
+			for _, primary := range leaving.primaries {
 				notify(primary, nil)
 			}
 		}
@@ -74,10 +85,11 @@ func (n Namespaces) Leave(removed []string, leaving []trc.Object) (deliver func(
 		left := n.finalRuns.Leave(func(namespace string) bool {
 			return slices.Contains(watched, "") || slices.Contains(watched, namespace)
 		})
-		for _, primary := range leaving {
+		for _, primary := range leaving.primaries {
 			n.Sources.Required.PrimaryChanged(primary, nil)
 			left = append(left, trc.KeyOf(primary))
 		}
+		left = append(left, leaving.undecodable...)
 		for _, key := range left {
 			if event := n.finalRuns.Due(key); event != nil { // its namespace is still watched, as one of all
 				n.Scheduler.Forget(key)
@@ -85,7 +97,7 @@ func (n Namespaces) Leave(removed []string, leaving []trc.Object) (deliver func(
 				n.Scheduler.Offer(key, *event)
 				continue
 			}
-			n.forget(key)
+			n.forget(key, "")
 		}
 		if n.Store.Key.Follows == nil && len(removed) > 0 {
 			n.offer(n.Store.Keys(""), "namespaces were removed")

@@ -132,7 +132,7 @@ func (e primaryWriter) checkReturned(read, returned trc.Object) error {
 		return fail("the object has UID %s, not the primary's %s", uid, read.GetUID())
 	}
 	if returned.GetUID() != "" && returned.GetResourceVersion() == "" {
-		return fail("the object has a UID but no resourceVersion: it is no copy of the primary, and with a UID no fresh object; what it lacks would be removed")
+		return fail("the object has a UID but no resourceVersion, so it is neither a copy of the primary nor a fresh object; the fields that it does not set would be removed")
 	}
 	return nil
 }

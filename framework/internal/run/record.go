@@ -99,7 +99,7 @@ func logRun(logger logr.Logger, r timeline.Record, failed bool) {
 	}
 	switch {
 	case r.Excused:
-		logger.Info("run put off", append(values, "error", r.Err)...)
+		logger.Info("run postponed", append(values, "error", r.Err)...)
 	case r.Stack != "":
 		logger.Error(errors.New(r.Err), "run panicked", append(values, "stack", r.Stack)...)
 	default:

@@ -63,7 +63,11 @@ func (c *Controller) Reconcile(life context.Context, key trc.Key, due scheduler.
 			run.Writes.Close()
 		}
 	}()
-	result, err := e.goThrough(&run.Life, shared)
+	goThrough := execution.goThrough
+	if gone {
+		goThrough = apart
+	}
+	result, err := goThrough(e, &run.Life, shared)
 	result, awaits := e.decide(&run.Life, result, err)
 	run.Writes.AwaitDelivery(life)
 	e.followLoop(turns, &result)
@@ -143,6 +147,26 @@ func (e execution) goThrough(ctx context.Context, shared trc.Object) (scheduler.
 	return e.lifecycle(ctx, shared)
 }
 
+// apart lets a final run go through in a goroutine of its own. If the author's code ends that
+// goroutine, the run fails as any other does: the primary that has the name next waits for its end.
+func apart(e execution, ctx context.Context, last trc.Object) (result scheduler.Result, err error) {
+	err = errExited
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer func() {
+			if value := recover(); value != nil {
+				err = scheduler.NewPanicError(value)
+			}
+		}()
+		result, err = e.goThrough(ctx, last)
+	}()
+	<-done
+	return result, err
+}
+
+var errExited = errors.New("framework: the author's code ended its goroutine (runtime.Goexit)")
+
 // cutOff reports whether the run was ended for a reason that is no failure of its own: the term of
 // leadership is lost, or a namespace that it reads is no longer watched.
 func (c *Run) cutOff() bool {
@@ -176,15 +200,11 @@ func (e execution) leave(succeeded bool) {
 func (e execution) keep(left write.Leftovers) {
 	key := e.run.Key
 	e.states.keepUnresolved(incarnation{key, left.UID}, left)
-	if e.Options.AllEvents && e.Filters.Remove == nil && e.Filters.Every == nil && e.Store.Covers(key.Namespace) {
-		return // the final run of the primary needs them, and drops them
+	if e.Options.AllEvents && e.Filters.Remove == nil && e.Filters.Every == nil && e.Store.Covers(key.Namespace) && !e.finalRuns.WasRemembered(left.UID) {
+		return // the final run of the primary needs them, and drops them, once the deletion is delivered
 	}
 	// If the primary was deleted during the run, the deletion found nothing to drop.
-	now := e.Store.Get(key)
-	if undecodable := e.Store.Undecodable(key); undecodable != nil {
-		now = undecodable
-	}
-	if (now == nil || now.GetUID() != left.UID) && !e.finalRuns.Has(key, left.UID) {
+	if e.isGone(key, left.UID) {
 		e.states.takeUnresolved(incarnation{key, left.UID})
 	}
 }
@@ -314,8 +334,8 @@ func isNoFailure(p retry.Policy, err error) bool {
 // not carried out.
 func (e execution) logDropped(err error) {
 	if !e.ShowsErrors && !isNoFailure(e.Options.Retry, err) && e.notices.dropped.may() {
-		e.run.Logger().Info("what Reconcile returned beside its error is not carried out, a status neither: "+
-			"implement ErrorStatusHandler to write one when a run fails", "error", err.Error())
+		e.run.Logger().Info("the UpdateControl that Reconcile returned with an error is not written:  "+
+			"implement ErrorStatusHandler to write a status when a run fails", "error", err.Error())
 	}
 }
 

@@ -139,7 +139,14 @@ func (p *primaryStates) letGo(key trc.Key) {
 	p.look(key, func(s *primaryState) { *s = primaryState{unresolved: s.unresolved, released: s.released} })
 }
 
-// forget drops the state of a name.
-func (p *primaryStates) forget(key trc.Key) {
-	p.look(key, func(s *primaryState) { *s = primaryState{} })
+// forget drops the state of a name, but for the unresolved writes of the primary that has the name
+// next. next is its UID, or empty.
+func (p *primaryStates) forget(key trc.Key, next types.UID) {
+	p.look(key, func(s *primaryState) {
+		left, any := s.unresolved[next]
+		*s = primaryState{}
+		if any && next != "" {
+			s.unresolved = map[types.UID]write.Leftovers{next: left}
+		}
+	})
 }

@@ -59,8 +59,9 @@ func TestG16StatesAreAsThoughEachFactHadAMapOfItsOwn(t *testing.T) {
 				delete(loops, key)
 				delete(results, key)
 			case 9:
-				states.forget(key)
-				maps.DeleteFunc(unresolved, func(other incarnation, _ types.UID) bool { return other.key == key })
+				next := []types.UID{"", of.uid}[random.IntN(2)] // who has the name then
+				states.forget(key, next)
+				maps.DeleteFunc(unresolved, func(other incarnation, _ types.UID) bool { return other.key == key && other.uid != next })
 				for _, all := range []map[trc.Key]types.UID{leftOver, released} {
 					delete(all, key)
 				}

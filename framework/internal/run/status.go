@@ -48,7 +48,7 @@ func (e primaryWriter) statusError(ctx context.Context, err error) error {
 	_, parts, unknown := e.Operator.Cluster.Served(ctx, e.GVK)
 	if isApart := parts.Has("status"); unknown == nil && isApart != wasApart {
 		r.StatusApart.Store(isApart)
-		err = fmt.Errorf("whether %s has a status sub-resource has changed, the next attempt knows: %w", e.GVK.Kind, err)
+		err = fmt.Errorf("the status sub-resource of %s was added or removed meanwhile; the next attempt takes that into account: %w", e.GVK.Kind, err)
 	} else if wasApart {
 		return err
 	}

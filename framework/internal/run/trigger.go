@@ -112,11 +112,11 @@ func (c *Controller) isOf(key trc.Key, step timeline.Resource) bool {
 func (h primaryHandler) missedPrimaries() {
 	for _, key := range append(h.Sources.HeldBy(), h.states.keys()...) {
 		if h.Store.Get(key) == nil && h.Store.Undecodable(key) == nil && h.finalRuns.Due(key) == nil {
-			h.forget(key)
+			h.forget(key, "")
 		}
 	}
 	for _, of := range h.states.incarnations() { // the ones whose names others have now
-		if undecodable := h.Store.Undecodable(of.key); h.isGone(of.key, of.uid) && (undecodable == nil || undecodable.GetUID() != of.uid) {
+		if h.isGone(of.key, of.uid) {
 			h.states.takeUnresolved(of)
 		}
 	}

@@ -94,7 +94,7 @@ func (c *Controller) canShowUndecodable() bool {
 func (h primaryHandler) undecodableSeen(u *trc.Undecodable) {
 	if h.canShowUndecodable() {
 		h.Scheduler.Offer(trc.KeyOf(u), scheduler.Event{
-			Cause: timeline.External{Source: h.Name, ID: "it does not fit its Go type"}, Lane: scheduler.BulkLane,
+			Cause: timeline.External{Source: h.Name, ID: "it is undecodable"}, Lane: scheduler.BulkLane,
 		})
 	}
 }
@@ -124,7 +124,7 @@ func (e primaryWriter) showUndecodable(u *trc.Undecodable) (result scheduler.Res
 	case write.IsStale(err):
 		return scheduler.Result{RescheduleAfter: undecodableRetry}
 	case write.IsAnswer(err):
-		e.run.Logger().Info("that it is undecodable cannot be shown in its status", "error", err.Error())
+		e.run.Logger().Info("cannot show in its status that the primary is undecodable", "error", err.Error())
 	default:
 		return scheduler.Result{Err: fmt.Errorf("framework: status of %s, which is undecodable: %w", e.Resource.Describe(e.run.Key), err)}
 	}
@@ -133,7 +133,7 @@ func (e primaryWriter) showUndecodable(u *trc.Undecodable) (result scheduler.Res
 
 // UndecodableNote returns the text of the condition and the event for an undecodable object.
 func UndecodableNote(u *trc.Undecodable) string {
-	return Shortened(fmt.Sprintf("it is left alone, and its finalizers stay, until it fits: %v", u.Err))
+	return Shortened(fmt.Sprintf("it is not reconciled, and keeps its finalizers, until it decodes again: %v", u.Err))
 }
 
 // sendUndecodable applies the condition without the caches, as they do not hold the object.
@@ -168,7 +168,7 @@ func (e primaryWriter) clearUndecodable(ctx context.Context, primary trc.Object)
 	meta.RemoveStatusCondition(conds, conditions.Stalled)
 	err := e.carryOutByPatch(ctx, primary, Update{Object: without, Status: true})
 	if !onlyConflicts(err) && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) {
-		e.run.Logger().Info("that it was undecodable cannot be taken off its status", "error", err.Error())
+		e.run.Logger().Info("cannot remove the condition Stalled (reason Undecodable) from its status", "error", err.Error())
 		return primary, nil // a run is worth more than the condition
 	}
 	if err != nil {
@@ -178,7 +178,7 @@ func (e primaryWriter) clearUndecodable(ctx context.Context, primary trc.Object)
 }
 
 // decodesAgain is the cause of a primary that decodes again if filters give it no run for that.
-const decodesAgain = "it fits its Go type again"
+const decodesAgain = "it decodes again"
 
 // onlyClears reports whether a run removed the condition, and had no other cause. Such a run calls
 // no author. before and now are the primary before and after that.

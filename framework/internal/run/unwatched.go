@@ -13,7 +13,7 @@ func (n *notices) owns(gvk schema.GroupVersionKind) {
 		return
 	}
 	if _, known := n.unwatched.LoadOrStore(gvk.GroupKind(), true); !known {
-		n.Operator.Logger.Info("owned objects are written of a kind that the controller does not watch: what others do with them makes no primary due; "+
+		n.Operator.Logger.Info("the controller writes owned objects of a kind that it does not watch, so changes by others trigger no run:  "+
 			"add a framework.Secondary of the kind to ControllerOptions.Secondaries",
 			"controller", n.Name, "controllerGroup", n.GVK.Group, "controllerKind", n.GVK.Kind, "group", gvk.Group, "version", gvk.Version, "kind", gvk.Kind)
 	}

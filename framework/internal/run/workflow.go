@@ -28,7 +28,7 @@ const maxPasses = 8
 
 // errPassUnderWay is the error of a pass that is asked for while another one is under way. A node
 // of that other pass may have asked.
-var errPassUnderWay = errors.New("framework: another pass of this run is under way")
+var errPassUnderWay = errors.New("framework: this run already has a workflow run in progress")
 
 // LastResult returns the result of the last pass of this run, nil if there was none.
 func (c *Run) LastResult() *workflow.Result {
@@ -220,7 +220,7 @@ func (e execution) notGone() (bool, error) {
 // that.
 func (c *Run) cutShort(ctx context.Context) error {
 	if last := c.LastResult(); last != nil && last.Cut != nil && ctx.Err() != nil {
-		return fmt.Errorf("framework: the workflow was cut short: %w", context.Cause(ctx))
+		return fmt.Errorf("framework: the workflow run was cancelled: %w", context.Cause(ctx))
 	}
 	return nil
 }

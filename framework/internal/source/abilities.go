@@ -49,7 +49,7 @@ func (a Ability) missedBy(value reflect.Value) error {
 		return fmt.Errorf("%s of %s has a pointer receiver, so %s is no %s: pass a *%s", a.method().Name, of, of, a.Name, of)
 	}
 	if got, has := a.lookalike(of); has {
-		return fmt.Errorf("%s.%s is a %s, but a %s has %s %s: it would never be called; mend or rename it",
+		return fmt.Errorf("%s.%s is a %s, but a %s has %s %s: it would never be called; fix or rename it",
 			of, got.Name, signature(got), a.Name, a.method().Name, a.method().Type)
 	}
 	if inner := (search{a, map[uintptr]bool{}}).within(value, 0); inner != nil {

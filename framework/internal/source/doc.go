@@ -7,5 +7,5 @@
 //
 // # What it does not do
 //
-// It depends neither on runs nor on the scheduler: sources emit to an [eventsource.Sink].
+// It starts no runs and schedules nothing: sources offer primaries to an [eventsource.Sink].
 package source

@@ -114,7 +114,7 @@ func (g *Supervised) Err() error {
 	failure, undelivered := g.failure, len(g.undelivered)
 	for key, err := range g.undelivered {
 		if failure == nil {
-			failure = fmt.Errorf("it could not be told of %d primaries, one of them %s: %w", undelivered, key, err)
+			failure = fmt.Errorf("PrimaryChanged failed for %d primaries, one of them %s: %w", undelivered, key, err)
 		}
 	}
 	g.mu.Unlock()
@@ -256,7 +256,7 @@ func (g *Supervised) Start(ctx context.Context, sink eventsource.Sink) (stop fun
 		select {
 		case <-g.Ended:
 		case <-time.After(stopLimit):
-			g.logger.Info("the source does not end, and is left behind", "after", stopLimit.String())
+			g.logger.Info("the source does not stop; the operator no longer waits for it", "after", stopLimit.String())
 		}
 	}
 }

@@ -43,7 +43,7 @@ func (c *Port) CatchUp(ctx context.Context, timeout, pause time.Duration) {
 				return last == nil, nil
 			})
 			if err != nil {
-				c.Logger.Info("begins to lead with a cache that may be behind the former leader", "cache", s.Describe(), "error", fmt.Sprint(last))
+				c.Logger.Info("this term begins with a cache that may be behind the former leader", "cache", s.Describe(), "error", fmt.Sprint(last))
 			}
 			return nil
 		})

@@ -50,11 +50,11 @@ func IsStale(refusal error) bool {
 }
 
 // ErrRunEnded is the error of writes of a run, or of an operator, that has ended.
-var ErrRunEnded = errors.New("framework: the run has ended, its Context cannot be used any more")
+var ErrRunEnded = errors.New("framework: the run has ended; its Context can no longer be used")
 
 // ErrStandby is the error of writes while another instance leads, and of a run that began before
 // the lease was lost.
-var ErrStandby = errors.New("framework: the operator stands by: it does not hold the lease")
+var ErrStandby = errors.New("framework: this instance does not hold the lease")
 
 // ErrTooLarge is the error of a write that the API server cannot store.
 var ErrTooLarge error = conditions.StallError("framework: the object is too large for the API server to store; keep large data elsewhere and refer to it")

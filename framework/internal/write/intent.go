@@ -59,7 +59,7 @@ func (i *intent) atVersion(ctx context.Context) (trc.Object, error) {
 		return nil, fmt.Errorf("framework: get %s: %w", i.resource.Describe(i.key), err)
 	}
 	if live.Object == nil || live.GetResourceVersion() != i.options.authorVersion {
-		stale := fmt.Errorf("it is not at resourceVersion %s any more", i.options.authorVersion)
+		stale := fmt.Errorf("its resourceVersion is no longer %s", i.options.authorVersion)
 		return nil, i.refused(ctx, apierrors.NewConflict(i.resource.GroupResource(), i.key.Name, stale))
 	}
 	return live.Object, nil

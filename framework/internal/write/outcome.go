@@ -39,18 +39,18 @@ func (x *exchange) definite(ctx context.Context) (got client.Answer, err error) 
 		}
 		x.lost = true
 		if seconds, _ := apierrors.SuggestsClientDelay(err); seconds > 0 {
-			return client.Answer{}, fmt.Errorf("its fate is unknown: %w", err)
+			return client.Answer{}, fmt.Errorf("its outcome is unknown: %w", err)
 		}
 		next, again := outcomePauses.Next(&failures)
 		if !again {
-			return client.Answer{}, fmt.Errorf("its fate is unknown after %v: %w", outcomeTimeout, err)
+			return client.Answer{}, fmt.Errorf("its outcome is unknown after %v: %w", outcomeTimeout, err)
 		}
 		pause := time.NewTimer(next)
 		select {
 		case <-pause.C:
 		case <-ctx.Done():
 			pause.Stop()
-			return client.Answer{}, fmt.Errorf("%w; its fate is unknown: %w", context.Cause(ctx), err)
+			return client.Answer{}, fmt.Errorf("%w; its outcome is unknown: %w", context.Cause(ctx), err)
 		}
 	}
 }

@@ -64,7 +64,7 @@ func (q *rewrite) checkPruned(ctx context.Context) error {
 			return fmt.Errorf("framework: write %s: %w", r.Describe(key), err)
 		}
 		if where != "" {
-			return fmt.Errorf("framework: write %s: it would change %s, which a cache does not keep (Transform %q): what was read there is no base for that; apply what is wanted, or read the object with Live or GetWhole and merge in what changes",
+			return fmt.Errorf("framework: write %s: it would change %s, which a cache does not keep (Transform %q): an object that was read from that cache is incomplete; use Apply, or read the object with Live or GetWhole and change that",
 				r.Describe(key), where, kept.Prune.Label())
 		}
 	}

@@ -30,7 +30,7 @@ func (c *Port) isAnsweredAsOther(ctx context.Context, r *client.Client, key trc.
 	}
 	sub, known, err := c.Subresource(ctx, r, name)
 	if err != nil {
-		return refuse("the API server does not tell what it is: %v", err)
+		return refuse("discovery failed: %v", err)
 	}
 	isSame := sub.Kind == r.GVK.Kind && (sub.Group == "" || sub.Group == r.GVK.Group)
 	isScale := sub.Kind == "Scale" && sub.Group == "autoscaling"
@@ -44,7 +44,7 @@ func (c *Port) isAnsweredAsOther(ctx context.Context, r *client.Client, key trc.
 	case !isScale || verb != "patch":
 		return refuse("it takes and answers a %s, not a %s: send it by a client of your own within Do", sub.Kind, r.GVK.Kind)
 	case options.DryRun:
-		return refuse("DryRun: the answer is a %s, which does not tell what the %s would be", sub.Kind, r.GVK.Kind)
+		return refuse("DryRun: the answer is a %s, which does not show the resulting %s", sub.Kind, r.GVK.Kind)
 	}
 	return true, nil
 }
@@ -63,7 +63,7 @@ func (x *exchange) readCarriedOut(ctx context.Context, got client.Answer) (trc.O
 		return nil, nil
 	case live.Object == nil:
 		x.leave()
-		return nil, fmt.Errorf("framework: %s: it was carried out, but what came of it cannot be read: %w", x.describe(), err)
+		return nil, fmt.Errorf("framework: %s: it was carried out, but the result cannot be read: %w", x.describe(), err)
 	}
 	if about := got.About; about == nil || about.GetUID() != live.GetUID() || about.GetResourceVersion() != live.GetResourceVersion() {
 		x.base, x.creates, x.applies = nil, false, false // another write may have come between

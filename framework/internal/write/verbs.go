@@ -136,10 +136,12 @@ func (w *Writer) Do(ctx context.Context, about trc.Object, request func(context.
 	if err != nil {
 		return nil, err
 	}
-	if w.Loops != nil && w.primary.heldAs(r, key) != nil {
-		defer w.Loops.Does(key)()
-	}
+	done := func() {}
+	defer func() { done() }()
 	return w.exchange(Request{verb: "do", resource: r, key: key, options: options, once: true, send: func(ctx context.Context) (client.Answer, error) {
+		if w.Loops != nil && w.primary.heldAs(r, key) != nil {
+			done = w.Loops.Does(key)
+		}
 		o, err := request(ctx)
 		if err == nil && !isWhole(w.Port.Scheme, r.GVK, o) { // caches need the whole object
 			if !options.DryRun {

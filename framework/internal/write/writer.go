@@ -121,7 +121,7 @@ func (w *Writer) wholeTarget(ctx context.Context, o trc.Object) (*client.Client,
 
 // errRemoved is the error of writes to a cluster that is no longer watched: no cache would show
 // them.
-var errRemoved = errors.New("framework: no secondary is in that cluster any more; if one was added since, ask for a new writer")
+var errRemoved = errors.New("framework: the operator no longer reads secondaries from that cluster; if one was added again, get a new writer")
 
 // check returns the error that enter would return, for writes that may need no request.
 func (w *Writer) check() error {
