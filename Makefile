@@ -51,13 +51,13 @@ tutorial: sandbox ## Follow docs/getting-started.md from an empty folder, with R
 
 SOAK ?= 10m
 
-# Each line can be run alone. Models and explorations run without the race detector: make test runs
-# them with it.
+# Each line can be run alone. The first runs with the race detector what make test runs without it.
 .PHONY: test-long
 test-long: export EVENKEEL_LONG := 1
-test-long: sandbox ## Run models, explorations and histories longer, 10,000 objects and life cycles, and the freshness tests for SOAK (default 10m); hours.
-	go test -count=1 -timeout 0 -v -run '$(DEEP)' ./trc ./scheduler
-	go test -race -count=1 -timeout 0 -run '$(DEEP)' ./framework ./framework/external
+test-long: sandbox ## Run all with the race detector; models, explorations and histories longer; the freshness tests for SOAK (default 10m); hours.
+	EVENKEEL_LONG= go test -race -count=1 -p 3 -timeout 60m $(PLAIN)
+	go test -count=1 -timeout 0 -v ./trc ./scheduler
+	go test -race -count=1 -timeout 0 -skip '$(SERVERS)' ./framework ./framework/external
 	go test -race -count=1 -timeout 0 -run 'RandomHistories' ./framework/interlock ./samples/prefixedpod
 	go test -race -count=1 -timeout 0 ./internal/simulation
 	SIMULATION_SEED=$$(date +%s) SIMULATION_SEEDS=5000 go test -count=1 -timeout 0 ./internal/simulation
