@@ -11,11 +11,13 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/scheduler"
+	"github.com/evenkeel/evenkeel/trc"
 )
 
 // A run of the new incarnation leaves a create of unknown fate. Then the deletion of the old
@@ -109,8 +111,16 @@ func TestG16AnUndecodablePrimaryIsForgottenWithItsNamespace(t *testing.T) {
 			_, err := framework.Create(ctx, c, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: tool.Namespace, Name: tool.Name}})
 			return err
 		}
+		known := map[string]bool{} // to a source
+		watching := &rowdy{source: "watching", changed: func(old, new trc.Object) {
+			if new == nil {
+				known[trc.KeyOf(old).String()] = false
+			} else {
+				known[trc.KeyOf(new).String()] = true
+			}
+		}}
 		options := framework.ControllerOptions[*Tool]{
-			KeepRecords: 100, RunTimeout: 10 * time.Second, KeepRecordsPerPrimary: 3,
+			Sources: []eventsource.Source{watching}, KeepRecords: 100, RunTimeout: 10 * time.Second, KeepRecordsPerPrimary: 3,
 			Retry: retry.Policy{Initial: time.Hour, Max: time.Hour},
 		}
 		inVirtualTimeOf(t, framework.OperatorOptions{}, func(op *framework.Operator) error { return framework.Register(op, r, options) }, func(v *virtual) {
@@ -127,6 +137,9 @@ func TestG16AnUndecodablePrimaryIsForgottenWithItsNamespace(t *testing.T) {
 			}
 			noError(t, v.op.SetNamespaces([]string{"elsewhere"}))
 			v.pass(3 * time.Hour)
+			if len(known) != 1 || known["default/t"] {
+				t.Errorf("undecodable %t: the source knows %v", undecodable, known)
+			}
 			now := v.op.Occupancy()
 			if now.Unresolved != 0 || now.DynamicSources != 0 || now.Histories != 0 || now.Keys != 0 {
 				t.Errorf("undecodable %t: %d unresolved writes, %d dynamic sources, %d histories, %d keys are left", undecodable, now.Unresolved, now.DynamicSources, now.Histories, now.Keys)

@@ -155,15 +155,22 @@ func TestG15ASourceWhoseSyncedHangsIsNamedAndTheNextStarts(t *testing.T) {
 
 // TestC97ASourceThatWasRemovedIsNotStarted: it may have waited to be.
 func TestC97ASourceThatWasRemovedIsNotStarted(t *testing.T) {
-	var starts, now, most atomic.Int32
+	var starts, now, most, primaries atomic.Int32
 	r := &rowdy{source: "rowdy", start: func(eventsource.Sink) (func(), error) {
 		starts.Add(1)
 		most.Store(max(most.Load(), now.Add(1)))
 		return func() { time.Sleep(time.Minute); now.Add(-1) }, nil // longer than is waited for
 	}}
+	r.changed = func(old, _ trc.Object) {
+		if old == nil {
+			primaries.Add(1)
+		}
+	}
 	inVirtualTime(t, &pages{}, pageOptions{}, func(v *virtual) {
 		add := func() { noError(t, v.op.AddSource("webpage", r)) }
 		remove := func() { noError(t, v.op.RemoveSource("webpage", "rowdy")) }
+		v.createPage("p", "a")
+		v.pass(time.Second)
 		add()
 		v.pass(time.Second)
 		remove()
@@ -174,6 +181,9 @@ func TestC97ASourceThatWasRemovedIsNotStarted(t *testing.T) {
 		v.pass(2 * time.Minute)
 		if starts.Load() != 2 || most.Load() != 1 {
 			t.Errorf("started %d times, %d at once, want 2 times, one after the other", starts.Load(), most.Load())
+		}
+		if primaries.Load() != 2 {
+			t.Errorf("heard %d times of the page, want once for each start", primaries.Load())
 		}
 		remove()
 		v.pass(time.Hour)

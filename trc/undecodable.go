@@ -32,6 +32,16 @@ func (s *Store) Undecodable(key Key) *Undecodable {
 	return nil
 }
 
+// LastVisible returns the last version of an undecodable object that readers saw, or nil.
+func (s *Store) LastVisible(key Key) Object {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if entry := s.undecodable[key]; entry != nil {
+		return entry.lastVisible
+	}
+	return nil
+}
+
 // AllUndecodable returns the undecodable objects, in no order. It costs next to nothing if there
 // are none.
 func (s *Store) AllUndecodable() []*Undecodable {

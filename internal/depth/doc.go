@@ -4,11 +4,10 @@
 //	for seed := range depth.Of(uint64(40), 200, 2000) {
 //
 // There are three depths:
-//   - with the race detector, as make test runs all tests. It makes such tests about ten times as
-//     slow, and finds the same races in few histories as in many.
+//   - with the race detector, which makes such tests about ten times as slow, and finds the same
+//     races in few histories as in many.
 //   - plain, as make test runs them a second time, and as internal/mutants runs them. At this depth
-//     every mutant is killed. A test that is not in that second run, which is DEEP in the Makefile,
-//     must be as deep with the race detector.
+//     every mutant is killed. The package of such a test is in the list TWICE of the Makefile.
 //   - long, as make test-long runs them, with EVENKEEL_LONG=1.
 //
 // # What it does not do

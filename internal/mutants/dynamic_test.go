@@ -105,10 +105,10 @@ var ofDynamic = []mutant{
 	{
 		name:   "a source that was removed while it waited is started",
 		breaks: "C97: nothing comes after the end",
-		file:   "framework/internal/registry/serve.go",
-		old:    "	if ctx.Err() != nil {\n		return\n	}\n	if a.Supervised.Watcher",
-		new:    "	if a.Supervised.Watcher",
-		kills:  dynamic("TestC97ASourceThatWasRemoved"),
+		file:   "framework/internal/source/supervised.go",
+		old:    "		if ctx.Err() == nil {\n			g.live(living, sink)\n		}\n",
+		new:    "		g.live(living, sink)\n",
+		kills:  []suite{{folder: "framework/internal/source", run: "TestC97ASourceIsStartedOnly"}},
 	},
 	{
 		name:   "a primary inherits what the one before it held",

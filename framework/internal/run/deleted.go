@@ -42,10 +42,15 @@ func (c *Controller) isGone(primary trc.Key, uid types.UID) bool {
 
 // existing returns the primary that has a name now, also if it is undecodable, or nil.
 func existing(primaries *cache.Store, key trc.Key) trc.Object {
-	if undecodable := primaries.Undecodable(key); undecodable != nil {
-		return undecodable
+	for range 2 { // it may become undecodable between the two reads
+		if undecodable := primaries.Undecodable(key); undecodable != nil {
+			return undecodable
+		}
+		if now := primaries.Get(key); now != nil {
+			return now
+		}
 	}
-	return primaries.Get(key)
+	return nil
 }
 
 // primaryGone ends the key of a deleted primary, or makes its final run due.

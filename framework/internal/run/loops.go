@@ -77,13 +77,15 @@ func (p *primaryStates) Wrote(key trc.Key, w write.Unproven) {
 // Does records that a request of the author's for the primary is in flight. The change that it
 // makes may be delivered before it returns.
 func (p *primaryStates) Does(key trc.Key) (done func()) {
-	p.change(key, func(s *primaryState) { s.theLoop().doing++ })
+	var at *loop
+	p.change(key, func(s *primaryState) {
+		at = s.theLoop()
+		at.doing++
+	})
 	return func() {
 		p.look(key, func(s *primaryState) {
-			if at := s.loop; at != nil && at.doing > 0 {
-				if at.doing--; at.isEmpty() {
-					s.loop = nil
-				}
+			if at.doing--; s.loop == at && at.isEmpty() {
+				s.loop = nil
 			}
 		})
 	}

@@ -31,8 +31,8 @@ func (n Namespaces) Follows(of *cache.Scope) bool {
 
 // Leaving are the primaries of a controller in removed namespaces.
 type Leaving struct {
-	primaries   []trc.Object
-	undecodable []trc.Key
+	visible   []trc.Object // as sources know them
+	invisible []trc.Key    // undecodable since the controller knows them
 }
 
 // Close lets no run begin in namespaces that are added or removed, and returns the primaries in the
@@ -45,14 +45,22 @@ func (n Namespaces) Close(added, removed []string) (leaving Leaving) {
 		// from their reads.
 		return key.Namespace == "" || slices.Contains(removed, "") || slices.Contains(removed, key.Namespace)
 	})
-	if n.Store.Key.Follows != nil {
-		for _, namespace := range removed {
-			leaving.primaries = append(leaving.primaries, n.Store.List(namespace, nil)...)
-		}
-		for _, u := range n.Store.AllUndecodable() {
-			if slices.Contains(removed, "") || slices.Contains(removed, u.GetNamespace()) {
-				leaving.undecodable = append(leaving.undecodable, trc.KeyOf(u))
-			}
+	if n.Store.Key.Follows == nil {
+		return leaving
+	}
+	// Those that decode again between the two reads are found by the second.
+	undecodable := n.Store.AllUndecodable()
+	for _, namespace := range removed {
+		leaving.visible = append(leaving.visible, n.Store.List(namespace, nil)...)
+	}
+	for _, u := range undecodable {
+		key := trc.KeyOf(u)
+		if last := n.Store.LastVisible(key); !slices.Contains(removed, "") && !slices.Contains(removed, key.Namespace) {
+			continue
+		} else if last != nil {
+			leaving.visible = append(leaving.visible, last)
+		} else {
+			leaving.invisible = append(leaving.invisible, key)
 		}
 	}
 	return leaving
@@ -65,7 +73,7 @@ func (n Namespaces) Leave(removed []string, leaving Leaving) (deliver func()) {
 	watched := n.Store.Watching()
 	gone := func(notify func(old, new trc.Object)) func() {
 		return func() {
-			for _, primary := range leaving.primaries {
+			for _, primary := range leaving.visible {
 				notify(primary, nil)
 			}
 		}
@@ -85,11 +93,11 @@ func (n Namespaces) Leave(removed []string, leaving Leaving) (deliver func()) {
 		left := n.finalRuns.Leave(func(namespace string) bool {
 			return slices.Contains(watched, "") || slices.Contains(watched, namespace)
 		})
-		for _, primary := range leaving.primaries {
+		for _, primary := range leaving.visible {
 			n.Sources.Required.PrimaryChanged(primary, nil)
 			left = append(left, trc.KeyOf(primary))
 		}
-		left = append(left, leaving.undecodable...)
+		left = append(left, leaving.invisible...)
 		for _, key := range left {
 			if event := n.finalRuns.Due(key); event != nil { // its namespace is still watched, as one of all
 				n.Scheduler.Forget(key)

@@ -240,12 +240,14 @@ func (g *Supervised) catchUp() {
 
 // Start starts the source, repeatedly if it fails. It returns when the source has started, failed
 // or taken too long, or when ctx has ended; the attempts go on without it. stop waits for the end
-// of the source, but not longer than stopLimit.
+// of the source, but not longer than stopLimit. If ctx has ended already, it starts nothing.
 func (g *Supervised) Start(ctx context.Context, sink eventsource.Sink) (stop func()) {
 	living, cancel := context.WithCancel(context.Background())
 	go func() {
 		defer close(g.Ended)
-		g.live(living, sink)
+		if ctx.Err() == nil {
+			g.live(living, sink)
+		}
 	}()
 	select {
 	case <-g.begun:
