@@ -50,7 +50,7 @@ func (i *Index[S]) shared(c Lookup, value string) ([]trc.Object, error) {
 	if index.Find == nil {
 		return nil, fmt.Errorf("framework: index %s is neither among ControllerOptions.Indexes nor Secondary.Indexes of the controller", i.name())
 	}
-	for _, u := range index.Store.AllUndecodable() {
+	for u := range index.Store.AllUndecodable() {
 		if slices.Contains(index.Values(u.Object), value) {
 			return nil, undecodableError(c, u)
 		}

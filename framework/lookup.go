@@ -172,7 +172,7 @@ func (p Primaries[P]) shared(namespace string) ([]trc.Object, error) {
 			return nil, err
 		}
 	}
-	for _, u := range store.AllUndecodable() {
+	for u := range store.AllUndecodable() {
 		if namespace == "" || u.GetNamespace() == namespace {
 			return nil, undecodableError(p.c, u)
 		}
@@ -389,7 +389,7 @@ func copies[S Object](found []trc.Object, err error) ([]S, error) {
 // checkUndecodable returns an error if a secondary of the primary is undecodable, because reads
 // would miss it. It maps what could be decoded of the object.
 func checkUndecodable(c Lookup, store *trc.Store, maps func(trc.Object) []trc.Key) error {
-	for _, u := range store.AllUndecodable() {
+	for u := range store.AllUndecodable() {
 		for _, primary := range maps(u.Object) {
 			if primary == c.lookup().Key {
 				return undecodableError(c, u)

@@ -32,27 +32,17 @@ func (s *Store) Undecodable(key Key) *Undecodable {
 	return nil
 }
 
-// LastVisible returns the last version of an undecodable object that readers saw, or nil.
-func (s *Store) LastVisible(key Key) Object {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if entry := s.undecodable[key]; entry != nil {
-		return entry.lastVisible
-	}
-	return nil
-}
-
-// AllUndecodable returns the undecodable objects, in no order. It costs next to nothing if there
-// are none.
-func (s *Store) AllUndecodable() []*Undecodable {
+// AllUndecodable returns the undecodable objects. The value of each is the last version that
+// readers saw, nil if they saw none. It costs next to nothing if there are none.
+func (s *Store) AllUndecodable() map[*Undecodable]Object {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if len(s.undecodable) == 0 {
 		return nil
 	}
-	all := make([]*Undecodable, 0, len(s.undecodable))
+	all := make(map[*Undecodable]Object, len(s.undecodable))
 	for _, entry := range s.undecodable {
-		all = append(all, entry.undecoded)
+		all[entry.undecoded] = entry.lastVisible
 	}
 	return all
 }

@@ -22,7 +22,7 @@ func (s *Store) reportUndecodable(u *trc.Undecodable) {
 // by.
 func (s *Stores) PublishUndecodable() {
 	for _, store := range s.AllStores() {
-		for _, u := range store.AllUndecodable() {
+		for u := range store.AllUndecodable() {
 			if !errors.Is(u.Err, ErrUnread) {
 				store.publish(u)
 			}

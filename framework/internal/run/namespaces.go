@@ -53,9 +53,8 @@ func (n Namespaces) Close(added, removed []string) (leaving Leaving) {
 	for _, namespace := range removed {
 		leaving.visible = append(leaving.visible, n.Store.List(namespace, nil)...)
 	}
-	for _, u := range undecodable {
-		key := trc.KeyOf(u)
-		if last := n.Store.LastVisible(key); !slices.Contains(removed, "") && !slices.Contains(removed, key.Namespace) {
+	for u, last := range undecodable {
+		if key := trc.KeyOf(u); !slices.Contains(removed, "") && !slices.Contains(removed, key.Namespace) {
 			continue
 		} else if last != nil {
 			leaving.visible = append(leaving.visible, last)

@@ -88,7 +88,7 @@ func (s Startup) Subscribe() error {
 	s.primaries.Store(subscription)
 	s.Store.CallBack(handler.rewound, handler.undecodableSeen)
 	if s.Operator.Cluster.Fence.Allowed() { // another controller may have filled the store before
-		for _, u := range s.Store.AllUndecodable() {
+		for u := range s.Store.AllUndecodable() {
 			handler.undecodableSeen(u)
 		}
 	}
