@@ -6,8 +6,8 @@ var ofGuest = []mutant{
 		name:   "a guest that panics ends the process",
 		breaks: "G15: a failure stays where it is",
 		file:   "framework/internal/source/supervised.go",
-		old:    "	if failure := author.Apart(math.MaxInt64, call); failure != nil {\n",
-		new:    "	call()\n	if failure := (*author.Failure)(nil); failure != nil && math.MaxInt64 > 0 {\n",
+		old:    "	if err := safely.Apart(call); err != nil {\n",
+		new:    "	call()\n	if err := error(nil); err != nil {\n",
 		kills:  []suite{{folder: "framework", run: "TestG15ASourceThatPanics"}},
 	},
 	{

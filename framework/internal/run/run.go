@@ -9,6 +9,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/admission"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/framework/internal/registry"
+	"github.com/evenkeel/evenkeel/framework/internal/safely"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/retry"
@@ -150,22 +151,11 @@ func (e execution) goThrough(ctx context.Context, shared trc.Object) (scheduler.
 // apart lets a final run go through in a goroutine of its own. If the author's code ends that
 // goroutine, the run fails as any other does: the primary that has the name next waits for its end.
 func apart(e execution, ctx context.Context, last trc.Object) (result scheduler.Result, err error) {
-	err = errExited
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		defer func() {
-			if value := recover(); value != nil {
-				err = scheduler.NewPanicError(value)
-			}
-		}()
-		result, err = e.goThrough(ctx, last)
-	}()
-	<-done
+	if failure := safely.Apart(func() { result, err = e.goThrough(ctx, last) }); failure != nil {
+		return scheduler.Result{}, failure
+	}
 	return result, err
 }
-
-var errExited = errors.New("framework: the author's code ended its goroutine (runtime.Goexit)")
 
 // cutOff reports whether the run was ended for a reason that is no failure of its own: the term of
 // leadership is lost, or a namespace that it reads is no longer watched.
@@ -334,7 +324,7 @@ func isNoFailure(p retry.Policy, err error) bool {
 // not carried out.
 func (e execution) logDropped(err error) {
 	if !e.ShowsErrors && !isNoFailure(e.Options.Retry, err) && e.notices.dropped.may() {
-		e.run.Logger().Info("the UpdateControl that Reconcile returned with an error is not written:  "+
+		e.run.Logger().Info("the UpdateControl that Reconcile returned with an error is not written: "+
 			"implement ErrorStatusHandler to write a status when a run fails", "error", err.Error())
 	}
 }

@@ -111,7 +111,7 @@ func (c *Controller) isOf(key trc.Key, step timeline.Resource) bool {
 // state of primaries that were created and deleted in the meantime.
 func (h primaryHandler) missedPrimaries() {
 	for _, key := range append(h.Sources.HeldBy(), h.states.keys()...) {
-		if h.Store.Get(key) == nil && h.Store.Undecodable(key) == nil && h.finalRuns.Due(key) == nil {
+		if existing(h.Store, key) == nil && h.finalRuns.Due(key) == nil {
 			h.forget(key, "")
 		}
 	}

@@ -3,6 +3,7 @@ package safely
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/evenkeel/evenkeel/internal/author"
@@ -39,6 +40,15 @@ func Try(call func() error) (err error) {
 		return Error(panicked)
 	}
 	return author.Sound(err)
+}
+
+// Apart calls the author's code in a goroutine of its own, for as long as that takes. It returns an
+// error if the call panics or ends its goroutine.
+func Apart(call func()) error {
+	if failure := author.Apart(math.MaxInt64, call); failure != nil {
+		return Error(failure)
+	}
+	return nil
 }
 
 // AskOnce calls the named function of the author at registration. If it panics, ends its goroutine

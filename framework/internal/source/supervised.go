@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -102,8 +101,8 @@ func NameOf(source eventsource.Source) (string, error) {
 // guarded calls a method of a source, for as long as that takes. It returns an error if the method
 // panics or ends its goroutine.
 func guarded(method string, call func()) error {
-	if failure := author.Apart(math.MaxInt64, call); failure != nil {
-		return fmt.Errorf("%s: %w", method, safely.Error(failure))
+	if err := safely.Apart(call); err != nil {
+		return fmt.Errorf("%s: %w", method, err)
 	}
 	return nil
 }
