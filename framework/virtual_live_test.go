@@ -162,7 +162,7 @@ func TestPerTermLastsAsLongAsTheInstanceLeads(t *testing.T) {
 		r.touch("p", "by b")
 		r.pass(time.Minute)
 		noError(r.T, b.stop())
-		r.pass(4 * time.Second)
+		r.pass(handover)
 		r.lead("a", a)
 		r.touch("p", "by a")
 		r.pass(time.Second)
