@@ -26,23 +26,26 @@ SPEC_TIMES := $(CURDIR)/bin/spec_times.jsonl
 
 # Tests in virtual time and models: with the race detector, which makes them five to ten times as slow,
 # and once more without, when they go deeper (internal/depth) and look for changes to cached objects.
-TWICE := ./trc ./scheduler ./framework ./framework/external ./framework/interlock ./internal/callbacks ./internal/simulation ./samples/prefixedpod
+TWICE := ./trc ./scheduler ./framework ./framework/external ./framework/interlock ./internal/callbacks ./internal/simulation \
+	./frameworktest ./samples/prefixedpod ./samples/webpage
 # What runs only once of these packages: their suites with an API server.
-SERVERS := ^(TestFramework|TestPoliciesOnAServer|TestPrefixedPod)$$
+SERVERS := ^(TestFramework|TestPoliciesOnAServer|TestPrefixedPod|TestWebPage|TestOnServer)$$
 # Packages without the race detector. An API server and etcd do most of the work of their tests, or
 # their tests are about the source tree.
 PLAIN := ./internal/clusterstest ./internal/dependenttest ./internal/weathertest ./internal/interlocktest \
 	./internal/externaltest ./internal/conditionstest ./internal/behindtest ./internal/lockorder ./internal/mutants \
 	./internal/archtest ./internal/tutorial ./internal/figures ./internal/testreport
+# Tests in virtual time of code that is not ours: without either.
+BARE := ./internal/portedtest
 # Of all other packages, those that wait long begin first.
-WAITING := ./internal/freshnesstest ./samples/webpage ./internal/apimodel ./internal/testenv
+WAITING := ./internal/freshnesstest ./internal/apimodel ./internal/testenv
 
 .PHONY: test
 test: export EVENKEEL_SPEC_TIMES := $(SPEC_TIMES)
-test: sandbox vet ## Run all tests, most with the race detector; docs/testing.md says which.
+test: sandbox vet ## Run all tests, most with the race detector; docs/tests.md says which.
 	go build -o bin/testreport ./internal/testreport
 	@rm -f $(SPEC_TIMES)
-	TWICE='$(TWICE)' SERVERS='$(SERVERS)' PLAIN='$(PLAIN)' WAITING='$(WAITING)' SANDBOX_PACKAGES='$(SANDBOX_PACKAGES)' \
+	TWICE='$(TWICE)' SERVERS='$(SERVERS)' PLAIN='$(PLAIN)' BARE='$(BARE)' WAITING='$(WAITING)' SANDBOX_PACKAGES='$(SANDBOX_PACKAGES)' \
 	tools/test | bin/testreport -specs $(SPEC_TIMES) -keep bin/test_seconds
 
 .PHONY: tutorial
@@ -55,11 +58,11 @@ SOAK ?= 10m
 .PHONY: test-long
 test-long: export EVENKEEL_LONG := 1
 test-long: sandbox ## Run all with the race detector; models, explorations and histories longer; the freshness tests for SOAK (default 10m); hours.
-	EVENKEEL_LONG= go test -race -count=1 -p 3 -timeout 60m $(PLAIN)
+	EVENKEEL_LONG= go test -race -count=1 -p 3 -timeout 60m $(PLAIN) $(BARE)
 	go test -count=1 -timeout 0 -v ./trc ./scheduler
 	go test -race -count=1 -timeout 0 -skip '$(SERVERS)' ./framework ./framework/external
-	go test -race -count=1 -timeout 0 -run 'RandomHistories' ./framework/interlock ./samples/prefixedpod
-	go test -race -count=1 -timeout 0 ./internal/simulation
+	go test -race -count=1 -timeout 0 -run 'RandomHistories|RandomWalks' ./framework/interlock ./frameworktest ./samples/...
+	go test -race -count=1 -timeout 0 ./internal/simulation ./internal/actors
 	SIMULATION_SEED=$$(date +%s) SIMULATION_SEEDS=5000 go test -count=1 -timeout 0 ./internal/simulation
 	go test -race -count=1 -timeout 0 -v -run '^TestWeather$$' ./internal/weathertest -ginkgo.focus='Many objects'
 	EVENKEEL_FIGURES=1 go test -race -count=1 -timeout 0 -v -run '^TestInterlock$$' ./internal/interlocktest -ginkgo.timeout=24h
@@ -72,6 +75,7 @@ vet:
 	go vet ./...
 	cd sandbox && go vet $(SANDBOX_PACKAGES)
 	cd benchmarks && go vet ./...
+	cd frameworktest/cel && go vet ./...
 
 .PHONY: lint
 lint: vet ## Check format, static analysis and that everything compiles for macOS.
@@ -80,9 +84,11 @@ lint: vet ## Check format, static analysis and that everything compiles for macO
 	$(TOOL) staticcheck ./...
 	cd sandbox && $(TOOL) staticcheck $(SANDBOX_PACKAGES)
 	cd benchmarks && $(TOOL) staticcheck ./...
+	cd frameworktest/cel && $(TOOL) staticcheck ./...
 	GOOS=darwin go vet ./...
 	cd sandbox && GOOS=darwin go vet $(SANDBOX_PACKAGES)
 	cd benchmarks && GOOS=darwin go vet ./...
+	cd frameworktest/cel && GOOS=darwin go vet ./...
 
 .PHONY: format
 format: ## Format all Go files.
@@ -111,12 +117,17 @@ bench: ## Run the benchmarks.
 	EVENKEEL_FIGURES=1 go test -count=1 -p 1 -run '^TestFigures$$' -v ./trc ./eventsource
 	cd benchmarks && EVENKEEL_FIGURES=1 go test -count=1 -p 1 -run '^TestFigures$$' -v ./queues ./runs ./stores ./events
 
+# What BOARD may be, and what it means for the tests in internal/mutants.
+board- := -run '^TestBoard$$' -board
+board-fresh := $(board-) -fresh
+board-scenarios := -run '^TestScenariosOfTheSamples$$' -scenarios $(addprefix -sample=,$(SAMPLE))
+
 .PHONY: mutants
-mutants: sandbox ## Break the library in known ways: every one must be noticed by the tests; BOARD=fresh to use no earlier results.
-	go test -count=1 -v -timeout 4h -parallel 2 -run '^TestBoard$$' ./internal/mutants -board $(if $(BOARD),$(if $(filter fresh,$(BOARD)),-fresh,$(error BOARD may be fresh, not $(BOARD))))
+mutants: sandbox ## Break the library in known ways: every one must be noticed by the tests; BOARD=fresh to use no earlier results, BOARD=scenarios to see what the samples' scenarios notice, with SAMPLE=4 of each fourth.
+	go test -count=1 -v -timeout 4h -parallel 2 ./internal/mutants $(or $(board-$(BOARD)),$(error BOARD may be fresh or scenarios, not $(BOARD)))
 
 .PHONY: figures
-figures: ## Print the figures of AREA, from what is there and what other commands have kept; AREA=house.
+figures: ## Print the figures of AREA, from what is there and what other commands have kept; AREA=house or testkit (minutes).
 	@go run ./internal/figures -area "$(AREA)"
 
 .PHONY: bench-compare

@@ -64,6 +64,9 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	if err != nil {
 		return nil, err
 	}
+	if options.KeepRecords == 0 {
+		options.KeepRecords = op.options.KeepRecords
+	}
 	options.setDefaults(gvk)
 	if err := source.CheckAbilities(reconciler, abilitiesOf[P]()); err != nil {
 		return nil, fmt.Errorf("framework: controller %q: the reconciler: %w", options.Name, err)

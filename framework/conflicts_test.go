@@ -110,13 +110,13 @@ var _ = Describe("A run that meets the changes of others", func() {
 		shown := func() bool {
 			return framework.Shown(operator.Load(), corev1.SchemeGroupVersion.WithKind("ConfigMap"), types.NamespacedName{Namespace: ns, Name: "p"}) != ""
 		}
-		page := newPage(ns, "p")
 		outrun := func(next http.RoundTripper) http.RoundTripper {
 			return roundTripper(func(request *http.Request) (*http.Response, error) {
 				response, err := next.RoundTrip(request)
 				if err == nil && request.Method == http.MethodGet && strings.HasSuffix(request.URL.Path, "/configmaps/p") && response.StatusCode == http.StatusNotFound {
-					theirs := configMapOf(page, "theirs")
-					theirs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "samples.evenkeel.dev/v1", Kind: "WebPage", Name: "p", UID: read(page).UID}}
+					owner := read(newPage(ns, "p")) // the answer to create may not be there yet
+					theirs := configMapOf(owner, "theirs")
+					theirs.OwnerReferences = []metav1.OwnerReference{{APIVersion: "samples.evenkeel.dev/v1", Kind: "WebPage", Name: "p", UID: owner.UID}}
 					create(theirs)
 					Eventually(shown).Should(BeTrue())
 				}
@@ -134,7 +134,7 @@ var _ = Describe("A run that meets the changes of others", func() {
 		}
 		op, _ := operate(ns, r, pageOptions{Secondaries: framework.Secondaries(&r.configMaps)}, func(config *restConfig) { config.Wrap(outrun) })
 		operator.Store(op)
-		create(page)
+		page := create(newPage(ns, "p"))
 		Eventually(func() int { return len(records(op, page)) }).Should(BeNumerically(">=", 2))
 		Expect(shown()).To(BeTrue())
 	})

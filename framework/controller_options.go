@@ -136,7 +136,8 @@ type ControllerOptions[P Object] struct {
 	Concurrency int
 	// RunTimeout is the deadline of a run. Its ctx ends then. Default 10 minutes.
 	RunTimeout time.Duration
-	// KeepRecords is the number of newest runs that [Operator.Records] returns. Default 0: none.
+	// KeepRecords is the number of newest runs that [Operator.Records] returns. Default:
+	// [OperatorOptions.KeepRecords].
 	KeepRecords int
 	// KeepRecordsPerPrimary is the number of newest runs of each primary that [Operator.History]
 	// returns. They are kept as long as the primary exists. Default 0: none.

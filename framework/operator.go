@@ -69,6 +69,8 @@ type OperatorOptions struct {
 	// Grace is how long runs in flight may continue when the operator stops, before their ctx ends.
 	// Default 10 s. Negative means no time.
 	Grace time.Duration
+	// KeepRecords is [ControllerOptions.KeepRecords] for controllers that set none. Default 0: none.
+	KeepRecords int
 	// LeaderElection is how one of several instances is elected to work. Default: by a Lease of the
 	// operator's name if the process runs in a cluster, and no election elsewhere.
 	LeaderElection LeaderElection
@@ -178,6 +180,9 @@ func (o *OperatorOptions) validate() error {
 	}
 	if o.StaleAfter < 0 {
 		bad("StaleAfter", o.StaleAfter, "must not be negative")
+	}
+	if o.KeepRecords < 0 {
+		bad("KeepRecords", o.KeepRecords, "must not be negative")
 	}
 	if problems := validation.IsQualifiedName(o.Name); len(problems) > 0 {
 		bad("Name", fmt.Sprintf("%q", o.Name), strings.Join(problems, "; "))

@@ -89,6 +89,12 @@ func bubbled() int {
 func TestC98SecondariesThatARunAddsTriggerAndLeaveNothingBehind(t *testing.T) {
 	a := newAdding()
 	inVirtualTime(t, a, pageOptions{}, func(v *virtual) {
+		v.model.Intercept(func(r apimodel.Request) apimodel.Fault { // or it might be filled during the first run
+			if r.Resource == "configmaps" && (r.Verb == "list" || r.Verb == "watch") {
+				return apimodel.Fault{Delay: time.Second}
+			}
+			return apimodel.Fault{}
+		})
 		v.createPage("q", "without")
 		v.pass(time.Minute)
 		goroutines := bubbled()

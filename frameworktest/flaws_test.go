@@ -277,3 +277,12 @@ func TestACheckThatMakesNoSenseIsRefused(t *testing.T) {
 		t.Errorf("found %q", f.all)
 	}
 }
+
+// TestTwoStoriesMayWaitToTheSameInstant: only one at a time can wait for all goroutines.
+func TestTwoStoriesMayWaitToTheSameInstant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for range 100 {
+			frameworktest.PassTogether(t, time.Minute)
+		}
+	})
+}

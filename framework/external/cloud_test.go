@@ -2,14 +2,13 @@ package external_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
-
-	"github.com/evenkeel/evenkeel/internal/testenv"
 )
 
 // thing is what the cloud has. The cloud chooses its ID.
@@ -97,7 +96,7 @@ func (a *account) write(call string, do func()) error {
 
 func (a *account) read() (unlock func(), err error) {
 	if a.fuse.isDead() {
-		return nil, testenv.ErrCrashed
+		return nil, errDead
 	}
 	a.mu.Lock()
 	a.reads++
@@ -204,10 +203,26 @@ func (a *account) ofKind(kind string) (map[string][]thing, error) {
 
 func sameContent(actual, desired thing) bool { return actual.Content == desired.Content }
 
+// moment is when a process dies at a write.
+type moment int
+
+const (
+	beforeRequest moment = iota // the request is never sent
+	afterCommit                 // it is carried out, and the answer is lost
+	afterAnswer                 // the answer arrives, and nothing after it
+)
+
+func (m moment) String() string {
+	return [...]string{"before", "after the commit of", "after the answer to"}[m]
+}
+
+// errDead is what every request of a dead process gets.
+var errDead = errors.New("the process is dead")
+
 // fuse ends a process at one of its writes, to the API server or to the cloud. Nil never does.
 type fuse struct {
 	at   int
-	when testenv.When
+	when moment
 
 	mu    sync.Mutex // guards below
 	count int
@@ -237,21 +252,21 @@ func (f *fuse) write(do func()) error {
 	f.mu.Lock()
 	if f.dead {
 		f.mu.Unlock()
-		return testenv.ErrCrashed
+		return errDead
 	}
 	f.count++
 	dies := f.count == f.at
-	f.dead = dies && f.when != testenv.AfterAnswer
+	f.dead = dies && f.when != afterAnswer
 	f.mu.Unlock()
-	if !dies || f.when != testenv.BeforeRequest {
+	if !dies || f.when != beforeRequest {
 		do()
 	}
 	if dies {
 		f.mu.Lock()
 		f.dead = true
 		f.mu.Unlock()
-		if f.when != testenv.AfterAnswer {
-			return testenv.ErrCrashed
+		if f.when != afterAnswer {
+			return errDead
 		}
 	}
 	return nil
@@ -268,7 +283,7 @@ type fused struct {
 func (f fused) RoundTrip(request *http.Request) (response *http.Response, err error) {
 	if request.Method == http.MethodGet || strings.Contains(request.URL.Path, "/events") {
 		if f.isDead() {
-			return nil, testenv.ErrCrashed
+			return nil, errDead
 		}
 		return f.next.RoundTrip(request)
 	}

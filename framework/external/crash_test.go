@@ -15,7 +15,6 @@ import (
 	"github.com/evenkeel/evenkeel/framework/external"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 	"github.com/evenkeel/evenkeel/internal/depth"
-	"github.com/evenkeel/evenkeel/internal/testenv"
 )
 
 // sixDependents of a shop, of all sorts: two in the API server; a database and a bucket whose ids
@@ -181,7 +180,7 @@ func TestG13ACrashAtAnyWriteNeitherForgetsNorDoubles(t *testing.T) {
 		t.Fatalf("the undisturbed life is not what it should be: %d writes, %+v", writes, want)
 	}
 	step := depth.Of(10, 1, 1)
-	for _, when := range []testenv.When{testenv.BeforeRequest, testenv.AfterCommit, testenv.AfterAnswer} {
+	for _, when := range []moment{beforeRequest, afterCommit, afterAnswer} {
 		at := 1
 		for dies := true; dies; at += step {
 			t.Run(fmt.Sprintf("%v write %d", when, at), func(t *testing.T) {

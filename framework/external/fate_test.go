@@ -11,13 +11,12 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/external"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
-	"github.com/evenkeel/evenkeel/internal/testenv"
 )
 
 // crashedCreation is a world in which a process died when the database was created, and no id was
 // recorded.
 func crashedCreation(w *world, of func(a *account) *external.Value[*Shop, thing]) {
-	f := &fuse{at: 3, when: testenv.AfterCommit} // finalizer, intent, creation
+	f := &fuse{at: 3, when: afterCommit} // finalizer, intent, creation
 	w.start(f, dependents{of(&account{cloud: w.cloud, fuse: f})})
 	w.create("corner", ShopSpec{Size: "1"})
 	w.pass(time.Minute)
@@ -107,7 +106,7 @@ func TestG13CreateAgainGoesOnAfterACreationOfUnknownFate(t *testing.T) {
 func TestG13ACreationIsRepeatedWithItsTokenWhereItCanBeFound(t *testing.T) {
 	inWorld(t, func(w *world) {
 		of := func(a *account) *external.Value[*Shop, thing] { return tagged(a, inDatabaseStatus()) }
-		f := &fuse{at: 3, when: testenv.BeforeRequest}
+		f := &fuse{at: 3, when: beforeRequest}
 		w.start(f, dependents{of(&account{cloud: w.cloud, fuse: f})})
 		w.create("corner", ShopSpec{Size: "1"})
 		w.pass(time.Minute)

@@ -65,22 +65,39 @@ func (s served) parse(request *http.Request, body []byte) (*call, error) {
 		c.Name = segments[1]
 	}
 	c.Subresource = strings.Join(segments[min(2, len(segments)):], "/")
-	if c.Subresource != "" && (c.Subresource != "status" || !c.resource.Status) {
+	if c.Subresource != "" && !c.resource.serves(c.Subresource) {
 		return c, noSuchPage(c.path)
 	}
 	return c, c.setVerb(request.Method)
 }
 
+// serves reports whether there is such a sub-resource.
+func (r *resource) serves(subresource string) bool {
+	switch subresource {
+	case "status":
+		return r.Status
+	case "scale":
+		return r.Scale != nil
+	case "binding", "eviction":
+		return r.GroupVersionKind == podKind
+	case "finalize":
+		return r.GroupVersionKind == namespaceKind
+	}
+	return false
+}
+
 func (c *call) setVerb(method string) error {
-	many := c.Name == ""
+	many, below := c.Name == "", c.Subresource == "binding" || c.Subresource == "eviction"
 	switch {
+	case below && method != http.MethodPost, c.Subresource == "finalize" && method != http.MethodPut:
+		return apierrors.NewMethodNotSupported(schema.GroupResource{}, strings.ToLower(method))
 	case method == http.MethodGet && c.query.Get("watch") == "true":
 		c.Verb = "watch"
 	case method == http.MethodGet && many:
 		c.Verb = "list"
 	case method == http.MethodGet:
 		c.Verb = "get"
-	case method == http.MethodPost && many:
+	case method == http.MethodPost && (many || below):
 		c.Verb = "create"
 	case method == http.MethodPut && !many:
 		c.Verb = "update"
@@ -91,8 +108,13 @@ func (c *call) setVerb(method string) error {
 		}
 	case method == http.MethodDelete && !many && c.Subresource == "":
 		c.Verb = "delete"
+	case method == http.MethodDelete && many && c.resource.GroupVersionKind != namespaceKind:
+		c.Verb = "deletecollection"
 	default:
-		return apierrors.NewMethodNotSupported(c.resource.gr, strings.ToLower(method))
+		return apierrors.NewMethodNotSupported(schema.GroupResource{}, strings.ToLower(method))
+	}
+	if c.Verb == "deletecollection" && !c.resource.ClusterScoped && c.Namespace == "" {
+		return apierrors.NewMethodNotSupported(schema.GroupResource{}, strings.ToLower(method))
 	}
 	if needed := !c.resource.ClusterScoped && c.Namespace == ""; needed && !slices.Contains([]string{"list", "watch"}, c.Verb) {
 		return apierrors.NewBadRequest("an empty namespace may not be set when a resource name is provided")

@@ -16,17 +16,28 @@ import (
 )
 
 // deleteLocked returns the object, or a Status if it went at once and its kind does not return it.
-func (m *Model) deleteLocked(c *call) (answer any, err error) {
+func (m *store) deleteLocked(c *call) (answer any, err error) {
 	options, err := c.deleteOptions()
 	if err != nil {
 		return nil, err
 	}
+	return m.removeLocked(c, options)
+}
+
+// removeLocked is [store.deleteLocked] with options.
+func (m *store) removeLocked(c *call, options *metav1.DeleteOptions) (answer any, err error) {
 	old, err := m.getLocked(c)
 	if err != nil {
 		return nil, err
 	}
+	if c.resource.orphans && options.PropagationPolicy == nil {
+		options.PropagationPolicy = ptr.To(metav1.DeletePropagationOrphan)
+	}
 	if err := c.checkPreconditions(options, old); err != nil {
 		return nil, err
+	}
+	if m.held(c.resource, old) {
+		return m.terminateLocked(c, old, options)
 	}
 	o := old.DeepCopy()
 	graceful, pending := c.resource.terminate(o, options)
@@ -58,6 +69,33 @@ func (m *Model) deleteLocked(c *call) (answer any, err error) {
 		Status:   metav1.StatusSuccess,
 		Details:  &metav1.StatusDetails{Name: c.Name, Group: c.resource.Group, Kind: c.resource.Plural, UID: gone.GetUID()},
 	}, nil
+}
+
+// deleteAllLocked deletes what a list shows, and returns that list.
+func (m *store) deleteAllLocked(c *call) (int, any, error) {
+	options, err := c.deleteOptions()
+	if err != nil {
+		return 0, nil, err
+	}
+	selects, err := c.selection()
+	if err != nil {
+		return 0, nil, err
+	}
+	code, list, err := m.listLocked(c)
+	if err != nil {
+		return 0, nil, err
+	}
+	for _, o := range sorted(c.resource.objects, c.Namespace) {
+		if !selects(o) {
+			continue
+		}
+		one := *c
+		one.Namespace, one.Name = o.GetNamespace(), o.GetName()
+		if _, err := m.removeLocked(&one, options.DeepCopy()); err != nil {
+			return 0, nil, err
+		}
+	}
+	return code, list, nil
 }
 
 func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
@@ -97,7 +135,7 @@ func (c *call) checkPreconditions(options *metav1.DeleteOptions, o *unstructured
 
 // terminate starts or shortens a graceful deletion, if the kind has that. It is pending if one is
 // under way that the request does not shorten.
-func (r *resource) terminate(o *unstructured.Unstructured, options *metav1.DeleteOptions) (graceful, pending bool) {
+func (r *endpoints) terminate(o *unstructured.Unstructured, options *metav1.DeleteOptions) (graceful, pending bool) {
 	if r.Grace == nil {
 		return false, false
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -67,6 +68,77 @@ func subjects(podSpec map[string]any) []subject {
 	}
 }
 
+// policySubjects are kinds that operators create for their workloads. The specs have all that the
+// server adds, because the model of this test adds nothing.
+func policySubjects() []subject {
+	below := func(group, kind, plural string) subject {
+		return subject{path: "/apis/" + group + "/namespaces/%s/" + plural, apiVersion: group, kind: kind}
+	}
+	with := func(s subject, spec func(v int) map[string]any) subject {
+		s.spec = spec
+		return s
+	}
+	withStatus := func(s subject, status func(v int) map[string]any) subject {
+		s.hasStatus, s.status = true, status
+		return s
+	}
+	const rbac = "rbac.authorization.k8s.io"
+	selector := map[string]any{"matchLabels": map[string]any{"a": "b"}}
+	return []subject{
+		with(below(rbac+"/v1", "Role", "roles"), func(v int) map[string]any {
+			rules := []any{map[string]any{"apiGroups": []any{""}, "resources": []any{fmt.Sprint("pods", v)}, "verbs": []any{"get"}}}
+			return map[string]any{"rules": rules[:min(v, 1)]}
+		}),
+		with(below(rbac+"/v1", "RoleBinding", "rolebindings"), func(v int) map[string]any {
+			return map[string]any{
+				"roleRef":  map[string]any{"apiGroup": rbac, "kind": "Role", "name": "r"},
+				"subjects": []any{map[string]any{"kind": "ServiceAccount", "name": fmt.Sprint("s", v), "namespace": "default"}},
+			}
+		}),
+		withStatus(with(below("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets"), func(v int) map[string]any {
+			return map[string]any{"spec": map[string]any{"minAvailable": int64(v), "selector": selector}}
+		}), func(v int) map[string]any {
+			return map[string]any{"expectedPods": int64(v), "currentHealthy": int64(1), "desiredHealthy": int64(1), "disruptionsAllowed": int64(0)}
+		}),
+		withStatus(with(below("autoscaling/v2", "HorizontalPodAutoscaler", "horizontalpodautoscalers"), func(v int) map[string]any {
+			return map[string]any{"spec": map[string]any{
+				"minReplicas": int64(1), "maxReplicas": int64(3 + v),
+				"scaleTargetRef": map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "d"},
+				"metrics": []any{map[string]any{"type": "Resource", "resource": map[string]any{
+					"name": "cpu", "target": map[string]any{"type": "Utilization", "averageUtilization": int64(80 + v)},
+				}}},
+			}}
+		}), func(v int) map[string]any {
+			return map[string]any{"desiredReplicas": int64(v), "currentReplicas": int64(1), "currentMetrics": []any{}}
+		}),
+		with(below("networking.k8s.io/v1", "NetworkPolicy", "networkpolicies"), func(v int) map[string]any {
+			return map[string]any{"spec": map[string]any{
+				"podSelector": selector, "policyTypes": []any{"Ingress"},
+				"ingress": []any{map[string]any{"ports": []any{map[string]any{"port": int64(80 + v), "protocol": "TCP"}}}},
+			}}
+		}),
+		withStatus(with(below("batch/v1", "CronJob", "cronjobs"), cronJobSpec), func(v int) map[string]any {
+			return map[string]any{"lastScheduleTime": fmt.Sprintf("2026-01-01T00:00:0%dZ", v)}
+		}),
+	}
+}
+
+func cronJobSpec(v int) map[string]any {
+	pod := map[string]any{
+		"restartPolicy": "Never", "dnsPolicy": "ClusterFirst", "schedulerName": "default-scheduler", "terminationGracePeriodSeconds": int64(30),
+		"securityContext": map[string]any{},
+		"containers": []any{map[string]any{
+			"name": "c", "image": fmt.Sprint("image:", v), "imagePullPolicy": "IfNotPresent", "resources": map[string]any{},
+			"terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File",
+		}},
+	}
+	return map[string]any{"spec": map[string]any{
+		"schedule": "* * * * *", "concurrencyPolicy": "Allow", "suspend": false,
+		"successfulJobsHistoryLimit": int64(3), "failedJobsHistoryLimit": int64(1),
+		"jobTemplate": map[string]any{"spec": map[string]any{"template": map[string]any{"spec": pod}}},
+	}}
+}
+
 // podSpec returns a Pod's spec with all that the server adds to it, so that the model, which adds
 // nothing, can be given the same.
 func podSpec(t *testing.T, real *world) map[string]any {
@@ -112,7 +184,7 @@ func (o op) String() string {
 func (p *pair) draw() op {
 	o := op{
 		subject:    rapid.SampledFrom(p.subjects).Draw(p.T, "subject"),
-		verb:       rapid.SampledFrom([]string{"create", "apply", "apply", "put", "put", "merge", "merge", "json", "delete", "delete"}).Draw(p.T, "verb"),
+		verb:       rapid.SampledFrom([]string{"create", "apply", "apply", "put", "put", "merge", "merge", "strategic", "json", "delete", "delete", "evict"}).Draw(p.T, "verb"),
 		name:       rapid.SampledFrom([]string{"one", "two"}).Draw(p.T, "name"),
 		variant:    rapid.IntRange(0, 2).Draw(p.T, "variant"),
 		selected:   rapid.SampledFrom([]string{"", "yes", "no"}).Draw(p.T, "selected"),
@@ -123,6 +195,9 @@ func (p *pair) draw() op {
 		force:      rapid.Bool().Draw(p.T, "force"),
 		grace:      rapid.SampledFrom([]int64{-1, -1, 0, 5}).Draw(p.T, "grace"),
 		policy:     rapid.SampledFrom([]string{"", "", "", "Background", "Foreground", "Orphan"}).Draw(p.T, "policy"),
+	}
+	if o.verb == "evict" && o.subject.kind != "Pod" {
+		o.verb = "delete"
 	}
 	if o.subject.hasStatus && rapid.IntRange(0, 3).Draw(p.T, "status") == 0 {
 		o.sub = "/status"
@@ -145,6 +220,16 @@ func (o op) request(w *world) (method, path, contentType string, body any) {
 		return http.MethodPatch, o.path + o.sub + query + fmt.Sprintf("&force=%v", o.force), patchTypes["apply"], o.object(w, true)
 	case "merge":
 		return http.MethodPatch, o.path + o.sub + query, patchTypes["merge"], o.object(w, false)
+	case "strategic":
+		return http.MethodPatch, o.path + o.sub + query, patchTypes["strategic"], o.object(w, false)
+	case "evict":
+		options := map[string]any{}
+		if o.grace >= 0 {
+			options["gracePeriodSeconds"] = o.grace
+		}
+		return http.MethodPost, o.path + "/eviction", "application/json", map[string]any{
+			"apiVersion": "policy/v1", "kind": "Eviction", "metadata": map[string]any{"name": o.name}, "deleteOptions": options,
+		}
 	case "json":
 		return http.MethodPatch, o.path + o.sub + query, patchTypes["json"], o.jsonPatch(w)
 	}
@@ -251,7 +336,9 @@ func (o op) jsonPatch(w *world) []any {
 		step("add", "/metadata/finalizers", o.finalizers)
 	}
 	if o.sub != "" {
-		step("add", "/status/"+[]string{"message", "url"}[len(o.subject.kind)%3%2], fmt.Sprint(o.variant))
+		status := o.subject.status(o.variant)
+		last := slices.Max(slices.Collect(maps.Keys(status)))
+		step("add", "/status/"+last, status[last])
 	}
 	return patch
 }
@@ -330,7 +417,16 @@ func (p *pair) watches(ctx context.Context, w *world) []<-chan []event {
 // seed to repeat it with.
 func TestTheModelAnswersAsTheServer(t *testing.T) {
 	real := newRealWorld(t)
-	all := subjects(podSpec(t, real))
+	t.Run("Pods, ConfigMaps and pages", func(t *testing.T) {
+		replayAtRandom(t, real, "replay-", subjects(podSpec(t, real)))
+	})
+	t.Run("policies, roles and CronJobs", func(t *testing.T) {
+		replayAtRandom(t, real, "policies-", policySubjects())
+	})
+}
+
+func replayAtRandom(t *testing.T, real *world, namespaces string, all []subject) {
+	t.Helper()
 	for _, s := range all {
 		real.await(t, fmt.Sprintf(s.path, "default"))
 	}
@@ -338,7 +434,7 @@ func TestTheModelAnswersAsTheServer(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		replays++
 		p := &pair{
-			T: rt, namespace: fmt.Sprint("replay-", replays), subjects: all,
+			T: rt, namespace: fmt.Sprint(namespaces, replays), subjects: all,
 			model: newWorld(t, newModel(t).Config()), real: real.anew(),
 		}
 		p.run(t.Context())

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
@@ -64,14 +66,35 @@ func (s served) resourcesOf(gv schema.GroupVersion) metav1.APIResourceList {
 		}
 		found := metav1.APIResource{
 			Name: r.Plural, SingularName: strings.ToLower(r.Kind.Kind), Kind: r.Kind.Kind, Namespaced: !r.ClusterScoped,
-			Verbs: metav1.Verbs{"create", "delete", "get", "list", "patch", "update", "watch"},
+			Verbs: metav1.Verbs{"create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"},
+		}
+		if r.GroupVersionKind == namespaceKind {
+			found.Verbs = slices.DeleteFunc(found.Verbs, func(v string) bool { return v == "deletecollection" })
 		}
 		list.APIResources = append(list.APIResources, found)
-		if r.Status {
-			found.Name, found.SingularName, found.Verbs = r.Plural+"/status", "", metav1.Verbs{"get", "patch", "update"}
-			list.APIResources = append(list.APIResources, found)
-		}
+		list.APIResources = append(list.APIResources, r.subresources(found)...)
 	}
 	slices.SortFunc(list.APIResources, func(a, b metav1.APIResource) int { return cmp.Compare(a.Name, b.Name) })
 	return list
+}
+
+// subresources describes those of a resource, of which the description is given.
+func (r *resource) subresources(of metav1.APIResource) (all []metav1.APIResource) {
+	of.SingularName = ""
+	add := func(name string, kind schema.GroupVersionKind, verbs ...string) {
+		if r.serves(name) {
+			sub := of
+			sub.Name, sub.Verbs = r.Plural+"/"+name, verbs
+			if kind != r.GroupVersionKind {
+				sub.Group, sub.Version, sub.Kind = kind.Group, kind.Version, kind.Kind
+			}
+			all = append(all, sub)
+		}
+	}
+	add("status", r.GroupVersionKind, "get", "patch", "update")
+	add("scale", scaleKind, "get", "patch", "update")
+	add("finalize", r.GroupVersionKind, "update")
+	add("binding", corev1.SchemeGroupVersion.WithKind("Binding"), "create")
+	add("eviction", policyv1.SchemeGroupVersion.WithKind("Eviction"), "create")
+	return all
 }

@@ -10,10 +10,18 @@
 //		model.History()                     // the ground truth
 //	})
 //
-// It answers discovery, GET, LIST, WATCH, POST, PUT, DELETE, merge patches, JSON patches and
-// server-side apply as a kube-apiserver does. TestTheModelAnswersAsTheServer replays random
-// operations on both and compares. [Model.Intercept] decides about faults of requests; [Model.Lag],
-// [Model.Cut], [Model.Expire] and [Model.Stall] about those of watches.
+// It answers discovery, GET, LIST, WATCH, POST, PUT, DELETE, DELETE of a collection, merge patches,
+// strategic merge patches, JSON patches and server-side apply, and the sub-resources status, scale,
+// eviction, binding and finalize, as a kube-apiserver does. [Options.Defaults] and
+// [Options.Namespaces] make it stricter. Package actors does what controllers and kubelets do.
+//
+// TestTheModelAnswersAsTheServer replays random operations on the model and on a server and
+// compares; TestScaleIsAsOnTheServer and its neighbours, TestNamespacesAreAsOnTheServer and
+// TestDefaultsAreThoseOfTheServer do so with what their names say.
+//
+// [Model.Intercept] decides about faults of requests; [Model.Lag], [Model.Cut], [Model.Expire] and
+// [Model.Stall] about those of watches; [Model.Stale] shows the past to those who accept it.
+// [Model.Changed] and [Model.Since] follow the commits.
 //
 // # Concurrency
 //
@@ -26,23 +34,41 @@
 //
 // # What it does not do
 //
-//   - No controllers: owner references, namespaces and foreground deletion have no effect of their
-//     own.
-//   - Built-in kinds have no defaults and no validation beyond metadata and the types of fields;
-//     nothing is immutable but metadata. A Pod's nodeName may be written. Custom resources have
-//     defaults, pruning and validation, but no CEL rules, no conversion and no scale.
-//   - No strategic merge patch, no deletecollection, no sub-resource but status, no paging (limit
-//     is ignored, as the API allows), no tables, no protobuf or CBOR in answers (protobuf requests
-//     are understood).
-//   - Every namespace exists, unless asked for.
-//   - Lists and the first objects of a watch are always the newest; a version from the future is
-//     refused for a list, and waited for by a watch.
+// Of requests:
+//
+//   - No paging (limit is ignored, as the API allows), no tables, no protobuf or CBOR in answers
+//     (protobuf requests are understood), no aggregated discovery, no authentication, no
+//     authorisation, no priority and fairness.
+//   - No sub-resources but those above; of Pods no log, exec, resize or ephemeralcontainers.
+//   - A version from the future is refused for a list, and waited for by a watch. A version of the
+//     past other than "0" shows the newest state.
+//   - Items of lists have apiVersion and kind, which the server leaves out for built-in kinds.
+//
+// Of objects:
+//
+//   - Built-in kinds have no validation beyond metadata and the types of fields, and nothing is
+//     immutable but metadata: the selector of a Deployment, the template of a Job, the nodeName of
+//     a Pod, the roleRef of a RoleBinding and the parameters of a StorageClass may be written.
+//   - Without [Options.Defaults] built-in kinds have no defaults. With it they have those that
+//     TestDefaultsAreThoseOfTheServer compares, but no token volume and no default ServiceAccount
+//     in Pods (which admission adds where controllers run), no default class of Ingresses and
+//     claims, and no protecting finalizers of claims. A Job's labels are taken for defaults if they
+//     equal those of its template.
+//   - Without [Options.Namespaces] every namespace exists, unless asked for.
+//   - Custom resources have defaults, pruning, validation and scale, CEL rules only by
+//     [Options.Rules], and no conversion: the versions of a kind are kinds of their own.
+//   - Built-in kinds have one version: of HorizontalPodAutoscalers autoscaling/v2, of others v1.
+//   - Evictions ask no disruption budget. Roles grant nothing, and anybody may write any role.
 //   - The generation of workloads counts changes of the spec alone, not of annotations.
 //   - An empty list in the metadata that is applied to a custom resource is dropped at once. The
 //     server keeps it until the next write, so that a write that changes nothing else gets a new
 //     version there.
-//   - No authentication, authorisation, admission, priority or fairness.
 //
-// Versions start after 1 and grow by one with every commit; UIDs and generated names are counted,
-// so that a run in virtual time can be repeated.
+// Of clusters: nothing acts by itself. Owner references, the content of namespaces and workloads
+// are the actors' business. Nothing acts on CronJobs, HorizontalPodAutoscalers, disruption budgets,
+// network policies and aggregated ClusterRoles.
+//
+// Versions start after [Options.FirstVersion] and grow by one with every commit, generated names
+// follow from how many there were, and a UID from the name and from how many objects of that name
+// there were, so that a run in virtual time can be repeated.
 package apimodel

@@ -20,9 +20,10 @@ var ErrConnectionLost = fmt.Errorf("apimodel: connection lost: %w", syscall.ECON
 type Request struct {
 	// Number counts the requests from 1, in the order in which they arrived.
 	Number int
-	// Verb is get, list, watch, create, update, patch, apply, delete, or "discovery".
+	// Verb is get, list, watch, create, update, patch, apply, delete, deletecollection, or
+	// "discovery".
 	Verb string
-	// Resource is the plural, Subresource "" or "status".
+	// Resource is the plural, Subresource "", "status", "scale", "binding", "eviction" or "finalize".
 	Resource, Subresource string
 	Namespace, Name       string
 	// Manager is the field manager, or the start of the user agent where the request names none.
@@ -98,6 +99,16 @@ func (m *Model) Intercept(decide func(Request) Fault) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.intercept = decide
+}
+
+// Stale shows the state of d ago, as the watch cache of an API server may that is behind, to those
+// requests that accept any version: gets and lists with resourceVersion "0", and watches from "0".
+// A watch without a version is one of them unless it has sendInitialEvents, because the server
+// answers it from its watch cache too. All others stay consistent. 0 ends it; the default.
+func (m *Model) Stale(d time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.stale = d
 }
 
 // Lag delivers the events of all watches of the resource, present and future, d later than they

@@ -3,6 +3,7 @@ package apimodel
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -23,8 +24,20 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// normalise makes of a decoded object what the server works on: unknown fields go, defaults come.
+// normalise makes of a decoded object what the server works on, with the defaults of this model.
 func (r *resource) normalise(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	o, err := r.endpoints.normalise(o)
+	if err != nil {
+		return nil, err
+	}
+	for _, fill := range r.defaults {
+		fill(o.Object)
+	}
+	return o, nil
+}
+
+// normalise makes of a decoded object what the server works on: unknown fields go, defaults come.
+func (r *endpoints) normalise(o *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	if !r.isTyped {
 		if err := normaliseMetadata(o); err != nil {
 			return nil, err
@@ -63,7 +76,7 @@ func normaliseMetadata(o *unstructured.Unstructured) error {
 	return err
 }
 
-func (r *resource) fromTyped(o runtime.Object) (*unstructured.Unstructured, error) {
+func (r *endpoints) fromTyped(o runtime.Object) (*unstructured.Unstructured, error) {
 	if secret, ok := o.(*corev1.Secret); ok {
 		foldStringData(secret)
 	}
@@ -87,25 +100,79 @@ func foldStringData(secret *corev1.Secret) {
 	secret.StringData = nil
 }
 
-// validate checks what the schema of a custom resource says. Its CEL rules are not modelled.
-func (r *resource) validate(o *unstructured.Unstructured) field.ErrorList {
+// blocking are the failures after which the server checks no rules: they may be about what the
+// schema excludes.
+var blocking = map[field.ErrorType]bool{
+	field.ErrorTypeNotSupported: true, field.ErrorTypeRequired: true, field.ErrorTypeTooLong: true,
+	field.ErrorTypeTooMany: true, field.ErrorTypeTypeInvalid: true,
+}
+
+// validateRules checks what the schema of a custom resource says, and its CEL rules if the object
+// fits the schema well enough.
+func (r *resource) validateRules(o, old *unstructured.Unstructured) field.ErrorList {
+	errs := r.validate(o)
+	if r.check == nil {
+		return errs
+	}
+	if slices.ContainsFunc(errs, func(err *field.Error) bool { return blocking[err.Type] }) {
+		return append(errs, field.Invalid(nil, nil, "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"))
+	}
+	var before map[string]any
+	if old != nil {
+		before = old.Object
+	}
+	return append(errs, r.check(o.Object, before)...)
+}
+
+// validate checks what the schema of a custom resource says but its CEL rules.
+func (r *endpoints) validate(o *unstructured.Unstructured) field.ErrorList {
 	if r.Schema == nil {
 		return nil
 	}
 	var errs field.ErrorList
 	for _, err := range validate.NewSchemaValidator(r.Schema, nil, "", strfmt.Default).Validate(o.Object).Errors {
-		var path *field.Path
-		var wrong *validationerrors.Validation
-		if errors.As(err, &wrong) && wrong.Name != "" {
-			path = field.NewPath(strings.TrimPrefix(wrong.Name, "."))
-		}
-		if wrong != nil && wrong.Code() == validationerrors.RequiredFailCode {
-			errs = append(errs, field.Required(path, ""))
-			continue
-		}
-		errs = append(errs, field.Invalid(path, "", err.Error()))
+		errs = append(errs, fieldError(err))
 	}
 	return errs
+}
+
+// fieldError says as the server does what of an object does not fit its schema.
+func fieldError(err error) *field.Error {
+	var wrong *validationerrors.Validation
+	if !errors.As(err, &wrong) {
+		return field.Invalid(nil, "", err.Error())
+	}
+	var path *field.Path
+	if name := strings.TrimPrefix(wrong.Name, "."); name != "" {
+		path = field.NewPath(name)
+	}
+	value := wrong.Value
+	if value == nil {
+		value = ""
+	}
+	number := func(v any) int {
+		if n, is := v.(int64); is {
+			return int(n)
+		}
+		return -1
+	}
+	switch wrong.Code() {
+	case validationerrors.RequiredFailCode:
+		return field.Required(path, "")
+	case validationerrors.EnumFailCode:
+		allowed := make([]string, len(wrong.Values))
+		for i, v := range wrong.Values {
+			allowed[i] = fmt.Sprint(v)
+		}
+		return field.NotSupported(path, wrong.Value, allowed)
+	case validationerrors.TooLongFailCode:
+		return field.TooLong(path, "", number(wrong.Valid))
+	case validationerrors.MaxItemsFailCode, validationerrors.TooManyPropertiesCode:
+		return field.TooMany(path, number(wrong.Value), number(wrong.Valid))
+	case validationerrors.InvalidTypeCode:
+		return field.TypeInvalid(path, value, err.Error())
+	}
+	return field.Invalid(path, value, err.Error())
 }
 
 // prune drops the fields that the schema does not know. Metadata and the type stay whole at the
@@ -198,7 +265,7 @@ func (c customType) TypedToObject(value *typed.TypedValue) (runtime.Object, erro
 	return &unstructured.Unstructured{Object: content}, nil
 }
 
-func (r *resource) typeConverter() (managedfields.TypeConverter, error) {
+func (r *endpoints) typeConverter() (managedfields.TypeConverter, error) {
 	switch {
 	case r.Schema != nil:
 		return newCustomType(r.Schema)

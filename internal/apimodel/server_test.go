@@ -245,6 +245,24 @@ func reduced(o *unstructured.Unstructured) string {
 			metadata[name] = "there"
 		}
 	}
+	if items, isList := o.Object["items"].([]any); isList { // of built-in kinds, the server leaves out the types
+		for i, item := range items {
+			content, isObject := item.(map[string]any)
+			if !isObject {
+				continue // reduced before
+			}
+			of := (&unstructured.Unstructured{Object: content}).DeepCopy()
+			delete(of.Object, "apiVersion")
+			delete(of.Object, "kind")
+			items[i] = reduced(of)
+		}
+	}
+	if conditions, found, _ := unstructured.NestedSlice(o.Object, "status", "conditions"); found && o.GetKind() == "Pod" {
+		for _, c := range conditions {
+			c.(map[string]any)["lastTransitionTime"] = "there"
+		}
+		_ = unstructured.SetNestedSlice(o.Object, conditions, "status", "conditions")
+	}
 	if managed, found := metadata["managedFields"].([]any); found {
 		var all []string
 		for _, entry := range managed {
@@ -327,4 +345,5 @@ func (w *world) watchOnce(ctx context.Context, path, last string) (events []even
 
 var patchTypes = map[string]string{
 	"merge": string(types.MergePatchType), "json": string(types.JSONPatchType), "apply": string(types.ApplyPatchType),
+	"strategic": string(types.StrategicMergePatchType),
 }

@@ -102,7 +102,17 @@ func (m *Model) serve(c *call) (code int, answer any, err error) {
 	defer m.mu.Unlock()
 	var o *unstructured.Unstructured
 	code = http.StatusOK
+	switch c.Subresource {
+	case "scale":
+		answer, err = m.scaleLocked(c)
+		return code, answer, err
+	case "binding", "eviction":
+		answer, err = m.actOnPodLocked(c)
+		return http.StatusCreated, answer, err
+	}
 	switch c.Verb {
+	case "deletecollection":
+		return m.deleteAllLocked(c)
 	case "list":
 		return m.listLocked(c)
 	case "delete":
@@ -112,12 +122,15 @@ func (m *Model) serve(c *call) (code int, answer any, err error) {
 		}
 		return code, answer, err
 	case "get":
-		o, err = m.getLocked(c)
+		o, err = m.readLocked(c)
 	case "create":
 		code = http.StatusCreated
 		o, err = m.createLocked(c)
 	case "update":
-		o, err = m.updateLocked(c)
+		var created bool
+		if o, created, err = m.updateLocked(c); created {
+			code = http.StatusCreated
+		}
 	case "patch":
 		o, err = m.patchLocked(c)
 	case "apply":

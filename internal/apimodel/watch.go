@@ -106,22 +106,23 @@ func (m *Model) newWatcher(c *call) (*watcher, []frame, error) {
 	defer m.mu.Unlock()
 	w.cuts = c.resource.cuts
 	if !streamed && from != 0 {
-		w.next = int(from)
-		if from < c.resource.oldest {
-			gone := apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, c.resource.oldest))
+		w.next = m.history.after(from)
+		if oldest := max(c.resource.oldest, m.history.first()); from < oldest {
+			gone := apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %d (%d)", from, oldest))
 			return w, []frame{{watch.Error, statusOf(gone)}}, nil
 		}
 		return w, nil, nil
 	}
-	w.next = len(m.history)
+	objects, version := m.stateLocked(c)
+	w.next = m.history.after(version)
 	var initial []frame
-	for _, o := range c.resource.sortedLocked(c.Namespace) {
+	for _, o := range sorted(objects, c.Namespace) {
 		if selects(o) {
 			initial = append(initial, frame{watch.Added, c.shown(o)})
 		}
 	}
 	if streamed && w.bookmarks {
-		initial = append(initial, w.bookmark(int64(w.next), map[string]any{metav1.InitialEventsAnnotationKey: "true"}))
+		initial = append(initial, w.bookmark(version, map[string]any{metav1.InitialEventsAnnotationKey: "true"}))
 	}
 	return w, initial, nil
 }
@@ -200,7 +201,7 @@ func (w *watcher) look(bookmark bool) outlook {
 		}
 	}
 	if bookmark {
-		next.frames = append(next.frames, w.bookmark(int64(w.next), nil))
+		next.frames = append(next.frames, w.bookmark(m.history.versionAt(w.next), nil))
 	}
 	return next
 }

@@ -91,11 +91,23 @@ var rules = []rule{
 	{
 		"frameworktest",
 		[]string{
-			"std", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...", "github.com/go-logr/logr",
+			"std", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...", "github.com/go-logr/logr", "github.com/go-logr/logr/funcr",
+			"sigs.k8s.io/yaml",
 			module + "/framework/...", module + "/eventsource", module + "/timeline", module + "/trc", module + "/retry",
-			module + "/internal/apimodel", module + "/internal/faultproxy",
+			module + "/frameworktest/internal/...", module + "/internal/apimodel", module + "/internal/actors", module + "/internal/author", module + "/internal/faultproxy",
+			module + "/internal/testenv", module + "/internal/testenv/client",
 		},
 		"authors use it in their tests: no samples, no test runner of its own",
+	},
+	{
+		"frameworktest/internal/network",
+		[]string{"std", "k8s.io/apimachinery/...", "k8s.io/client-go/kubernetes/scheme"},
+		"it stands outside of what it breaks: nothing of ours",
+	},
+	{
+		"frameworktest/internal/canon",
+		[]string{"std", "k8s.io/apimachinery/...", "sigs.k8s.io/yaml"},
+		"it compares objects, wherever they come from: nothing of ours",
 	},
 	{
 		"framework/internal/object",
@@ -242,10 +254,16 @@ var rules = []rule{
 		},
 		"the API server of the tests knows nothing of what is tested against it",
 	},
+	{
+		"internal/actors",
+		[]string{"std", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/utils/ptr", module + "/internal/apimodel"},
+		"they act on the API server of the tests by its requests, and know nothing of what is tested",
+	},
 	{"internal/behindtest", nil, "it is tests"},
 	{"internal/callbacks", nil, "it is tests"},
 	{"internal/dependenttest", nil, "it is tests"},
 	{"internal/externaltest", nil, "it is tests"},
+	{"internal/portedtest", nil, "it is tests"},
 	{"internal/freshnesstest", nil, "it is tests"},
 	{"internal/interlocktest", nil, "it is tests"},
 	{"internal/weathertest", nil, "it is tests"},
@@ -258,12 +276,14 @@ var rules = []rule{
 	{"internal/lockorder", []string{"std"}, "production code is compiled with the recorder for a test: it must not import what it records"},
 	{"internal/tree", []string{"std"}, "it reads the packages and compiles changed ones, it does not use them"},
 	{"internal/depth", []string{"std"}, "it knows how far tests go, not what they test"},
+	{"internal/kitfigures", []string{"std", module + "/frameworktest"}, "it measures the test kit"},
 	{"internal/spectimes", []string{"std", "github.com/onsi/ginkgo/v2"}, "it knows how long tests take, not what they test"},
 	{"internal/figures", []string{"std", module + "/internal/tree"}, "it counts what the go command lists and other programs keep"},
 	{"internal/testreport", []string{"std"}, "it reads what the go command prints"},
 }
 
-// onlyForTests may be imported by tests alone, and by each other.
+// onlyForTests may be imported by tests alone, by each other, and by the test kit, which is for
+// tests.
 var onlyForTests = []string{module + "/internal/testenv", module + "/internal/testenv/client", module + "/internal/spectimes", module + "/internal/depth"}
 
 type goPackage struct {
@@ -313,7 +333,7 @@ func TestPackagesImportOnlyWhatTheirPlaceAllows(t *testing.T) {
 			if !r.allows(imported, standard[imported]) {
 				t.Errorf("%s imports %s, which %s must not: %s", p.ImportPath, imported, r.place, r.why)
 			}
-			if slices.Contains(onlyForTests, imported) && !slices.Contains(onlyForTests, p.ImportPath) {
+			if slices.Contains(onlyForTests, imported) && !slices.Contains(onlyForTests, p.ImportPath) && p.ImportPath != module+"/frameworktest" {
 				t.Errorf("%s imports %s outside of its tests", p.ImportPath, imported)
 			}
 		}

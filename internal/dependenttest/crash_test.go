@@ -3,20 +3,15 @@ package dependenttest
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/rest"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/dependent"
-	"github.com/evenkeel/evenkeel/internal/apimodel"
+	"github.com/evenkeel/evenkeel/frameworktest"
 	"github.com/evenkeel/evenkeel/internal/testenv"
-	"github.com/evenkeel/evenkeel/internal/testenv/client"
 )
 
 // fourKinds are a chain of dependents of each tie, and a set.
@@ -32,97 +27,80 @@ func fourKinds() []framework.Dependent[*Page] {
 	}
 }
 
-// liveThrough creates, changes and deletes a page under an operator that dies once, and is followed
-// by another.
-func liveThrough(t *testing.T, at int, when testenv.When) (history string, writes int) {
-	synctest.Test(t, func(t *testing.T) {
-		kinds, err := apimodel.CustomResources(testenv.WebPageCRDs())
-		noError(t, err)
-		model, err := apimodel.New(apimodel.Options{Kinds: kinds})
-		noError(t, err)
-		admin, err := client.New(model.Config(), scheme)
-		noError(t, err)
-		operate := func(change func(*rest.Config)) (stop func()) {
-			config := rest.CopyConfig(model.Config())
-			change(config)
-			op, err := framework.NewOperator(config, framework.OperatorOptions{Logger: quiet, Scheme: scheme, Name: "crashing", Grace: -1})
-			noError(t, err)
-			noError(t, framework.Register(op, nothing(), managing(fourKinds()...)))
-			running, cancel := context.WithCancel(t.Context())
-			done := make(chan error, 1)
-			go func() { done <- op.Run(running) }()
-			return func() { cancel(); <-done }
-		}
-		crash := testenv.NewCrash(at, when)
-		stop := operate(func(config *rest.Config) { config.Wrap(crash.Wrap) })
-		synctest.Wait()
-		// step passes time; where the operator has died, another one comes.
-		step := func() {
-			time.Sleep(2 * time.Minute)
-			select {
-			case <-crash.Dead:
-				stop()
-				stop = operate(func(*rest.Config) {})
-				crash.Dead = nil
-				time.Sleep(2 * time.Minute)
-			default:
-			}
-			synctest.Wait()
-		}
-		noError(t, admin.Create(t.Context(), newPage("p", "a=1 b=1")))
-		step()
-		noError(t, admin.Patch(t.Context(), newPage("p", ""), client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"html":"b=2 c=1"}}`))))
-		step()
-		state := contents(t, admin)
-		noError(t, admin.Delete(t.Context(), newPage("p", "")))
-		step()
-		stop()
-		history, writes = state+"; "+comings(model)+"; left "+contents(t, admin), crash.Writes()
-	})
-	return history, writes
+// lives returns a scenario of a page with a workflow.
+func lives(dependents func() []framework.Dependent[*Page], story func(w *frameworktest.World)) frameworktest.Scenario {
+	return frameworktest.Scenario{
+		CRDs: testenv.WebPageCRDs(), Scheme: scheme, Cluster: frameworktest.Bare, Story: story, Always: madeOnce,
+		Register: func(op *framework.Operator) error {
+			return framework.Register(op, nothing(), managing(dependents()...))
+		},
+	}
 }
 
-// contents are the ConfigMaps there are, and pages.
-func contents(t *testing.T, admin *client.Client) string {
-	t.Helper()
-	var all []string
-	var maps corev1.ConfigMapList
-	noError(t, admin.List(t.Context(), &maps))
-	for _, o := range maps.Items {
-		all = append(all, fmt.Sprintf("%s/%s=%s", o.Namespace, o.Name, o.Data["data"]))
-	}
-	var pages pageList
-	noError(t, admin.List(t.Context(), &pages))
-	for _, o := range pages.Items {
-		all = append(all, o.Name)
-	}
-	slices.Sort(all)
-	return strings.Join(all, " ")
-}
-
-// comings are the creations and deletions of each object.
-func comings(model *apimodel.Model) string {
-	var all []string
-	for _, c := range model.History() {
-		if c.Resource == "configmaps" && (c.Previous == nil || c.Event == "DELETED") {
-			all = append(all, fmt.Sprintf("%s %s", c.Event, c.Object.GetName()))
+// madeOnce says that no ConfigMap was ever made twice.
+func madeOnce(v frameworktest.Version) error {
+	made := map[string]bool{}
+	for _, o := range frameworktest.Ever[*corev1.ConfigMap](v) {
+		if name := o.Namespace + "/" + o.Name; made[name] {
+			return fmt.Errorf("%s was made twice", name)
+		} else {
+			made[name] = true
 		}
 	}
-	slices.Sort(all)
-	return strings.Join(all, ", ")
+	return nil
 }
 
-// TestG13ACrashAtAnyWriteChangesNothingOfTheEnd, nor what is created and deleted on the way to it.
+// TestG13ACrashAtAnyWriteChangesNothingOfTheEnd, nor does any other fault, nor is anything made
+// twice on the way to it. When the page changes, one of its words goes and another one comes.
 func TestG13ACrashAtAnyWriteChangesNothingOfTheEnd(t *testing.T) {
-	want, writes := liveThrough(t, 0, testenv.BeforeRequest)
-	if writes < 12 || !strings.HasSuffix(want, "left default/p-owned=b=2 c=1-owned") {
-		t.Fatalf("%d writes: %s", writes, want) // what is owned, the cluster collects
+	s := lives(fourKinds, func(w *frameworktest.World) {
+		w.Create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "elsewhere"}})
+		w.Create(newPage("p", "a=1 b=1"))
+		w.Rest()
+		w.Merge(newPage("p", ""), `{"spec":{"html":"b=2 c=1"}}`)
+		w.Rest()
+		expectData(w, "elsewhere/p=b=2 c=1", "p-last=b=2 c=1-last", "p-owned=b=2 c=1-owned")
+		w.Delete(newPage("p", ""))
+	})
+	if report := frameworktest.Everywhere(t, s); len(report.Writes()) < 12 {
+		t.Errorf("it only wrote %v", report.Writes())
 	}
-	for at := 1; at <= writes; at++ {
-		for _, when := range []testenv.When{testenv.BeforeRequest, testenv.AfterCommit, testenv.AfterAnswer} {
-			if got, _ := liveThrough(t, at, when); got != want {
-				t.Errorf("died %v write %d:\n%s, want\n%s", when, at, got, want)
-			}
+}
+
+// expectData says that there are ConfigMaps with such data, NAMESPACE/NAME=DATA, and the one of the
+// word that is wanted now.
+func expectData(w *frameworktest.World, want ...string) {
+	there := map[string]bool{}
+	for _, o := range frameworktest.List[*corev1.ConfigMap](w) {
+		name := o.Name
+		if o.Namespace != w.Namespace {
+			name = o.Namespace + "/" + name
+		}
+		there[name+"="+o.Data["data"]] = true
+	}
+	for _, one := range want {
+		if !there[one] {
+			w.Errorf("there is no %s in %v", one, there)
 		}
 	}
+}
+
+// TestAFormerObjectGoesAfterACrash between the creation of the new one and its deletion, and through
+// every other fault.
+func TestAFormerObjectGoesAfterACrash(t *testing.T) {
+	former := func() []framework.Dependent[*Page] {
+		return []framework.Dependent[*Page]{&configMap{Desired: calledAs(0)}}
+	}
+	s := lives(former, func(w *frameworktest.World) {
+		w.Create(newPage("p", "a"))
+		w.Rest()
+		w.Merge(newPage("p", ""), `{"spec":{"html":"b"}}`)
+		w.Rest()
+	})
+	s.End = func(w *frameworktest.World) {
+		if all := frameworktest.List[*corev1.ConfigMap](w); len(all) != 1 || all[0].Name != "b" {
+			w.Errorf("there are %d ConfigMaps, want b alone", len(all))
+		}
+	}
+	frameworktest.Everywhere(t, s)
 }

@@ -253,48 +253,6 @@ func TestTwoControllersOfAKindSpareEachOthersObjects(t *testing.T) {
 	})
 }
 
-// TestAFormerObjectGoesAfterACrash between the creation of the new one and its deletion, also under
-// another operator.
-func TestAFormerObjectGoesAfterACrash(t *testing.T) {
-	for _, when := range []testenv.When{testenv.BeforeRequest, testenv.AfterCommit, testenv.AfterAnswer} {
-		for at := 1; at <= 4; at++ {
-			synctest.Test(t, func(t *testing.T) {
-				kinds, err := apimodel.CustomResources(testenv.WebPageCRDs())
-				noError(t, err)
-				model, err := apimodel.New(apimodel.Options{Kinds: kinds})
-				noError(t, err)
-				v := &virtual{T: t, model: model}
-				v.admin, err = client.New(model.Config(), scheme)
-				noError(t, err)
-				crash := testenv.NewCrash(at, when)
-				operate := func(dies bool) (stop func()) {
-					config := model.Config()
-					if dies {
-						config.Wrap(crash.Wrap)
-					}
-					op, err := framework.NewOperator(config, framework.OperatorOptions{Scheme: scheme, Name: "crashing", Grace: -1})
-					noError(t, err)
-					noError(t, framework.Register(op, nothing(), managing(&configMap{Desired: calledAs(0)})))
-					running, cancel := context.WithCancel(t.Context())
-					done := make(chan error, 1)
-					go func() { done <- op.Run(running) }()
-					return func() { cancel(); <-done }
-				}
-				stop := operate(true)
-				v.create(newPage("p", "a"))
-				v.pass(time.Minute)
-				v.html("p", "b")
-				v.pass(time.Minute)
-				stop()
-				stop = operate(false)
-				v.pass(time.Minute)
-				v.expectObjects("b")
-				stop()
-			})
-		}
-	}
-}
-
 // TestFormerObjectsAreDeletedWithTheNode, and waited for.
 func TestFormerObjectsAreDeletedWithTheNode(t *testing.T) {
 	k := &configMap{Desired: calledAs(0), Tie: dependent.Referenced, ReconcilePrecondition: labelled("wanted")}

@@ -33,7 +33,6 @@ import (
 type (
 	Page        = webpagev1.WebPage
 	pageContext = framework.Context[*Page]
-	pageList    = webpagev1.WebPageList
 	pageUpdate  = framework.UpdateControl[*Page]
 	pageOptions = framework.ControllerOptions[*Page]
 	configMap   = dependent.Kubernetes[*Page, *corev1.ConfigMap]

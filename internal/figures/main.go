@@ -31,6 +31,11 @@ var areas = map[string][]measurement{
 		{[]string{"largest_package_lines"}, largestPackage},
 		{[]string{"mutants_total", "mutants_killed"}, mutants},
 	},
+	"testkit": {
+		{[]string{"testkit_lives_per_second", "testkit_bad_operators_found", "testkit_false_alarms"}, testkit},
+		{[]string{"testkit_author_lines_prefixedpod"}, authorLines("prefixedpod")},
+		{[]string{"testkit_author_lines_webpage"}, authorLines("webpage")},
+	},
 }
 
 func main() {

@@ -124,8 +124,8 @@ var ofFootguns = []mutant{
 	{
 		name:   "a source that would never be told of primaries is taken",
 		breaks: "C95: sources are told of primaries",
-		file:   "framework/internal/source/supervised.go",
-		old:    "	if err := CheckAbilities(source, sourceAbilities()); err != nil {\n		return nil, err\n	}\n",
+		file:   "framework/internal/registry/required.go",
+		old:    "		err = source.CheckSource(from)\n",
 		new:    "",
 		kills:  far("TestASourceThatWouldNeverBeToldIsRefusedAtRegister"),
 	},

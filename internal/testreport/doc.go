@@ -6,7 +6,8 @@
 // It is for make test. A package that passes is one line. Of a package that fails it prints the
 // output of the tests that failed or have not ended, what else was written to standard output, and
 // all that belongs to no test, as crashes do. Only the logs of tests that passed are left out, as
-// the go command does. Lines that are not events are printed as they are.
+// the go command does, and client-go's warning about its detector of changed objects. Lines that
+// are not events are printed as they are.
 //
 // The last line is
 //

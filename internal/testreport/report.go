@@ -80,7 +80,7 @@ func (r *report) add(e event) {
 	case "run":
 		p.add(e.Test, "")
 	case "output":
-		p.add(e.Test, e.Output)
+		p.add(e.Test, mutationWarning.ReplaceAllString(e.Output, ""))
 	case "pass", "skip", "fail":
 		if e.Test == "" {
 			r.endPackage(e)
@@ -142,6 +142,9 @@ var (
 	// logged is the first line of a log, more another line of one.
 	logged = regexp.MustCompile(`^    \S+\.go:\d+: `)
 	more   = regexp.MustCompile(`^        `)
+	// mutationWarning is what client-go says for each informer if tests look for changes to cached
+	// objects, which is on purpose.
+	mutationWarning = regexp.MustCompile(`W\d{4} [\d:.]+ +\d+ mutation_detector\.go:\d+\] Mutation detector is enabled, this will result in memory leakage\.\n`)
 )
 
 // printFailure prints test by test what a package that failed has to say, and at the end what

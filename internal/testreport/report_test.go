@@ -2,6 +2,7 @@ package main
 
 import (
 	"flag"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -45,6 +46,16 @@ func expect(t *testing.T, file, got string) {
 	}
 	if want, err := os.ReadFile(file); err != nil || got != string(want) {
 		t.Errorf("%v; got\n%s\nwant\n%s", err, got, want)
+	}
+}
+
+func TestTheWarningAboutTheDetectorIsLeftOut(t *testing.T) {
+	r := newReport(io.Discard)
+	warning := "W1125 15:59:55.687585   16267 mutation_detector.go:54] Mutation detector is enabled, this will result in memory leakage.\n"
+	r.add(event{Action: "output", Package: "p", Test: "TestA", Output: "•" + warning})
+	r.add(event{Action: "output", Package: "p", Test: "TestA", Output: "W1125 15:59:55.687585   16267 store.go:54] another\n"})
+	if got := strings.Join(r.running["p"].lines["TestA"], ""); got != "•W1125 15:59:55.687585   16267 store.go:54] another\n" {
+		t.Errorf("%q", got)
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -13,7 +14,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/internal/testenv/client"
+	"github.com/evenkeel/evenkeel/samples/prefixedpod"
 	v1 "github.com/evenkeel/evenkeel/samples/prefixedpod/api/v1"
 )
 
@@ -111,4 +114,18 @@ func (c *cluster) named(ctx context.Context, primary *v1.PrefixedPod, prefix str
 		g.Expect(now.Status.GeneratedPodName).To(Equal(pod.Name))
 	}).Should(Succeed())
 	return pod
+}
+
+// operatorName is how the requests of the operator are known.
+const operatorName = "prefixedpod-operator"
+
+// newOperator returns the operator as its program makes it, but impatient at its end.
+func newOperator(config *rest.Config, logger logr.Logger, namespaces ...string) (*framework.Operator, error) {
+	op, err := framework.NewOperator(config, framework.OperatorOptions{
+		Scheme: newScheme(), Name: operatorName, Grace: -1, Logger: logger, Namespaces: namespaces,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return op, prefixedpod.Register(op)
 }

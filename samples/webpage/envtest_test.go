@@ -10,7 +10,6 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
 
 	"github.com/evenkeel/evenkeel/framework"
@@ -259,34 +258,6 @@ func onAnAPIServer(register func(*framework.Operator) error) {
 		before := c.versions(p)
 		c.operator(ns) // a restart looks at everything again
 		Consistently(func() map[string]string { return c.versions(p) }).Should(Equal(before))
-	})
-
-	Context("restarted between any two steps", func() {
-		// A page takes five writes up to its first status, and its event is a sixth.
-		for step := 1; step <= 6; step++ {
-			for _, when := range []testenv.When{testenv.BeforeRequest, testenv.AfterCommit, testenv.AfterAnswer} {
-				It(fmt.Sprintf("dead %v write %d", when, step), func() {
-					crash := testenv.NewCrash(step, when)
-					_, stop := c.operator(ns, func(config *rest.Config) { config.Wrap(crash.Wrap) })
-					p := create(page(ns, "restarted", func(p *v1.WebPage) { p.Spec.Exposed = true }))
-					Eventually(crash.Dead).Should(BeClosed(), "the operator made only %d writes", crash.Writes())
-					stop()
-					atCrash := c.uids(p)
-
-					c.operator(ns)
-					ready(p)
-					Expect(c.configMap(p).Data["index.html"]).To(Equal(fullHTML))
-					now := c.uids(p)
-					Expect(now).To(HaveLen(4))
-					for _, o := range []metav1.Object{c.configMap(p), c.deployment(p), c.service(p), c.ingress(p)} {
-						Expect(ownerUIDs(o)).To(ConsistOf(p.UID))
-					}
-					for kind, uid := range atCrash {
-						Expect(now[kind]).To(Equal(uid), "the %s that existed at the crash was made anew", kind)
-					}
-				})
-			}
-		}
 	})
 }
 

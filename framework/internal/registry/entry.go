@@ -52,6 +52,20 @@ func Secondary(d source.Description) *Entry { return &Entry{Name: d.Name, Second
 // Source returns the entry of a source of the author's.
 func Source(g *source.Supervised) *Entry { return &Entry{Name: g.Name, Supervised: g} }
 
+// check returns an error if a source of the author's only seems to have an ability. One that was
+// added before is not looked into: it may not have stopped, and change its fields.
+func (a *Entry) check(leaving map[*Entry]bool, lingering []*Entry) error {
+	if a.Supervised == nil || slices.ContainsFunc(lingering, a.isSame) {
+		return nil
+	}
+	for before := range leaving {
+		if before.isSame(a) {
+			return nil
+		}
+	}
+	return source.CheckSource(a.Supervised.Source)
+}
+
 // isRemoved reports whether the source has been removed.
 func (a *Entry) isRemoved() bool { return cache.IsClosed(a.removed) }
 

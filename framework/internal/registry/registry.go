@@ -68,6 +68,9 @@ func (s *Registry) Add(given *Entry, by *Visit) (added bool, err error) {
 	case there != nil && !there.Is(given):
 		return fail(fmt.Errorf("there is one of that name, %s; this is %s", there.Describe(), given.Describe()))
 	case there == nil:
+		if err := given.check(s.leaving, s.lingering); err != nil {
+			return fail(err)
+		}
 		there = given
 		s.serial++
 		there.serial, there.removed, there.admitted, there.unread = s.serial, make(chan struct{}), make(chan struct{}), make(chan struct{})

@@ -46,6 +46,9 @@ func (q *Required) DeclareSecondary(as string, secondary any) (name string, err 
 // DeclareSource adds a source of the options of the author's, and returns its name.
 func (q *Required) DeclareSource(from eventsource.Source) (name string, err error) {
 	g, err := source.Supervise(from, q.of.Controller, q.of.Host.Logger, q.of.Host.Calls, q.of.Host.Probes)
+	if err == nil {
+		err = source.CheckSource(from)
+	}
 	if err != nil {
 		return "", err
 	}

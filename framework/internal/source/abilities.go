@@ -22,16 +22,18 @@ type Ability struct {
 // method returns the method of the interface.
 func (a Ability) method() reflect.Method { return a.Of.Method(0) }
 
-// sourceAbilities returns the abilities of an event source.
-func sourceAbilities() []Ability {
+// CheckSource returns an error if a method of an event source only looks like an optional ability.
+// It reads the source's fields, so nothing else may use the source.
+func CheckSource(source eventsource.Source) error {
 	required := reflect.TypeFor[eventsource.Source]()
-	return []Ability{
+	return CheckAbilities(source, []Ability{
 		{"eventsource.PrimaryWatcher", reflect.TypeFor[eventsource.PrimaryWatcher](), required},
 		{"eventsource.HealthReporter", reflect.TypeFor[eventsource.HealthReporter](), required},
-	}
+	})
 }
 
-// CheckAbilities returns an error for each ability that value seems to have but does not have.
+// CheckAbilities returns an error for each ability that value seems to have but does not have. It
+// reads the fields of value.
 func CheckAbilities(value any, abilities []Ability) error {
 	var errs []error
 	for _, a := range abilities {

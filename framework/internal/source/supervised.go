@@ -63,16 +63,12 @@ type oldAndNew struct{ old, new trc.Object }
 // AskTime is how long a call of a source's Err or Health may take: probes wait for it.
 const AskTime = 500 * time.Millisecond
 
-// Supervise returns a supervised source. It returns an error if the source has no name, or if a
-// method only looks like an optional ability.
+// Supervise returns a supervised source. It returns an error if the source has no name.
 func Supervise(source eventsource.Source, of string, logger logr.Logger, calls, probes *author.Callbacks) (g *Supervised, err error) {
 	g = &Supervised{
 		Source: source, Synced: make(chan struct{}), begun: make(chan struct{}), Ended: make(chan struct{}), undelivered: map[trc.Key]error{},
 	}
 	if g.Name, err = NameOf(source); err != nil {
-		return nil, err
-	}
-	if err := CheckAbilities(source, sourceAbilities()); err != nil {
 		return nil, err
 	}
 	g.Watcher, _ = source.(eventsource.PrimaryWatcher)

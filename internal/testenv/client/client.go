@@ -250,6 +250,12 @@ func (r *request) do(ctx context.Context, into runtime.Object) error {
 	return nil
 }
 
+// GroupVersionKindFor returns the kind of an object, or of the items of a list, as the requests of
+// the client have it.
+func (c *Client) GroupVersionKindFor(o runtime.Object) (schema.GroupVersionKind, error) {
+	return c.kindOf(o)
+}
+
 // kindOf returns the kind of an object, or of the items of a list.
 func (c *Client) kindOf(o runtime.Object) (schema.GroupVersionKind, error) {
 	kind := o.GetObjectKind().GroupVersionKind()
@@ -304,4 +310,15 @@ func (c *Client) resourceOf(ctx context.Context, kind schema.GroupVersionKind) (
 		}
 	}
 	return resource{}, noMatch
+}
+
+// IsNamespaced reports whether the objects of a kind have a namespace; also of a kind that the
+// server does not serve.
+func (c *Client) IsNamespaced(ctx context.Context, o Object) bool {
+	kind, err := c.kindOf(o)
+	if err != nil {
+		return true
+	}
+	of, err := c.resourceOf(ctx, kind)
+	return err != nil || of.namespaced
 }

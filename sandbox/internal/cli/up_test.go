@@ -360,7 +360,7 @@ func TestOnATerminal(t *testing.T) {
 	awaitFile(t, filepath.Join(notes, "ready"))
 	write("\x03") // Ctrl-C
 	r.wait(3)
-	contains(t, "the terminal", <-shown, "etcd ...", "kube-apiserver ...", "s     kube-apiserver\r\n", "read hello")
+	contains(t, "the terminal", <-shown, "etcd ...", "kube-apiserver ...", "  kube-apiserver\r\n", "read hello")
 	if got := awaitFile(t, filepath.Join(notes, "signals")); got != "INT" {
 		t.Errorf("the command got %q", got)
 	}

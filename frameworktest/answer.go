@@ -1,0 +1,103 @@
+package frameworktest
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/internal/testenv/client"
+)
+
+// mergeAs sends a merge patch, and returns the first field of it that the server has dropped.
+func mergeAs(w *World, o framework.Object, patch []byte, content map[string]any, subresource string) (lost string, err error) {
+	kind, err := w.client.GroupVersionKindFor(o)
+	if err != nil {
+		return "", err
+	}
+	local, answer := w.local(o), &unstructured.Unstructured{}
+	answer.SetGroupVersionKind(kind)
+	answer.SetNamespace(local.GetNamespace())
+	answer.SetName(local.GetName())
+	raw := client.RawPatch("application/merge-patch+json", patch)
+	if subresource != "" {
+		err = w.client.SubResource(subresource).Patch(w.ctx, answer, raw)
+	} else {
+		err = w.client.Patch(w.ctx, answer, raw)
+	}
+	if err != nil {
+		return "", err
+	}
+	// Kubernetes' own types have no false, 0 or "" in their JSON.
+	return dropped(without(content, "stringData"), answer.Object, "", !isOfKubernetes(kind)), nil
+}
+
+// createAs creates an object, and returns the first field of it that the server has dropped.
+func createAs(w *World, o framework.Object) (lost string, err error) {
+	o = w.local(o)
+	kind, err := w.client.GroupVersionKindFor(o)
+	if err != nil {
+		return "", err
+	}
+	if _, is := o.(runtime.Unstructured); !is && isOfKubernetes(kind) {
+		return "", w.client.Create(w.ctx, o) // the server has the same type
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
+	if err != nil {
+		return "", err
+	}
+	created := &unstructured.Unstructured{Object: content}
+	created.SetGroupVersionKind(kind)
+	sent := without(created.DeepCopy().Object, "metadata", "status", "stringData")
+	if err := w.client.Create(w.ctx, created); err != nil {
+		return "", err
+	}
+	return dropped(sent, created.Object, "", false), nil
+}
+
+// without returns content without some fields, of which answers have nothing or something else.
+func without(content map[string]any, fields ...string) map[string]any {
+	content = maps.Clone(content)
+	for _, field := range fields {
+		delete(content, field)
+	}
+	return content
+}
+
+// dropped returns the path of the first field of sent that got does not have, or nothing. Values
+// are not compared: servers normalise them. Nulls and empty maps do not count. False, 0 and the
+// like count only with zero, and not in the metadata.
+func dropped(sent, got map[string]any, path string, zero bool) string {
+	for _, name := range slices.Sorted(maps.Keys(sent)) {
+		at := strings.TrimPrefix(path+"."+name, ".")
+		counts := zero && at != "metadata"
+		answer, has := got[name]
+		if !has && says(sent[name], counts) {
+			return at
+		}
+		if inner, is := sent[name].(map[string]any); is {
+			below, _ := answer.(map[string]any)
+			if lost := dropped(inner, below, at, counts); lost != "" {
+				return lost
+			}
+		}
+	}
+	return ""
+}
+
+// says reports whether a value is one that a server must keep.
+func says(value any, zero bool) bool {
+	switch value := value.(type) {
+	case nil:
+		return false
+	case map[string]any:
+		return slices.ContainsFunc(slices.Collect(maps.Values(value)), func(v any) bool { return says(v, zero) })
+	case []any:
+		return zero || len(value) > 0
+	}
+	return zero || !reflect.ValueOf(value).IsZero()
+}
