@@ -283,6 +283,39 @@ func TestNoFalseAlarmPodsInTheStatus(t *testing.T) {
 	frameworktest.Everywhere(t, s.Random(20))
 }
 
+// A Deployment without a name of its own: its conditions name the ReplicaSet, whose name begins with
+// what was generated.
+func TestNoFalseAlarmGeneratedDeployment(t *testing.T) {
+	skipRaced(t)
+	t.Parallel()
+	s := ofSites(func(op *framework.Operator, _ *frameworktest.Process) error {
+		owned := &framework.Secondary[*appsv1.Deployment]{}
+		return framework.Register(op, reconcile(func(ctx context.Context, site *Site, c *siteContext) (siteUpdate, error) {
+			d := deploymentOf(site.Namespace, "")
+			d.GenerateName, d.Spec.Selector.MatchLabels["app"] = site.Name+"-", site.Name
+			d.Spec.Template.Annotations = map[string]string{"text": site.Spec.Text}
+			there, err := owned.Get(c)
+			switch {
+			case err != nil:
+				return noUpdate, err
+			case there == nil:
+				there, err = framework.Create(ctx, c, d, framework.OwnedByPrimary())
+			case there.Spec.Template.Annotations["text"] != site.Spec.Text:
+				there = there.DeepCopy()
+				there.Spec.Template.Annotations = d.Spec.Template.Annotations
+				there, err = framework.Update(ctx, c, there)
+			}
+			if err != nil {
+				return noUpdate, err
+			}
+			site.Status.ID = there.Name
+			return framework.PatchStatus(site), nil
+		}), siteOptions{Secondaries: framework.Secondaries(owned)})
+	}, changes)
+	frameworktest.Everywhere(t, s)
+	frameworktest.Everywhere(t, s.Random(20))
+}
+
 // Unique names of namespaces, remembered by a label that is looked for.
 func TestNoFalseAlarmNamespaceInTheStatus(t *testing.T) {
 	skipRaced(t)

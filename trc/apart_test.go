@@ -92,9 +92,11 @@ func TestG15_ASubscriberThatDoesNotReturnMissesWhatItWasToldAndNothingElse(t *te
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t)
-				l := &listener{do: map[string]func(){"add b u2@6 initially": do}}
+				all := make(chan struct{}) // are queued, so that c is behind b
+				l := &listener{do: map[string]func(){"add a u1@5 initially": func() { <-all }, "add b u2@6 initially": do}}
 				r.SubscribeAs(apart(l, ""))
 				r.lists(10, object("a", "u1@5"), object("b", "u2@6"), object("c", "u3@7"))
+				close(all)
 				l.expect(t, "add a u1@5 initially", "add b u2@6 initially", "add c u3@7 initially", "missed")
 				r.adds(object("d", "u4@11"))
 				l.expect(t, "add a u1@5 initially", "add b u2@6 initially", "add c u3@7 initially", "missed", "add d u4@11")

@@ -43,11 +43,9 @@ func NewNames(objects []Object, o Options) *Names {
 		n.unique[o.Unstructured] = n.alias[o.Unstructured]
 	}
 	n.mention(objects)
-	for _, o := range objects {
-		if n.alias[o.Unstructured] == o.GetName() { // it may contain what was made up for another
-			n.alias[o.Unstructured] = n.names.Replace(o.GetName())
-			n.unique[o.Unstructured] = n.alias[o.Unstructured]
-		}
+	for _, o := range objects { // each may contain what was made up for another
+		n.alias[o.Unstructured] = n.names.Replace(n.alias[o.Unstructured])
+		n.unique[o.Unstructured] = n.alias[o.Unstructured]
 	}
 	n.mention(objects)
 	return n

@@ -59,6 +59,11 @@ func TestWhatCountsOfOtherNames(t *testing.T) {
 			"kind: Pod\nmetadata: {generateName: a-" + hash + "-, name: a-" + hash + "-" + suffix + ", labels: {pod-template-hash: " + hash + "}}\n---\n" +
 			"kind: Page\nmetadata: {name: p}\nstatus: {pods: a-" + hash + "-" + suffix + "}"
 	}
+	generatedRollout := func(suffix, hash string) string {
+		set := "a-" + suffix + "-" + hash
+		return "kind: ReplicaSet\nmetadata: {name: " + set + ", labels: {pod-template-hash: " + hash + "}}\n---\n" +
+			"kind: Deployment\nmetadata: {generateName: a-, name: a-" + suffix + "}\nstatus: {message: ReplicaSet " + set + " has progressed}"
+	}
 	unrolled := func(hash string) string {
 		return strings.ReplaceAll(rolled(hash, "x"), "labels: {pod-template-hash: "+hash+"}", "labels: {}")
 	}
@@ -69,6 +74,7 @@ func TestWhatCountsOfOtherNames(t *testing.T) {
 		{"others in a Secret count", secret("a-x", "YS14"), secret("a-y", "YS16"), false},
 		{"in another name", derived("a-x"), derived("a-y"), true},
 		{"that of a rollout", rolled("5d4c", "x"), rolled("6f7b", "y"), true},
+		{"that of a generated Deployment's rollout", generatedRollout("x", "5d4c"), generatedRollout("y", "6f7b"), true},
 		{"without its label it counts", unrolled("5d4c"), unrolled("6f7b"), false},
 		{"a word of ten letters counts", "kind: Pod\nmetadata: {name: to-production}", "kind: Pod\nmetadata: {name: to-kubernetes}", false},
 		{"the order of initContainers counts", of("spec: {initContainers: [{name: migrate}, {name: seed}]}"), of("spec: {initContainers: [{name: seed}, {name: migrate}]}"), false},
