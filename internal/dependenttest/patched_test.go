@@ -441,17 +441,24 @@ var _ = Describe("Patched objects", Ordered, func() {
 			Expect(client.IgnoreNotFound(admin.Get(ctx, client.ObjectKey{Name: "widgets.dependents.evenkeel.dev"}, u))).To(Succeed())
 			return u
 		}
-		established := func() string {
-			conditions, _, _ := unstructured.NestedSlice(now().Object, "status", "conditions")
-			return fmt.Sprint(conditions...)
+		// A server that cannot list the instances yet when their definition is deleted keeps the definition
+		// for minutes ("storage is (re)initializing"), so each is used before it is deleted.
+		served := func(scope string) {
+			GinkgoHelper()
+			Eventually(func(g Gomega) {
+				is, _, _ := unstructured.NestedString(now().Object, "spec", "scope")
+				g.Expect(is).To(Equal(scope))
+				conditions, _, _ := unstructured.NestedSlice(now().Object, "status", "conditions")
+				g.Expect(fmt.Sprint(conditions...)).To(MatchRegexp("status:True type:Established"))
+				instances := &unstructured.UnstructuredList{}
+				instances.SetGroupVersionKind(schema.GroupVersionKind{Group: "dependents.evenkeel.dev", Version: "v1", Kind: "WidgetList"})
+				g.Expect(admin.List(ctx, instances)).To(Succeed())
+			}).Should(Succeed())
 		}
-		Eventually(established).Should(MatchRegexp("status:True type:Established"))
+		served("Namespaced")
 		first := now().GetUID()
 		merge(page, `{"spec":{"html":"Cluster"}}`)
-		Eventually(func() string {
-			scope, _, _ := unstructured.NestedString(now().Object, "spec", "scope")
-			return scope
-		}).Should(Equal("Cluster"))
+		served("Cluster")
 		Expect(now().GetUID()).NotTo(Equal(first))
 		Expect(admin.Delete(ctx, page)).To(Succeed())
 		Eventually(func() string { return now().GetName() }).Should(BeEmpty())
