@@ -62,7 +62,7 @@ func pointPairs() []pair {
 			first: "failed-read@2", says: "+ external cloud",
 		},
 		{
-			name: "has a heartbeat that ends with the site", virtual: "it takes an hour", story: endsWithADeletion, bad: heartbeat, twin: "takes the status for memory",
+			name: "has a heartbeat that ends with the site", virtual: "it takes an hour", story: endsWithADeletion, mask: unchecked, bad: heartbeat, twin: "takes the status for memory",
 			found: "idle",
 			first: "idle", says: "writes in 1h0m0s of rest",
 		},
@@ -89,7 +89,7 @@ func pointPairs() []pair {
 		{
 			name: "does not watch what it makes", story: othersDelete, bad: blind, good: sees,
 			found: "restart",
-			first: "restart", says: "a restart at rest changes what there is: is all watched that the operator needs?\n    + configmaps hello",
+			first: "restart", says: "such as a time or a counter?\n    + configmaps hello",
 		},
 		{
 			name: "has a heartbeat", virtual: "it takes half an hour", story: appears, bad: heartbeat, twin: "takes the status for memory",

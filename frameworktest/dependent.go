@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/frameworktest/internal/canon"
 )
 
 // DependentCheck configures [CheckDependent].
@@ -90,11 +91,11 @@ func (check DependentCheck[P]) rules() []dependentRule {
 		{"what others delete comes back", none, func(w *World) {
 			w.Create(check.Primary)
 			w.Rest()
-			before := stateOf(w.life, historyOf(w.life), w.Namespace, nil, false)
+			before := stateOf(w.life, historyOf(w.life), w.Namespace, canon.Options{}, false)
 			w.deleteAllOf(check.Primary)
 			w.Rest()
 			w.Proceed(time.Hour) // until whoever polls has polled
-			if after := stateOf(w.life, historyOf(w.life), w.Namespace, nil, false); !reflect.DeepEqual(before, after) {
+			if after := stateOf(w.life, historyOf(w.life), w.Namespace, canon.Options{}, false); !reflect.DeepEqual(before, after) {
 				w.Errorf("others deleted everything but the primary, and there is %d instead of %d", len(after), len(before))
 			}
 		}},

@@ -272,7 +272,7 @@ func (e *everywhere) progress(lives int) {
 	}
 	if time.Since(e.said) > 10*time.Second {
 		e.said = time.Now()
-		e.t.Logf("%d of %d lives, %d failed", e.done-1, lives, len(e.failed))
+		fmt.Fprintf(e.t.Output(), "%d of %d lives, %d failed\n", e.done, lives+1, len(e.failed))
 	}
 }
 
@@ -372,10 +372,10 @@ func (l *life) outcome(name string) *outcome {
 	systems, ids := systemsOf(l, h)
 	o := &outcome{name: name, systems: systems, rests: l.rests}
 	for _, namespace := range l.stories {
-		o.ends = append(o.ends, stateOf(l, h, namespace, ids, len(l.stories) > 1))
+		o.ends = append(o.ends, stateOf(l, h, namespace, canon.Options{Also: ids}, len(l.stories) > 1))
 	}
 	if l.scenario.seeds > 0 && len(l.stories) == 1 {
-		o.alone = stateOf(l, h, l.stories[0], ids, true)
+		o.alone = stateOf(l, h, l.stories[0], canon.Options{Also: ids}, true)
 	}
 	o.failures, o.lines = l.failures(), l.timeline()
 	l.mu.Lock()

@@ -113,6 +113,28 @@ func TestFindsLabelOfANamespaceIsLost(t *testing.T) {
 	}, appears))
 }
 
+// stamped writes the time of each run.
+func stamped(op *framework.Operator, _ *frameworktest.Process) error {
+	return framework.Register(op, reconcile(func(_ context.Context, site *Site, _ *siteContext) (siteUpdate, error) {
+		site.Status.Checked = time.Now().UTC().Format(time.RFC3339)
+		return framework.PatchStatus(site), nil
+	}), siteOptions{})
+}
+
+// unchecked hides the time of the last run.
+func unchecked(o anyObject) { unstructured.RemoveNestedField(o.Object, "status", "checked") }
+
+// Each start of the operator writes to all primaries: the status has the time of the last run.
+func TestFindsClockInTheStatus(t *testing.T) {
+	t.Parallel()
+	s := ofSites(stamped, appears)
+	if found := kinds(s.Explore(t).Failed()); found != "restart" {
+		t.Errorf("found by %q, not by restarts alone", found)
+	}
+	s.Mask = unchecked
+	frameworktest.Everywhere(t, s)
+}
+
 // Every deletion comes to its end, but that of a namespace with a finalizer that nobody removes.
 func TestFindsNamespaceStaysInDeletion(t *testing.T) {
 	skipRaced(t)

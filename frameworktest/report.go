@@ -56,7 +56,11 @@ func (r *Report) String() string {
 	}
 	worst := r.failed[0]
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d of %d lives failed. The shortest: %s\n\n", len(r.failed), r.Lives, worst.title())
+	if worst == r.calm {
+		b.WriteString(worst.name + ": the story fails without any fault, so none was tried\n\n")
+	} else {
+		fmt.Fprintf(&b, "%d of %d lives failed. The shortest: %s\n\n", len(r.failed), r.Lives, worst.title())
+	}
 	for _, failure := range worst.failures {
 		fmt.Fprintf(&b, "  %s\n", failure)
 	}

@@ -114,7 +114,8 @@ const (
 	// watches, and those of each resource alone, so that events come in another order.
 	Late
 	// Restart replaces the process at each Rest of the story, and after the story. The new one must
-	// find nothing to do: what it does, the last one has missed.
+	// find nothing to do: what it changes, the last one has missed, or each run writes anew, such as
+	// the time of the run. [Scenario].Mask hides what may be new.
 	Restart
 	// Idle lets an hour pass at each Rest of the story, in which nothing must be written.
 	Idle

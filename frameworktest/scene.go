@@ -22,10 +22,13 @@ type scene struct {
 }
 
 // sceneOf returns what there is for the one story of a life.
-func sceneOf(l *life) scene {
+func sceneOf(l *life) scene { return sceneWith(l, canon.Options{}) }
+
+func sceneWith(l *life, o canon.Options) scene {
 	h := historyOf(l)
 	systems, ids := systemsOf(l, h)
-	return scene{stateOf(l, h, l.stories[0], ids, false), systems}
+	o.Also = ids
+	return scene{stateOf(l, h, l.stories[0], o, false), systems}
 }
 
 // differs returns the lines in which another scene differs.
@@ -33,18 +36,18 @@ func (s scene) differs(other scene) []string {
 	return append(canon.Difference(s.state, other.state), canon.Difference(outside(s.systems, 1, true), outside(other.systems, 1, true))...)
 }
 
-// stateOf returns what there is for the story of a namespace, in a form that can be compared. ids
-// replaces the IDs that external systems have given. If only its own is asked for, what lies in
-// other namespaces or in none belongs to a story whose namespace or objects it names, and to no
-// other.
-func stateOf(l *life, h *history, namespace string, ids func(string) string, own bool) canon.State {
+// stateOf returns what there is for the story of a namespace, in a form that can be compared. Also,
+// of the options, replaces the IDs that external systems have given. If only its own is asked for,
+// what lies in other namespaces or in none belongs to a story whose namespace or objects it names,
+// and to no other.
+func stateOf(l *life, h *history, namespace string, options canon.Options, own bool) canon.State {
 	var objects []canon.Object
-	renamed := map[string]string{}
+	options.Namespaces, options.Versions, options.Renamed = forgettable([]string{namespace}), h.versions, map[string]string{}
 	add := func(c change) {
 		o := canon.Object{Resource: resourceOf(c), Unstructured: c.object.DeepCopy(), Hidden: h.isOthers(c.object)}
 		if mask := l.scenario.Mask; mask != nil && !o.Hidden {
 			if mask(o.Unstructured); o.GetName() != c.object.GetName() {
-				renamed[c.object.GetName()] = o.GetName()
+				options.Renamed[c.object.GetName()] = o.GetName()
 			}
 		}
 		if o.GetNamespace() == namespace {
@@ -59,9 +62,7 @@ func stateOf(l *life, h *history, namespace string, ids func(string) string, own
 			}
 		}
 	})
-	return canon.Of(objects, canon.NewNames(objects, canon.Options{
-		Namespaces: forgettable([]string{namespace}), Versions: h.versions, Renamed: renamed, Also: ids,
-	}))
+	return canon.Of(objects, canon.NewNames(objects, options))
 }
 
 // forgettable returns those of the namespaces whose names mean nothing else. The story of a life

@@ -49,12 +49,13 @@ func kindsOf(s *Scenario) ([]apimodel.Kind, error) {
 	return all, nil
 }
 
-// sayIgnored logs which rules nobody evaluates.
+// sayIgnored logs which rules nobody has evaluated, at the end of the test.
 func sayIgnored(t testing.TB, s *Scenario, kinds []apimodel.Kind) {
-	t.Helper()
 	for _, k := range kinds {
 		if k.HasRules && s.Rules == nil {
-			t.Logf("frameworktest: the CEL rules of %s are ignored; see Scenario.Rules", k.GroupVersionKind)
+			t.Cleanup(func() {
+				fmt.Fprintf(t.Output(), "frameworktest: the CEL rules of %s are ignored; see Scenario.Rules\n", k.GroupVersionKind)
+			})
 		}
 	}
 }

@@ -12,8 +12,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 
@@ -213,41 +211,6 @@ func Get[T framework.Object](w *World, o T) (T, bool) {
 	}
 	w.must("get", o, err)
 	return read, true
-}
-
-// WantCondition fails unless an object has a condition with that status. In a hurried story, which
-// [Scenario.Random] tells, it waits for that.
-func (w *World) WantCondition(o framework.Object, condition string, want metav1.ConditionStatus) {
-	problem := w.lacks(o, condition, want)
-	for minutes := 0; problem != "" && w.hurry != nil && minutes < 120; minutes++ {
-		w.life.server.pass(time.Minute)
-		problem = w.lacks(o, condition, want)
-	}
-	if problem != "" {
-		w.Errorf("%T %s: %s", o, o.GetName(), problem)
-	}
-}
-
-// lacks says what the object has instead of the condition, or nothing.
-func (w *World) lacks(o framework.Object, condition string, want metav1.ConditionStatus) string {
-	read, found := Get(w, o)
-	if !found {
-		return "it does not exist"
-	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(read)
-	if err != nil {
-		return err.Error()
-	}
-	conditions, _, _ := unstructured.NestedSlice(content, "status", "conditions")
-	for _, c := range conditions {
-		if c, is := c.(map[string]any); is && c["type"] == condition {
-			if c["status"] == string(want) {
-				return ""
-			}
-			return fmt.Sprintf("condition %s is %v, not %s: %v", condition, c["status"], want, c["message"])
-		}
-	}
-	return "there is no condition " + condition
 }
 
 // Proceed lets time pass.

@@ -93,6 +93,7 @@ func TestAFailureNamesTheLineOfTheStory(t *testing.T) {
 		"a request":     func(w *frameworktest.World) { here(); w.Merge(none, `{}`) },
 		"Edit":          func(w *frameworktest.World) { here(); frameworktest.Edit(w, none, func(*Site) {}) },
 		"WantCondition": func(w *frameworktest.World) { here(); w.WantCondition(none, "Ready", "True") },
+		"Want":          func(w *frameworktest.World) { here(); w.Want(none, `{}`) },
 		"During": func(w *frameworktest.World) {
 			w.During(func() { here(); w.Errorf("no") })
 			appears(w)

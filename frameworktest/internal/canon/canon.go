@@ -124,7 +124,7 @@ func (n *Names) value(v any, at place) any {
 		}
 		return v
 	case string:
-		if at.status && len(v) >= len("2006-01-02T15:04:05Z") {
+		if at.status && !n.Times && len(v) >= len("2006-01-02T15:04:05Z") {
 			if _, err := time.Parse(time.RFC3339, v); err == nil {
 				return "<time>"
 			}

@@ -18,6 +18,8 @@ type Options struct {
 	Namespaces []string
 	// Versions are the resourceVersions that there were, with the UIDs of the objects that had them.
 	Versions map[string]types.UID
+	// Times count, those of the status, too: the states are of one life.
+	Times bool
 	// Renamed are names that count as others.
 	Renamed map[string]string
 	// Also replaces what else differs. Nil for nothing.

@@ -1,0 +1,127 @@
+package frameworktest
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/evenkeel/evenkeel/framework"
+)
+
+// What users want to see.
+
+// Want fails unless an object exists and has what the JSON object says: a Merge of it would change
+// nothing. So null means that a field is absent, and a list is compared as a whole. In a hurried
+// story, which [Scenario.Random] tells, it waits for that, for two hours of virtual time.
+func (w *World) Want(o framework.Object, content string) {
+	want := map[string]any{}
+	if err := json.Unmarshal([]byte(content), &want); err != nil {
+		w.Errorf("Want: %s is no JSON object: %v", content, err)
+		return
+	}
+	w.want(o, func() string {
+		has, problem := w.contentOf(o)
+		return cmp.Or(problem, lacking("", has, want))
+	})
+}
+
+// WantGone fails if there is an object of that kind and name. In a hurried story it waits, as Want
+// does.
+func (w *World) WantGone(o framework.Object) {
+	w.want(o, func() string {
+		read, found := Get(w, o)
+		switch {
+		case !found:
+			return ""
+		case read.GetDeletionTimestamp() != nil:
+			return fmt.Sprintf("it is still in deletion: its finalizers are %q", read.GetFinalizers())
+		}
+		return "it still exists"
+	})
+}
+
+// WantCondition fails unless an object has a condition with that status. In a hurried story it
+// waits, as Want does.
+func (w *World) WantCondition(o framework.Object, condition string, want metav1.ConditionStatus) {
+	w.want(o, func() string {
+		has, problem := w.contentOf(o)
+		return cmp.Or(problem, lackingCondition(has, condition, want))
+	})
+}
+
+// want fails with what a function says, unless it says nothing.
+func (w *World) want(o framework.Object, lacks func() string) {
+	problem := lacks()
+	for minutes := 0; problem != "" && w.hurry != nil && minutes < 120; minutes++ {
+		w.life.server.pass(time.Minute)
+		problem = lacks()
+	}
+	if problem != "" {
+		w.Errorf("%T %s: %s", o, o.GetName(), problem)
+	}
+}
+
+// contentOf reads an object, or says why it cannot.
+func (w *World) contentOf(o framework.Object) (content map[string]any, problem string) {
+	read, found := Get(w, o)
+	if !found {
+		return nil, "it does not exist"
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(read)
+	if err != nil {
+		return nil, err.Error()
+	}
+	return content, ""
+}
+
+// lacking says what a value has instead of what is wanted, or nothing.
+func lacking(path string, has, want any) string {
+	fields, is := want.(map[string]any)
+	if !is {
+		if !reflect.DeepEqual(has, want) {
+			return fmt.Sprintf("%s is %s, not %s", path, asJSON(has), asJSON(want))
+		}
+		return ""
+	}
+	there, is := has.(map[string]any)
+	if !is && path != "" {
+		return fmt.Sprintf("%s is %s, not %s", path, asJSON(has), asJSON(want))
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if problem := lacking(strings.TrimPrefix(path+"."+name, "."), there[name], fields[name]); problem != "" {
+			return problem
+		}
+	}
+	return ""
+}
+
+func asJSON(v any) string {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// lackingCondition says what there is instead of the condition, or nothing.
+func lackingCondition(content map[string]any, condition string, want metav1.ConditionStatus) string {
+	conditions, _, _ := unstructured.NestedSlice(content, "status", "conditions")
+	for _, c := range conditions {
+		if c, is := c.(map[string]any); is && c["type"] == condition {
+			if c["status"] == string(want) {
+				return ""
+			}
+			return fmt.Sprintf("condition %s is %v, not %s: %v", condition, c["status"], want, c["message"])
+		}
+	}
+	return "there is no condition " + condition
+}
