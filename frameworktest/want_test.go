@@ -20,7 +20,9 @@ func TestWant(t *testing.T) {
 	}{
 		{"a text", func(w *frameworktest.World) { w.Want(hello, `{"spec":{"text":"hi"}}`) }, ""},
 		{"nothing", func(w *frameworktest.World) { w.Want(hello, `{}`) }, ""},
-		{"no field", func(w *frameworktest.World) { w.Want(hello, `{"spec":{"other":null},"metadata":{"deletionTimestamp":null}}`) }, ""},
+		{"no field", func(w *frameworktest.World) {
+			w.Want(hello, `{"spec":{"other":null},"metadata":{"deletionTimestamp":null}}`)
+		}, ""},
 		{"a number", func(w *frameworktest.World) { w.Want(hello, `{"metadata":{"generation":1}}`) }, ""},
 		{"another text", func(w *frameworktest.World) { w.Want(hello, `{"spec":{"text":"ho"}}`) }, `*frameworktest_test.Site hello: spec.text is "hi", not "ho"`},
 		{"another number", func(w *frameworktest.World) { w.Want(hello, `{"metadata":{"generation":2}}`) }, "metadata.generation is 1, not 2"},
