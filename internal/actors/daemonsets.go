@@ -15,8 +15,8 @@ func (d daemonSets) act(ctx context.Context, of id, o *unstructured.Unstructured
 	if o == nil || o.GetDeletionTimestamp() != nil {
 		return 0, nil
 	}
-	var set appsv1.DaemonSet
-	if err := typedAs(o, &set); err != nil {
+	set, err := typedAs[appsv1.DaemonSet](d.state, o)
+	if err != nil {
 		return 0, err
 	}
 	hash := hashOf(set.Spec.Template)

@@ -37,10 +37,11 @@ func (d deployments) act(ctx context.Context, of id, o *unstructured.Unstructure
 	if o == nil {
 		return 0, nil
 	}
-	r := &rollout{of: of, o: o}
-	if err := typedAs(o, &r.Deployment); err != nil {
+	typed, err := typedAs[appsv1.Deployment](d.state, o)
+	if err != nil {
 		return 0, err
 	}
+	r := &rollout{Deployment: *typed, of: of, o: o}
 	if err := d.findSets(r); err != nil {
 		return 0, err
 	}
@@ -54,8 +55,8 @@ func (d deployments) act(ctx context.Context, of id, o *unstructured.Unstructure
 
 func (d deployments) findSets(r *rollout) error {
 	for _, found := range d.controlled(r.UID, "replicasets") {
-		set := &appsv1.ReplicaSet{}
-		if err := typedAs(found, set); err != nil {
+		set, err := typedAs[appsv1.ReplicaSet](d.state, found)
+		if err != nil {
 			return err
 		}
 		template := set.Spec.Template.DeepCopy()

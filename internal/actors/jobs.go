@@ -21,15 +21,15 @@ func (j jobs) act(ctx context.Context, of id, o *unstructured.Unstructured) (tim
 	if o == nil {
 		return 0, nil
 	}
-	var job batchv1.Job
-	if err := typedAs(o, &job); err != nil {
+	job, err := typedAs[batchv1.Job](j.state, o)
+	if err != nil {
 		return 0, err
 	}
 	if job.DeletionTimestamp != nil {
 		return 0, nil
 	}
-	if finished := finishedAt(&job); !finished.IsZero() {
-		return j.expire(ctx, of, &job, finished)
+	if finished := finishedAt(job); !finished.IsZero() {
+		return j.expire(ctx, of, job, finished)
 	}
 	all := j.podsOf(job.UID)
 	active := all.that(isActive)
@@ -40,12 +40,12 @@ func (j jobs) act(ctx context.Context, of id, o *unstructured.Unstructured) (tim
 	status.Terminating = ptr.To(countOf(all.that(isTerminating)))
 	status.UncountedTerminatedPods = &batchv1.UncountedTerminatedPods{}
 	if suspended := ptr.Deref(job.Spec.Suspend, false); suspended {
-		return 0, j.suspend(ctx, of, o, &job, status, active)
+		return 0, j.suspend(ctx, of, o, job, status, active)
 	}
 	if status.StartTime == nil {
 		status.StartTime = ptr.To(metav1.Now().Rfc3339Copy())
 	}
-	missing := j.finish(&job, status)
+	missing := j.finish(job, status)
 	switch {
 	case missing < 0:
 		if err := j.removePods(ctx, active.worstFirst()[:min(-missing, len(active))]); err != nil {

@@ -97,11 +97,11 @@ func (n *nodes) bind(ctx context.Context, of id, o *unstructured.Unstructured) e
 
 // start makes a Pod run.
 func (n *nodes) start(ctx context.Context, of id, o *unstructured.Unstructured) (time.Duration, error) {
-	var pod corev1.Pod
-	if err := typedAs(o, &pod); err != nil {
+	pod, err := typedAs[corev1.Pod](n.state, o)
+	if err != nil {
 		return 0, err
 	}
-	if left := time.Until(boundSince(&pod).Add(n.options.StartAfter)); left > 0 {
+	if left := time.Until(boundSince(pod).Add(n.options.StartAfter)); left > 0 {
 		return left, nil
 	}
 	now := metav1.Now().Rfc3339Copy()
@@ -110,7 +110,7 @@ func (n *nodes) start(ctx context.Context, of id, o *unstructured.Unstructured) 
 	status.HostIP, status.PodIP = "10.1.0.1", "10.2.0.1"
 	status.HostIPs, status.PodIPs = []corev1.HostIP{{IP: status.HostIP}}, []corev1.PodIP{{IP: status.PodIP}}
 	ready := n.options.Ready == nil || n.options.Ready(o)
-	setRunning(&pod, status, ready)
+	setRunning(pod, status, ready)
 	return 0, ignoreNotFound(n.putStatus(ctx, kubelet, of, o, status))
 }
 
@@ -166,8 +166,8 @@ func (n *nodes) runs(ctx context.Context, of id, o *unstructured.Unstructured) (
 	if policy == "" || policy == string(corev1.RestartPolicyAlways) {
 		return 0, nil
 	}
-	var pod corev1.Pod
-	if err := typedAs(o, &pod); err != nil {
+	pod, err := typedAs[corev1.Pod](n.state, o)
+	if err != nil {
 		return 0, err
 	}
 	if pod.Status.StartTime != nil {
@@ -176,7 +176,7 @@ func (n *nodes) runs(ctx context.Context, of id, o *unstructured.Unstructured) (
 		}
 	}
 	status := pod.Status.DeepCopy()
-	setRunning(&pod, status, false)
+	setRunning(pod, status, false)
 	status.Phase = corev1.PodSucceeded
 	code := int32(0)
 	if n.options.Fails != nil && n.options.Fails(o) {

@@ -16,8 +16,8 @@ func (r replicaSets) act(ctx context.Context, of id, o *unstructured.Unstructure
 	if o == nil {
 		return 0, nil
 	}
-	var set appsv1.ReplicaSet
-	if err := typedAs(o, &set); err != nil {
+	set, err := typedAs[appsv1.ReplicaSet](r.state, o)
+	if err != nil {
 		return 0, err
 	}
 	all := r.podsOf(set.UID)

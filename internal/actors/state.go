@@ -2,12 +2,14 @@ package actors
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
@@ -36,6 +38,7 @@ type state struct {
 	namespaced map[schema.GroupKind]bool // the kinds that are served
 
 	objects map[id]*unstructured.Unstructured
+	typed   map[*unstructured.Unstructured]runtime.Object // of the objects, those that were asked for
 	byUID   map[types.UID]id
 	// dependentsOf are by the UID of their owner, which need not exist.
 	dependentsOf map[types.UID]map[id]bool
@@ -44,6 +47,7 @@ type state struct {
 func newState(model *apimodel.Model) *state {
 	s := &state{
 		history: model.Since, namespaced: map[schema.GroupKind]bool{}, objects: map[id]*unstructured.Unstructured{},
+		typed: map[*unstructured.Unstructured]runtime.Object{},
 		byUID: map[types.UID]id{}, dependentsOf: map[types.UID]map[id]bool{},
 	}
 	for _, kind := range model.Kinds() {
@@ -72,6 +76,7 @@ func (s *state) unlink(of id, o *unstructured.Unstructured) {
 	if o == nil {
 		return
 	}
+	delete(s.typed, s.objects[of])
 	delete(s.objects, of)
 	delete(s.byUID, o.GetUID())
 	for _, owner := range o.GetOwnerReferences() {
@@ -112,4 +117,27 @@ func (s *state) controlled(owner types.UID, plural string) (all []*unstructured.
 func isControlledBy(o *unstructured.Unstructured, owner types.UID) bool {
 	controller := metav1.GetControllerOf(o)
 	return controller != nil && controller.UID == owner
+}
+
+// typedAs returns one of the objects in its Go type, without managedFields. The caller owns it.
+func typedAs[T any, P interface {
+	*T
+	runtime.Object
+}](s *state, o *unstructured.Unstructured,
+) (P, error) {
+	if known, is := s.typed[o].(P); is {
+		return known.DeepCopyObject().(P), nil
+	}
+	content := maps.Clone(o.Object)
+	if metadata, is := content["metadata"].(map[string]any); is {
+		metadata = maps.Clone(metadata)
+		delete(metadata, "managedFields")
+		content["metadata"] = metadata
+	}
+	typed := P(new(T))
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, typed); err != nil {
+		return nil, fmt.Errorf("actors: decode a %s: %w", o.GetKind(), err)
+	}
+	s.typed[o] = typed
+	return typed.DeepCopyObject().(P), nil
 }

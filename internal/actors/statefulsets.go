@@ -20,8 +20,8 @@ func (s statefulSets) act(ctx context.Context, of id, o *unstructured.Unstructur
 	if o == nil || o.GetDeletionTimestamp() != nil {
 		return 0, nil
 	}
-	var set appsv1.StatefulSet
-	if err := typedAs(o, &set); err != nil {
+	set, err := typedAs[appsv1.StatefulSet](s.state, o)
+	if err != nil {
 		return 0, err
 	}
 	revision := set.Name + "-" + hashOf(set.Spec.Template)
@@ -45,7 +45,7 @@ func (s statefulSets) act(ctx context.Context, of id, o *unstructured.Unstructur
 	if err := s.writeStatus(ctx, of, o, set.Status, status); err != nil {
 		return 0, err
 	}
-	return again, s.change(ctx, o, &set, revision, all, isUpdated)
+	return again, s.change(ctx, o, set, revision, all, isUpdated)
 }
 
 // change makes the next Pods, or deletes one.

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/watch"
@@ -37,14 +36,6 @@ func (w workload) concerned(c apimodel.Commit) []id {
 	}
 	if owner := metav1.GetControllerOf(c.Object); owner != nil && owner.Kind == w.kind && owner.APIVersion == w.apiVersion {
 		return []id{{w.apiVersion, w.plural, c.Object.GetNamespace(), owner.Name}}
-	}
-	return nil
-}
-
-// typedAs decodes the object into its Go type.
-func typedAs(o *unstructured.Unstructured, into any) error {
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, into); err != nil {
-		return fmt.Errorf("actors: decode a %s: %w", o.GetKind(), err)
 	}
 	return nil
 }

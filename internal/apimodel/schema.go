@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,12 +54,57 @@ func (r *endpoints) normalise(o *unstructured.Unstructured) (*unstructured.Unstr
 		if err != nil {
 			return nil, err
 		}
+		managers := takeManagers(o)
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, typed); err != nil {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
-		return r.fromTyped(typed)
+		if o, err = r.fromTyped(typed); err != nil || managers == nil {
+			return o, err
+		}
+		return o, unstructured.SetNestedField(o.Object, managers, "metadata", "managedFields")
 	}
 	return o, nil
+}
+
+// takeManagers takes managedFields out of an object and returns them, if their Go type would leave
+// them as they are: its detour costs more than all else of an object. It returns nil if they stay.
+func takeManagers(o *unstructured.Unstructured) any {
+	metadata, _ := o.Object["metadata"].(map[string]any)
+	managers, _ := metadata["managedFields"].([]any)
+	if len(managers) == 0 || slices.ContainsFunc(managers, func(m any) bool { return !isPlainManager(m) }) {
+		return nil
+	}
+	delete(metadata, "managedFields")
+	return managers
+}
+
+// isPlainManager reports whether an entry of managedFields has nothing but what their Go type keeps.
+func isPlainManager(entry any) bool {
+	fields, isMap := entry.(map[string]any)
+	for name, value := range fields {
+		text, isText := value.(string)
+		switch name {
+		case "manager", "operation", "apiVersion", "fieldsType", "subresource":
+			if text == "" {
+				return false
+			}
+		case "time":
+			if at, err := time.Parse(time.RFC3339, text); err != nil || at.UTC().Format(time.RFC3339) != text {
+				return false
+			}
+		case "fieldsV1":
+			if _, isMap := value.(map[string]any); !isMap {
+				return false
+			}
+			continue
+		default:
+			return false
+		}
+		if !isText {
+			return false
+		}
+	}
+	return isMap
 }
 
 // normaliseMetadata leaves of metadata what its Go type says: unknown fields and empty lists go.

@@ -156,15 +156,31 @@ func (c *call) shown(o *unstructured.Unstructured) map[string]any {
 }
 
 func respond(request *http.Request, code int, answer any) *http.Response {
-	body, err := json.Marshal(answer)
-	if err != nil {
-		panic(fmt.Sprintf("apimodel: encode an answer: %v", err)) // decoded JSON can always be encoded
-	}
-	response := stream(request, io.NopCloser(bytes.NewReader(body)))
+	response := stream(request, &answerBody{answer: answer})
 	response.StatusCode, response.Status = code, strconv.Itoa(code)+" "+http.StatusText(code)
-	response.ContentLength = int64(len(body))
 	return response
 }
+
+// answerBody encodes an answer, which nobody changes any more, when it is read. The model's own
+// controllers read none.
+type answerBody struct {
+	answer  any
+	encoded io.Reader
+}
+
+func (b *answerBody) Read(p []byte) (int, error) {
+	if b.encoded == nil {
+		content, err := json.Marshal(b.answer)
+		if err != nil {
+			panic(fmt.Sprintf("apimodel: encode an answer: %v", err)) // decoded JSON can always be encoded
+		}
+		b.answer, b.encoded = nil, bytes.NewReader(content)
+	}
+	return b.encoded.Read(p)
+}
+
+// Close does nothing: what was not read is garbage.
+func (b *answerBody) Close() error { return nil }
 
 func stream(request *http.Request, body io.ReadCloser) *http.Response {
 	return &http.Response{

@@ -221,17 +221,26 @@ func fieldsOf(o *unstructured.Unstructured) []string {
 		return nil
 	}
 	owned := map[string]bool{}
-	for _, m := range o.GetManagedFields() {
-		if m.FieldsV1 == nil || m.Subresource == "status" || strings.HasPrefix(m.Manager, "kube") {
+	metadata, _ := o.Object["metadata"].(map[string]any)
+	managers, _ := metadata["managedFields"].([]any)
+	for _, m := range managers { // their Go type would cost much
+		m, _ := m.(map[string]any)
+		name, _ := m["manager"].(string)
+		if m["subresource"] == "status" || strings.HasPrefix(name, "kube") {
 			continue
 		}
-		for _, field := range assigned[o.GetKind()] {
-			if strings.Contains(m.FieldsV1.GetRawString(), `"f:`+field+`"`) {
-				owned[field] = true
-			}
-		}
+		own(owned, m["fieldsV1"])
 	}
 	return slices.DeleteFunc(slices.Clone(assigned[o.GetKind()]), func(field string) bool { return owned[field] })
+}
+
+// own adds the names of the fields that somebody owns.
+func own(owned map[string]bool, fields any) {
+	within, _ := fields.(map[string]any)
+	for name, inner := range within {
+		owned[strings.TrimPrefix(name, "f:")] = true
+		own(owned, inner)
+	}
 }
 
 // addressesOf returns the addresses that the cluster has given to a Pod or a Service.
