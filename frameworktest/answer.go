@@ -38,25 +38,42 @@ func mergeAs(w *World, o framework.Object, patch []byte, content map[string]any,
 
 // createAs creates an object, and returns the first field of it that the server has dropped.
 func createAs(w *World, o framework.Object) (lost string, err error) {
-	o = w.local(o)
+	return sendAs(w, w.local(o), nil, func(o framework.Object) error { return w.client.Create(w.ctx, o) })
+}
+
+// sendAs sends a whole object, and returns the first field of it that the server has dropped. If it
+// is known what there was before, a change of the status counts, too.
+func sendAs(w *World, o framework.Object, before map[string]any, send func(framework.Object) error) (lost string, err error) {
 	kind, err := w.client.GroupVersionKindFor(o)
 	if err != nil {
 		return "", err
-	}
-	if _, is := o.(runtime.Unstructured); !is && isOfKubernetes(kind) {
-		return "", w.client.Create(w.ctx, o) // the server has the same type
 	}
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(o)
 	if err != nil {
 		return "", err
 	}
-	created := &unstructured.Unstructured{Object: content}
-	created.SetGroupVersionKind(kind)
-	sent := without(created.DeepCopy().Object, "metadata", "status", "stringData")
-	if err := w.client.Create(w.ctx, created); err != nil {
+	answer := &unstructured.Unstructured{Object: content}
+	answer.SetGroupVersionKind(kind)
+	sent := answer.DeepCopy().Object
+	if err := send(answer); err != nil {
 		return "", err
 	}
-	return dropped(sent, created.Object, "", false), nil
+	if was := statusIn(before); before != nil && !reflect.DeepEqual(statusIn(sent), was) && reflect.DeepEqual(statusIn(answer.Object), was) {
+		return "status", nil
+	}
+	if _, is := o.(runtime.Unstructured); !is && isOfKubernetes(kind) {
+		return "", nil // the server has the same type
+	}
+	return dropped(without(sent, "metadata", "status", "stringData"), answer.Object, "", false), nil
+}
+
+// statusIn returns the status, empty if there is none.
+func statusIn(content map[string]any) map[string]any {
+	status, _ := content["status"].(map[string]any)
+	if status == nil {
+		status = map[string]any{}
+	}
+	return status
 }
 
 // without returns content without some fields, of which answers have nothing or something else.

@@ -12,6 +12,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/retry"
 
@@ -133,7 +134,7 @@ func (w *World) Create(o framework.Object) {
 		lost, err = createAs(w, o)
 		return err
 	}))
-	w.mustKeep("create", o, lost)
+	w.mustKeep("create", o, lost, true)
 }
 
 // Merge sends a JSON merge patch of an object, by its name. It ends the life if the server drops a
@@ -156,15 +157,18 @@ func (w *World) merge(o framework.Object, patch, subresource string) {
 		lost, err = mergeAs(w, o, []byte(patch), content, subresource)
 		return err
 	}))
-	if field, _, _ := strings.Cut(lost, "."); field == "status" && subresource == "" {
-		w.Fatalf("story: merge %T %s: the server dropped %s: MergeStatus writes the status", o, o.GetName(), lost)
-	}
-	w.mustKeep("merge", o, lost)
+	w.mustKeep("merge", o, lost, subresource == "")
 }
 
-// mustKeep ends the life if the server has dropped a field.
-func (w *World) mustKeep(what string, o metav1.Object, lost string) {
-	if lost != "" {
+// mustKeep ends the life if the server has dropped a field. If it is of the status, that may be
+// because the request was not about the status.
+func (w *World) mustKeep(what string, o metav1.Object, lost string, apart bool) {
+	field, _, _ := strings.Cut(lost, ".")
+	switch {
+	case lost == "":
+	case apart && field == "status":
+		w.Fatalf("story: %s %T %s: the server dropped %s: MergeStatus writes the status", what, o, o.GetName(), lost)
+	default:
 		w.Fatalf("story: %s %T %s: the server dropped %s: is it in the definition?", what, o, o.GetName(), lost)
 	}
 }
@@ -187,18 +191,26 @@ func (w *World) patiently(do func() error) error {
 }
 
 // Edit reads an object by its name, lets change change it, and writes it back. It begins again if
-// somebody else was faster.
+// somebody else was faster. It ends the life if the server drops what was written, as [World.Create]
+// does: a change of the status, too, if that is a subresource of the kind.
 func Edit[T framework.Object](w *World, o T, change func(o T)) {
+	var lost string
 	w.must("edit", o, w.patiently(func() error {
 		return retry.RetryOnConflict(retry.DefaultRetry, func() error {
 			read := w.local(o).(T)
 			if err := w.client.Get(w.ctx, client.ObjectKeyFromObject(read), read); err != nil {
 				return err
 			}
+			before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(read)
+			if err != nil {
+				return err
+			}
 			change(read)
-			return w.client.Update(w.ctx, read)
+			lost, err = sendAs(w, read, before, func(o framework.Object) error { return w.client.Update(w.ctx, o) })
+			return err
 		})
 	}))
+	w.mustKeep("edit", o, lost, true)
 }
 
 // Get reads an object by its name as the server has it, and reports whether there is one.

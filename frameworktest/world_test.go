@@ -55,12 +55,31 @@ func TestAStoryThatMisspellsAFieldFails(t *testing.T) {
 		{"a field that is false", func(w *frameworktest.World) { w.Create(hello); w.Merge(hello, `{"spec":{"exposed":false}}`) }, "dropped spec.exposed:"},
 		{"a whole part", func(w *frameworktest.World) { w.Create(hello); w.Merge(hello, `{"sepc":{"text":"a"}}`) }, "dropped sepc:"},
 		{"what is below a value", func(w *frameworktest.World) { w.Create(hello); w.MergeStatus(hello, `{"status":{"extra":{"id":"a"}}}`) }, "dropped status.extra:"},
-		{"the status of a status", func(w *frameworktest.World) { w.Create(hello); w.Merge(hello, `{"status":{"id":"a"}}`) }, "dropped status: MergeStatus writes the status"},
+		{"the status of a status", func(w *frameworktest.World) { w.Create(hello); w.Merge(hello, `{"status":{"token":"a"}}`) }, "MergeStatus writes the status"},
 		{"a field of a kind of Kubernetes", merges(shared, `{"dta":{"a":"2"}}`), "dropped dta:"},
 		{"an untyped object", func(w *frameworktest.World) {
 			w.Create(untypedOf(site, "Site", "hello", map[string]any{"spec": map[string]any{"txet": "a"}}))
 		}, "story: create *unstructured.Unstructured hello: the server dropped spec.txet:"},
 
+		{"a change of the status in Edit", func(w *frameworktest.World) {
+			w.Create(hello)
+			frameworktest.Edit(w, hello, func(o *Site) { o.Spec.Text, o.Status.ID = "ho", "a" })
+		}, "story: edit *frameworktest_test.Site hello: the server dropped status: MergeStatus writes the status"},
+		{"a field of an untyped object in Edit", func(w *frameworktest.World) {
+			w.Create(hello)
+			frameworktest.Edit(w, untypedOf(site, "Site", "hello", map[string]any{}), func(o *unstructured.Unstructured) {
+				_ = unstructured.SetNestedField(o.Object, "ho", "spec", "txet")
+			})
+		}, "story: edit *unstructured.Unstructured hello: the server dropped spec.txet:"},
+
+		{"an Edit of what exists", func(w *frameworktest.World) {
+			w.Create(hello)
+			frameworktest.Edit(w, hello, func(o *Site) { o.Spec.Text = "ho" })
+			w.MergeStatus(hello, `{"status":{"id":"a"}}`)
+			frameworktest.Edit(w, hello, func(o *Site) { o.Spec.Text = "" })
+			w.Create(shared.DeepCopy())
+			frameworktest.Edit(w, shared, func(o *corev1.ConfigMap) { o.Data = nil })
+		}, ""},
 		{"fields that exist", func(w *frameworktest.World) {
 			w.Create(hello)
 			w.Merge(hello, `{"metadata":{"labels":{"a":"b"},"finalizers":[]},"spec":{"text":""}}`)
