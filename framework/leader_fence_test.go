@@ -2,6 +2,7 @@ package framework_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -9,7 +10,9 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
@@ -211,6 +214,53 @@ func TestG06WritesUnderWayEndWithTheTerm(t *testing.T) {
 		if found := r.model.Objects("configmaps"); len(found) > 0 {
 			r.Error("it was carried out in the end")
 		}
+	})
+}
+
+// TestG01WhoTakesOverAsksAServerThatHasTroubleForLonger than one that refuses: what a former leader
+// has written is not seen before.
+func TestG01WhoTakesOverAsksAServerThatHasTroubleForLonger(t *testing.T) {
+	trouble := map[string]apimodel.Fault{
+		"an error of the server": {Answer: &apierrors.NewInternalError(errors.New("no")).ErrStatus},
+		"too many requests":      {Answer: &apierrors.NewTooManyRequests("no", 0).ErrStatus},
+		"a lost connection":      {Drop: true},
+	}
+	for name, fault := range trouble {
+		t.Run(name, func(t *testing.T) { takesOver(t, fault, 40*time.Second, 40*time.Second, 43*time.Second) })
+		t.Run(name+" for ever", func(t *testing.T) { takesOver(t, fault, time.Hour, 50*time.Second, 53*time.Second) })
+	}
+	refused := apimodel.Fault{Answer: &apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")).ErrStatus}
+	t.Run("a refusal", func(t *testing.T) { takesOver(t, refused, time.Hour, 10*time.Second, 13*time.Second) })
+}
+
+// takesOver lets the lists of who takes over fail for a while, and checks how long after its term
+// began the first run is.
+func takesOver(t *testing.T, fault apimodel.Fault, fails, from, to time.Duration) {
+	withReplicas(t, func(r *replicas) {
+		a := r.start("a", copies())
+		r.create(newPage("default", "p"))
+		var began, ran atomic.Int64
+		b := r.start("b", &pages{reconcile: func(context.Context, *Page, *pageContext) (pageUpdate, error) {
+			ran.CompareAndSwap(0, time.Now().UnixNano())
+			return pageUpdate{}, nil
+		}})
+		r.pass(time.Minute)
+		r.disturb(func(instance string, request apimodel.Request) apimodel.Fault {
+			if instance != "b" || request.Verb != "list" || request.Resource != "webpages" {
+				return apimodel.Fault{}
+			}
+			began.CompareAndSwap(0, time.Now().UnixNano())
+			if time.Since(time.Unix(0, began.Load())) >= fails {
+				return apimodel.Fault{}
+			}
+			return fault
+		})
+		noError(r.T, a.stop())
+		r.pass(2 * time.Minute)
+		if after := time.Duration(ran.Load() - began.Load()); after < from || after > to {
+			r.Errorf("the first run began %v after the first list, want %v to %v", after, from, to)
+		}
+		noError(r.T, b.stop())
 	})
 }
 

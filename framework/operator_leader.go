@@ -85,7 +85,7 @@ func (l leadership) pause() {
 // unless the lease was lost meanwhile.
 func (l leadership) beginTerm(ctx context.Context, resume func()) {
 	op := l.op
-	op.host.CatchUp(ctx, op.options.LeaderElection.RenewDeadline, op.options.LeaderElection.RetryPeriod)
+	op.host.CatchUp(ctx, op.options.LeaderElection.RenewDeadline)
 	if !op.host.Cluster.Fence.Allowed() || ctx.Err() != nil {
 		return // the clock at least says that the lease has expired
 	}

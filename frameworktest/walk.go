@@ -45,9 +45,7 @@ func newWalk(random *rand.Rand, points []Point, watched []string, copies int) *w
 		}
 	}
 	w.elects = slices.Contains(points, Rival) && random.IntN(4) == 0
-	// A new leader whose lists fail for as long as RenewDeadline begins with what its watches have
-	// delivered: then nothing can be promised about what it reads.
-	w.reads = slices.Contains(points, FailedRead) && !w.elects
+	w.reads = slices.Contains(points, FailedRead)
 	w.points = slices.DeleteFunc(w.points, func(p Point) bool { return !isAtWrite(p) || p == Rival && !w.elects })
 	return w
 }

@@ -134,10 +134,10 @@ func (h *Host) AllStores() []*cache.Store {
 
 // CatchUp brings the caches of all clusters to the state of their API servers. See
 // write.Port.CatchUp.
-func (h *Host) CatchUp(ctx context.Context, timeout, pause time.Duration) {
+func (h *Host) CatchUp(ctx context.Context, timeout time.Duration) {
 	var all sync.WaitGroup
 	for _, c := range h.Clusters() {
-		all.Go(func() { c.CatchUp(ctx, timeout, pause) })
+		all.Go(func() { c.CatchUp(ctx, timeout) })
 	}
 	all.Wait()
 }

@@ -2,10 +2,14 @@ package write
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http"
+	"net/url"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
@@ -22,15 +26,20 @@ const (
 	// catchUpList is how many outdated objects of a watch are read one by one. More of them are
 	// listed.
 	catchUpList = 4 * catchUpReads
+	// catchUpPatience is how much longer an API server that has trouble is asked than one that
+	// refuses.
+	catchUpPatience = 5
+	catchUpPause    = time.Second
 )
 
 // CatchUp brings all caches to the state of the API server. The first runs of a term of leadership
 // then read what the former leader has written, however slow the watches are (G01 across
-// instances). It tries for as long as timeout, with pauses. A cache that does not succeed stays as
-// its watch left it, which is logged.
-func (c *Port) CatchUp(ctx context.Context, timeout, pause time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+// instances). It tries for as long as timeout or, after failures that pass, for catchUpPatience
+// times as long. A cache that does not succeed stays as its watch left it, which is logged.
+func (c *Port) CatchUp(ctx context.Context, timeout time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, catchUpPatience*timeout)
 	defer cancel()
+	begun := time.Now()
 	var caches errgroup.Group
 	for _, s := range c.AllStores() {
 		if !s.IsSynced() {
@@ -38,17 +47,29 @@ func (c *Port) CatchUp(ctx context.Context, timeout, pause time.Duration) {
 		}
 		caches.Go(func() error {
 			var last error
-			err := wait.PollUntilContextCancel(ctx, pause, true, func(ctx context.Context) (bool, error) {
+			_ = wait.PollUntilContextCancel(ctx, catchUpPause, true, func(ctx context.Context) (bool, error) {
 				last = safely.Try(func() error { return c.catchUpWith(ctx, s) }) // calls author's types
-				return last == nil, nil
+				return last == nil || !isPassing(last) && time.Since(begun) >= timeout, nil
 			})
-			if err != nil {
+			if last != nil {
 				c.Logger.Info("this term begins with a cache that may be behind the former leader", "cache", s.Describe(), "error", fmt.Sprint(last))
 			}
 			return nil
 		})
 	}
 	_ = caches.Wait() // none fails
+}
+
+// isPassing reports whether a failure is the API server's or the network's trouble, which ends
+// without anybody's doing.
+func isPassing(err error) bool {
+	var answer apierrors.APIStatus
+	if errors.As(err, &answer) {
+		code := answer.Status().Code
+		return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests
+	}
+	var noAnswer *url.Error
+	return errors.As(err, &noAnswer)
 }
 
 // catchUpWith reads the objects that differ between one cache and the API server: one by one or, if
