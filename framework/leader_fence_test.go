@@ -10,6 +10,7 @@ import (
 	"time"
 
 	coordinationv1 "k8s.io/api/coordination/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -229,8 +230,109 @@ func TestG01WhoTakesOverAsksAServerThatHasTroubleForLonger(t *testing.T) {
 		t.Run(name, func(t *testing.T) { takesOver(t, fault, 40*time.Second, 40*time.Second, 43*time.Second) })
 		t.Run(name+" for ever", func(t *testing.T) { takesOver(t, fault, time.Hour, 50*time.Second, 53*time.Second) })
 	}
-	refused := apimodel.Fault{Answer: &apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")).ErrStatus}
-	t.Run("a refusal", func(t *testing.T) { takesOver(t, refused, time.Hour, 10*time.Second, 13*time.Second) })
+	t.Run("a refusal", func(t *testing.T) { takesOver(t, forbidden, time.Hour, 10*time.Second, 13*time.Second) })
+}
+
+// TestG01WhoTakesOverWaitsForAServerThatRefusesAfterTrouble: one that starts anew refuses until it
+// knows its roles.
+func TestG01WhoTakesOverWaitsForAServerThatRefusesAfterTrouble(t *testing.T) {
+	withReplicas(t, func(r *replicas) {
+		a := r.start("a", copies())
+		r.create(newPage("default", "p"))
+		var began, ran atomic.Int64
+		b := r.start("b", runsAt(&ran, "p"))
+		r.pass(time.Minute)
+		r.disturb(func(instance string, request apimodel.Request) apimodel.Fault {
+			if instance != "b" || request.Verb != "list" || request.Resource != "webpages" {
+				return apimodel.Fault{}
+			}
+			began.CompareAndSwap(0, time.Now().UnixNano())
+			switch since := time.Since(time.Unix(0, began.Load())); {
+			case since < 12*time.Second:
+				return apimodel.Fault{Answer: &apierrors.NewInternalError(errors.New("no")).ErrStatus}
+			case since < 15*time.Second:
+				return forbidden
+			}
+			return apimodel.Fault{}
+		})
+		noError(r.T, a.stop())
+		r.pass(2 * time.Minute)
+		if after := time.Duration(ran.Load() - began.Load()); after < 15*time.Second {
+			r.Errorf("the first run began %v after the first list, before the server was well", after)
+		}
+		noError(r.T, b.stop())
+	})
+}
+
+// TestG01WhoTakesOverReadsWhatIsBesideARefusal: another object, and another namespace.
+func TestG01WhoTakesOverReadsWhatIsBesideARefusal(t *testing.T) {
+	for name, refused := range map[string]func(apimodel.Request) bool{
+		"an object":           func(r apimodel.Request) bool { return r.Verb == "get" && r.Name == "p1" },
+		"the first namespace": func(r apimodel.Request) bool { return r.Verb == "list" && r.Namespace == "one" },
+		"the last namespace":  func(r apimodel.Request) bool { return r.Verb == "list" && r.Namespace == "two" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			withReplicas(t, func(r *replicas) {
+				within := func(o *framework.OperatorOptions) { o.Namespaces = []string{"one", "two"} }
+				a := r.start("a", copies(), within)
+				var ran atomic.Int64
+				b := r.start("b", runsAt(&ran, "p2"), within)
+				r.pass(time.Minute)
+				r.model.Stall("webpages")
+				for _, namespace := range []string{"one", "two"} {
+					r.create(newPage(namespace, "p1"))
+					r.create(newPage(namespace, "p2"))
+				}
+				r.disturb(func(instance string, request apimodel.Request) apimodel.Fault {
+					if instance == "b" && request.Resource == "webpages" && refused(request) {
+						return forbidden
+					}
+					return apimodel.Fault{}
+				})
+				noError(r.T, a.stop())
+				r.pass(2 * time.Minute)
+				if ran.Load() == 0 {
+					r.Error("what is not refused is not run")
+				}
+				noError(r.T, b.stop())
+			})
+		})
+	}
+}
+
+// TestG01WhoTakesOverWaitsNotLongForAnotherCluster, which may be away for hours.
+func TestG01WhoTakesOverWaitsNotLongForAnotherCluster(t *testing.T) {
+	withReplicas(t, func(r *replicas) {
+		far := newModel(r.T)
+		options := func() pageOptions {
+			return pageOptions{Secondaries: framework.Secondaries(&framework.Secondary[*corev1.ConfigMap]{Cluster: far.Config(), Map: mapToPage("p")})}
+		}
+		a := r.startWith("a", copies(), options())
+		r.create(newPage("default", "p"))
+		var ran atomic.Int64
+		b := r.startWith("b", runsAt(&ran, "p"), options())
+		r.pass(time.Minute)
+		far.Intercept(func(apimodel.Request) apimodel.Fault { return apimodel.Fault{Drop: true} })
+		stopped := time.Now()
+		noError(r.T, a.stop())
+		r.pass(2 * time.Minute)
+		if after := time.Unix(0, ran.Load()).Sub(stopped); ran.Load() == 0 || after > 15*time.Second {
+			r.Errorf("the first run began %v after the former leader ended", after)
+		}
+		noError(r.T, b.stop())
+	})
+}
+
+var forbidden = apimodel.Fault{Answer: &apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")).ErrStatus}
+
+// runsAt is a reconciler that notes when the first run of a page of that name begins.
+func runsAt(at *atomic.Int64, name string) *pages {
+	return &pages{reconcile: func(_ context.Context, page *Page, _ *pageContext) (pageUpdate, error) {
+		if page.Name == name {
+			at.CompareAndSwap(0, time.Now().UnixNano())
+		}
+		return pageUpdate{}, nil
+	}}
 }
 
 // takesOver lets the lists of who takes over fail for a while, and checks how long after its term
@@ -240,10 +342,7 @@ func takesOver(t *testing.T, fault apimodel.Fault, fails, from, to time.Duration
 		a := r.start("a", copies())
 		r.create(newPage("default", "p"))
 		var began, ran atomic.Int64
-		b := r.start("b", &pages{reconcile: func(context.Context, *Page, *pageContext) (pageUpdate, error) {
-			ran.CompareAndSwap(0, time.Now().UnixNano())
-			return pageUpdate{}, nil
-		}})
+		b := r.start("b", runsAt(&ran, "p"))
 		r.pass(time.Minute)
 		r.disturb(func(instance string, request apimodel.Request) apimodel.Fault {
 			if instance != "b" || request.Verb != "list" || request.Resource != "webpages" {

@@ -23,21 +23,21 @@ import (
 // nothing. So null means that a field is absent, and a list is compared as a whole. In a hurried
 // story, which [Scenario.Random] tells, it waits for that, for two hours of virtual time.
 func (w *World) Want(o framework.Object, content string) {
-	want := map[string]any{}
-	if err := json.Unmarshal([]byte(content), &want); err != nil {
+	wanted := map[string]any{}
+	if err := json.Unmarshal([]byte(content), &wanted); err != nil {
 		w.Errorf("Want: %s is no JSON object: %v", content, err)
 		return
 	}
-	w.want(o, func() string {
-		has, problem := w.contentOf(o)
-		return cmp.Or(problem, lacking("", has, want))
+	await(w, o, func() string {
+		has, problem := contentOf(w, o)
+		return cmp.Or(problem, lacking("", has, wanted))
 	})
 }
 
 // WantGone fails if there is an object of that kind and name. In a hurried story it waits, as Want
 // does.
 func (w *World) WantGone(o framework.Object) {
-	w.want(o, func() string {
+	await(w, o, func() string {
 		read, found := Get(w, o)
 		switch {
 		case !found:
@@ -52,14 +52,14 @@ func (w *World) WantGone(o framework.Object) {
 // WantCondition fails unless an object has a condition with that status. In a hurried story it
 // waits, as Want does.
 func (w *World) WantCondition(o framework.Object, condition string, want metav1.ConditionStatus) {
-	w.want(o, func() string {
-		has, problem := w.contentOf(o)
+	await(w, o, func() string {
+		has, problem := contentOf(w, o)
 		return cmp.Or(problem, lackingCondition(has, condition, want))
 	})
 }
 
-// want fails with what a function says, unless it says nothing.
-func (w *World) want(o framework.Object, lacks func() string) {
+// await fails with what a function says, unless it says nothing. In a hurried story it waits.
+func await(w *World, o framework.Object, lacks func() string) {
 	problem := lacks()
 	for minutes := 0; problem != "" && w.hurry != nil && minutes < 120; minutes++ {
 		w.life.server.pass(time.Minute)
@@ -71,7 +71,7 @@ func (w *World) want(o framework.Object, lacks func() string) {
 }
 
 // contentOf reads an object, or says why it cannot.
-func (w *World) contentOf(o framework.Object) (content map[string]any, problem string) {
+func contentOf(w *World, o framework.Object) (content map[string]any, problem string) {
 	read, found := Get(w, o)
 	if !found {
 		return nil, "it does not exist"

@@ -134,7 +134,7 @@ func (w *World) Create(o framework.Object) {
 		lost, err = createAs(w, o)
 		return err
 	}))
-	w.mustKeep("create", o, lost, true)
+	mustKeep(w, "create", o, lost, true)
 }
 
 // Merge sends a JSON merge patch of an object, by its name. It ends the life if the server drops a
@@ -157,12 +157,12 @@ func (w *World) merge(o framework.Object, patch, subresource string) {
 		lost, err = mergeAs(w, o, []byte(patch), content, subresource)
 		return err
 	}))
-	w.mustKeep("merge", o, lost, subresource == "")
+	mustKeep(w, "merge", o, lost, subresource == "")
 }
 
 // mustKeep ends the life if the server has dropped a field. If it is of the status, that may be
 // because the request was not about the status.
-func (w *World) mustKeep(what string, o metav1.Object, lost string, apart bool) {
+func mustKeep(w *World, what string, o metav1.Object, lost string, apart bool) {
 	field, _, _ := strings.Cut(lost, ".")
 	switch {
 	case lost == "":
@@ -191,8 +191,8 @@ func (w *World) patiently(do func() error) error {
 }
 
 // Edit reads an object by its name, lets change change it, and writes it back. It begins again if
-// somebody else was faster. It ends the life if the server drops what was written, as [World.Create]
-// does: a change of the status, too, if that is a subresource of the kind.
+// somebody else was faster. It ends the life if the server drops what was written, as
+// [World.Create] does: a change of the status, too, if that is a subresource of the kind.
 func Edit[T framework.Object](w *World, o T, change func(o T)) {
 	var lost string
 	w.must("edit", o, w.patiently(func() error {
@@ -210,7 +210,7 @@ func Edit[T framework.Object](w *World, o T, change func(o T)) {
 			return err
 		})
 	}))
-	w.mustKeep("edit", o, lost, true)
+	mustKeep(w, "edit", o, lost, true)
 }
 
 // Get reads an object by its name as the server has it, and reports whether there is one.

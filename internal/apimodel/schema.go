@@ -78,7 +78,7 @@ func takeManagers(o *unstructured.Unstructured) any {
 	return managers
 }
 
-// isPlainManager reports whether an entry of managedFields has nothing but what their Go type keeps.
+// isPlainManager reports whether an entry of managedFields has nothing but what its Go type keeps.
 func isPlainManager(entry any) bool {
 	fields, isMap := entry.(map[string]any)
 	for name, value := range fields {

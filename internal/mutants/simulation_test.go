@@ -25,8 +25,8 @@ var ofSimulation = []mutant{
 		name:   "whoever takes over gives up on a server that has trouble as on one that refuses",
 		breaks: "G01: the first runs of a term read what the leader before has written",
 		file:   "framework/internal/write/catchup.go",
-		old:    "last == nil || !isPassing(last) && ",
-		new:    "last == nil || ",
+		old:    "					refusedSince = time.Now()\n",
+		new:    "",
 		kills:  inVirtualTime("TestG01WhoTakesOver"),
 	},
 	{

@@ -132,12 +132,20 @@ func (h *Host) AllStores() []*cache.Store {
 	return all
 }
 
+// patience is how many times as long as for a refusal a leader waits for its own cluster if that has
+// trouble. It does not wait so long for others, which may be away for hours.
+const patience = 5
+
 // CatchUp brings the caches of all clusters to the state of their API servers. See
 // write.Port.CatchUp.
 func (h *Host) CatchUp(ctx context.Context, timeout time.Duration) {
 	var all sync.WaitGroup
 	for _, c := range h.Clusters() {
-		all.Go(func() { c.CatchUp(ctx, timeout) })
+		longest := timeout
+		if c == h.Cluster {
+			longest *= patience
+		}
+		all.Go(func() { c.CatchUp(ctx, timeout, longest) })
 	}
 	all.Wait()
 }

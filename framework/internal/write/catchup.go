@@ -1,15 +1,17 @@
 package write
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 
@@ -17,6 +19,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
+	"github.com/evenkeel/evenkeel/internal/author"
+	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -25,34 +29,39 @@ const (
 	catchUpReads = 8
 	// catchUpList is how many outdated objects of a watch are read one by one. More of them are
 	// listed.
-	catchUpList = 4 * catchUpReads
-	// catchUpPatience is how much longer an API server that has trouble is asked than one that
-	// refuses.
-	catchUpPatience = 5
-	catchUpPause    = time.Second
+	catchUpList  = 4 * catchUpReads
+	catchUpPause = time.Second
 )
 
 // CatchUp brings all caches to the state of the API server. The first runs of a term of leadership
 // then read what the former leader has written, however slow the watches are (G01 across
-// instances). It tries for as long as timeout or, after failures that pass, for catchUpPatience
-// times as long. A cache that does not succeed stays as its watch left it, which is logged.
-func (c *Port) CatchUp(ctx context.Context, timeout time.Duration) {
-	ctx, cancel := context.WithTimeout(ctx, catchUpPatience*timeout)
+// instances). It gives a cache up when the server has refused for as long as timeout, or after
+// patience, whatever failed. A cache that does not succeed stays as its watch left it, which is
+// logged.
+func (c *Port) CatchUp(term context.Context, timeout, patience time.Duration) {
+	ctx, cancel := context.WithTimeout(term, patience)
 	defer cancel()
-	begun := time.Now()
 	var caches errgroup.Group
 	for _, s := range c.AllStores() {
 		if !s.IsSynced() {
 			continue // its first list is still to come, and is as new
 		}
 		caches.Go(func() error {
-			var last error
+			var failure error
+			refusedSince := time.Now()
 			_ = wait.PollUntilContextCancel(ctx, catchUpPause, true, func(ctx context.Context) (bool, error) {
-				last = safely.Try(func() error { return c.catchUpWith(ctx, s) }) // calls author's types
-				return last == nil || !isPassing(last) && time.Since(begun) >= timeout, nil
+				met := &setbacks{}
+				met.add(safely.Try(func() error { c.catchUpWith(ctx, s, met); return nil })) // calls author's types
+				if met.passing != nil {
+					refusedSince = time.Now()
+				}
+				if ctx.Err() == nil || failure == nil { // or it would only say that the time is up
+					failure = errors.Join(met.passing, met.lasting)
+				}
+				return met.passing == nil && (met.lasting == nil || time.Since(refusedSince) >= timeout), nil
 			})
-			if last != nil {
-				c.Logger.Info("this term begins with a cache that may be behind the former leader", "cache", s.Describe(), "error", fmt.Sprint(last))
+			if failure != nil && term.Err() == nil {
+				c.Logger.Info("this term begins with a cache that may be behind the former leader", "cache", s.Describe(), "error", failure.Error())
 			}
 			return nil
 		})
@@ -61,26 +70,50 @@ func (c *Port) CatchUp(ctx context.Context, timeout time.Duration) {
 }
 
 // isPassing reports whether a failure is the API server's or the network's trouble, which ends
-// without anybody's doing.
+// without anybody's doing. That is all but refusals, and what no other try would change.
 func isPassing(err error) bool {
+	var panicked *scheduler.PanicError
+	var failed *author.Failure
 	var answer apierrors.APIStatus
-	if errors.As(err, &answer) {
+	switch {
+	case err == nil, errors.Is(err, client.ErrUndecodable), meta.IsNoMatchError(err), errors.As(err, &panicked), errors.As(err, &failed):
+		return false
+	case errors.As(err, &answer):
 		code := answer.Status().Code
 		return code >= http.StatusInternalServerError || code == http.StatusTooManyRequests
 	}
-	var noAnswer *url.Error
-	return errors.As(err, &noAnswer)
+	return true
+}
+
+// setbacks are the first failures of one try: one that passes, and one that does not.
+type setbacks struct {
+	mu               sync.Mutex // guards below
+	passing, lasting error
+}
+
+func (s *setbacks) add(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case err == nil:
+	case isPassing(err):
+		s.passing = cmp.Or(s.passing, err)
+	default:
+		s.lasting = cmp.Or(s.lasting, err)
+	}
 }
 
 // catchUpWith reads the objects that differ between one cache and the API server: one by one or, if
-// there are many, by a list of the whole watch.
-func (c *Port) catchUpWith(ctx context.Context, s *cache.Store) error {
+// there are many, by a list of the whole watch. One failure ends nothing else: what was read is up to
+// date.
+func (c *Port) catchUpWith(ctx context.Context, s *cache.Store, met *setbacks) {
 	var behind []trc.Key
 	for _, watched := range s.WatchesOf(s.Watching()) {
 		from := watched.From.(client.ListWatch)
 		keys, err := c.behind(ctx, s, from)
 		if err != nil {
-			return err
+			met.add(err)
+			continue
 		}
 		if len(keys) > catchUpList && from.Shard == "" {
 			all := cache.Selection{Namespace: from.Namespace, LabelSelector: from.Labels, FieldSelector: from.Fields}
@@ -91,18 +124,19 @@ func (c *Port) catchUpWith(ctx context.Context, s *cache.Store) error {
 		}
 		behind = append(behind, keys...)
 	}
-	var reads errgroup.Group // one failure ends no other read: objects that were read are up to date
+	var reads errgroup.Group
 	reads.SetLimit(catchUpReads)
 	reader := New(c, "")
 	for _, key := range behind {
 		reads.Go(func() error {
-			return safely.Try(func() error { // in a goroutine of its own
+			met.add(safely.Try(func() error { // in a goroutine of its own
 				_, err := reader.exchange(Request{resource: s.Resource.Writes, key: key}).readBack(ctx)
 				return err
-			})
+			}))
+			return nil
 		})
 	}
-	return reads.Wait()
+	_ = reads.Wait() // none fails
 }
 
 // behind returns the keys of the objects that a cache lacks or has in an older version, compared
