@@ -58,13 +58,31 @@ func sendAs(w *World, o framework.Object, before map[string]any, send func(frame
 	if err := send(answer); err != nil {
 		return "", err
 	}
-	if was := statusIn(before); before != nil && !reflect.DeepEqual(statusIn(sent), was) && reflect.DeepEqual(statusIn(answer.Object), was) {
-		return "status", nil
+	if before != nil {
+		after, err := asTypeOf(o, answer.Object)
+		if err != nil {
+			return "", err
+		}
+		if was := statusIn(before); !reflect.DeepEqual(statusIn(sent), was) && reflect.DeepEqual(statusIn(after), was) {
+			return "status", nil
+		}
 	}
 	if _, is := o.(runtime.Unstructured); !is && isOfKubernetes(kind) {
 		return "", nil // the server has the same type
 	}
 	return dropped(without(sent, "metadata", "status", "stringData"), answer.Object, "", false), nil
+}
+
+// asTypeOf returns content as it is in the Go type of an object, which may have fields that the server
+// leaves out.
+func asTypeOf(o framework.Object, content map[string]any) (map[string]any, error) {
+	typed := reflect.New(reflect.TypeOf(o).Elem()).Interface()
+	if u, is := typed.(*unstructured.Unstructured); is {
+		u.Object = content
+	} else if err := runtime.DefaultUnstructuredConverter.FromUnstructured(content, typed); err != nil {
+		return nil, err
+	}
+	return runtime.DefaultUnstructuredConverter.ToUnstructured(typed)
 }
 
 // statusIn returns the status, empty if there is none.

@@ -4,14 +4,12 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/json"
 
 	"github.com/evenkeel/evenkeel/framework"
@@ -19,14 +17,14 @@ import (
 
 // What users want to see.
 
-// Want fails unless an object exists and has what the JSON object says: a Merge of it would change
-// nothing. So null means that a field is absent, and a list is compared as a whole. In a hurried
-// story, which [Scenario.Random] tells, it waits for that, for two hours of virtual time.
+// Want fails unless an object exists and has what the JSON object says, as the server has it: a
+// Merge of it would change nothing. So null means that a field is absent, and a list is compared as
+// a whole. In a hurried story, which [Scenario.Random] tells, it waits for that, for two hours of
+// virtual time.
 func (w *World) Want(o framework.Object, content string) {
-	wanted := map[string]any{}
-	if err := json.Unmarshal([]byte(content), &wanted); err != nil {
-		w.Errorf("Want: %s is no JSON object: %v", content, err)
-		return
+	var wanted map[string]any
+	if err := json.Unmarshal([]byte(content), &wanted); err != nil || wanted == nil {
+		w.Fatalf("Want: %s is no JSON object: %v", content, err)
 	}
 	await(w, o, func() string {
 		has, problem := contentOf(w, o)
@@ -70,31 +68,31 @@ func await(w *World, o framework.Object, lacks func() string) {
 	}
 }
 
-// contentOf reads an object, or says why it cannot.
+// contentOf reads an object as the server has it, or says why it cannot.
 func contentOf(w *World, o framework.Object) (content map[string]any, problem string) {
-	read, found := Get(w, o)
+	kind, err := w.client.GroupVersionKindFor(o)
+	w.must("read", o, err)
+	local, plain := w.local(o), &unstructured.Unstructured{}
+	plain.SetGroupVersionKind(kind)
+	plain.SetNamespace(local.GetNamespace())
+	plain.SetName(local.GetName())
+	read, found := Get(w, plain)
 	if !found {
 		return nil, "it does not exist"
 	}
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(read)
-	if err != nil {
-		return nil, err.Error()
-	}
-	return content, ""
+	return read.Object, ""
 }
 
-// lacking says what a value has instead of what is wanted, or nothing.
+// lacking says what a value has instead of what is wanted, or nothing. An object without fields is
+// as good as none.
 func lacking(path string, has, want any) string {
-	fields, is := want.(map[string]any)
-	if !is {
-		if !reflect.DeepEqual(has, want) {
+	fields, isObject := want.(map[string]any)
+	there, is := has.(map[string]any)
+	if !isObject || has != nil && !is {
+		if asJSON(has) != asJSON(want) { // in which 1.0 is 1
 			return fmt.Sprintf("%s is %s, not %s", path, asJSON(has), asJSON(want))
 		}
 		return ""
-	}
-	there, is := has.(map[string]any)
-	if !is && path != "" {
-		return fmt.Sprintf("%s is %s, not %s", path, asJSON(has), asJSON(want))
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
 		if problem := lacking(strings.TrimPrefix(path+"."+name, "."), there[name], fields[name]); problem != "" {

@@ -201,7 +201,7 @@ func Edit[T framework.Object](w *World, o T, change func(o T)) {
 			if err := w.client.Get(w.ctx, client.ObjectKeyFromObject(read), read); err != nil {
 				return err
 			}
-			before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(read)
+			before, err := runtime.DefaultUnstructuredConverter.ToUnstructured(read.DeepCopyObject())
 			if err != nil {
 				return err
 			}

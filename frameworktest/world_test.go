@@ -65,6 +65,12 @@ func TestAStoryThatMisspellsAFieldFails(t *testing.T) {
 			w.Create(hello)
 			frameworktest.Edit(w, hello, func(o *Site) { o.Spec.Text, o.Status.ID = "ho", "a" })
 		}, "story: edit *frameworktest_test.Site hello: the server dropped status: MergeStatus writes the status"},
+		{"a change of the status of an untyped object in Edit", func(w *frameworktest.World) {
+			w.Create(hello)
+			frameworktest.Edit(w, untypedOf(site, "Site", "hello", map[string]any{}), func(o *unstructured.Unstructured) {
+				_ = unstructured.SetNestedField(o.Object, "a", "status", "token")
+			})
+		}, "the server dropped status: MergeStatus writes the status"},
 		{"a field of an untyped object in Edit", func(w *frameworktest.World) {
 			w.Create(hello)
 			frameworktest.Edit(w, untypedOf(site, "Site", "hello", map[string]any{}), func(o *unstructured.Unstructured) {

@@ -89,7 +89,7 @@ func isPlainManager(entry any) bool {
 				return false
 			}
 		case "time":
-			if at, err := time.Parse(time.RFC3339, text); err != nil || at.UTC().Format(time.RFC3339) != text {
+			if at, err := time.Parse(time.RFC3339, text); err != nil || at.IsZero() || at.UTC().Format(time.RFC3339) != text {
 				return false
 			}
 		case "fieldsV1":
