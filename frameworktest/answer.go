@@ -73,8 +73,8 @@ func sendAs(w *World, o framework.Object, before map[string]any, send func(frame
 	return dropped(without(sent, "metadata", "status", "stringData"), answer.Object, "", false), nil
 }
 
-// asTypeOf returns content as it is in the Go type of an object, which may have fields that the server
-// leaves out.
+// asTypeOf returns content as it is in the Go type of an object, which may have fields that the
+// server leaves out.
 func asTypeOf(o framework.Object, content map[string]any) (map[string]any, error) {
 	typed := reflect.New(reflect.TypeOf(o).Elem()).Interface()
 	if u, is := typed.(*unstructured.Unstructured); is {

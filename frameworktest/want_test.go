@@ -29,7 +29,9 @@ func TestWant(t *testing.T) {
 		{"a field that is absent", func(w *frameworktest.World) { w.Want(hello, `{"status":{"text":"a"}}`) }, `status.text is null, not "a"`},
 		{"a part that is absent", func(w *frameworktest.World) { w.Want(hello, `{"spec":{"text":{"a":"b"}}}`) }, `spec.text is "hi", not {"a":"b"}`},
 		{"no field that there is", func(w *frameworktest.World) { w.Want(hello, `{"spec":{"text":null}}`) }, `spec.text is "hi", not null`},
-		{"no field of nothing", func(w *frameworktest.World) { w.Want(hello, `{"metadata":{"labels":{"x":null}},"status":{"text":null}}`) }, ""},
+		{"no field of nothing", func(w *frameworktest.World) {
+			w.Want(hello, `{"metadata":{"labels":{"x":null}},"status":{"text":null}}`)
+		}, ""},
 		{"no part", func(w *frameworktest.World) { w.Want(hello, `{"metadata":{"labels":{}},"status":{}}`) }, ""},
 		{"its kind", func(w *frameworktest.World) { w.Want(hello, `{"kind":"Site","metadata":{"generation":1.0}}`) }, ""},
 		{"no key that is left", func(w *frameworktest.World) {

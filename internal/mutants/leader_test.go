@@ -5,11 +5,11 @@ func inVirtualTime(names string) []suite { return []suite{{folder: "framework", 
 
 var ofLeader = []mutant{
 	{
-		name:   "one read that fails ends all others when an instance takes over",
+		name:   "one list that fails ends all others when an instance takes over",
 		breaks: "G01: the first runs of an instance that takes over read what the leader before has written",
 		file:   "framework/internal/write/catchup.go",
-		old:    "	var reads errgroup.Group //",
-		new:    "	reads, ctx := errgroup.WithContext(ctx) //",
+		old:    "			met.add(err)\n			continue\n",
+		new:    "			met.add(err)\n			return\n",
 		kills:  []suite{{folder: "framework", run: "TestG01WhoTakesOver"}},
 	},
 	{

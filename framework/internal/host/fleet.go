@@ -132,8 +132,8 @@ func (h *Host) AllStores() []*cache.Store {
 	return all
 }
 
-// patience is how many times as long as for a refusal a leader waits for its own cluster if that has
-// trouble. It does not wait so long for others, which may be away for hours.
+// patience is how many times as long as for a refusal a leader waits for its own cluster if that
+// has trouble. It does not wait so long for others, which may be away for hours.
 const patience = 5
 
 // CatchUp brings the caches of all clusters to the state of their API servers. See

@@ -74,6 +74,13 @@ func About(all ...trc.Object) func() string {
 	}
 }
 
+// HasFailed reports whether an error says that the author's code did not return: see [Error].
+func HasFailed(err error) bool {
+	var panicked *scheduler.PanicError
+	var failed *author.Failure
+	return errors.As(err, &panicked) || errors.As(err, &failed)
+}
+
 // Error returns the error for a call of the author's code that did not return.
 func Error(failure *author.Failure) error {
 	if failure.Kind == author.Panicked {

@@ -19,8 +19,6 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
-	"github.com/evenkeel/evenkeel/internal/author"
-	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -72,11 +70,9 @@ func (c *Port) CatchUp(term context.Context, timeout, patience time.Duration) {
 // isPassing reports whether a failure is the API server's or the network's trouble, which ends
 // without anybody's doing. That is all but refusals, and what no other try would change.
 func isPassing(err error) bool {
-	var panicked *scheduler.PanicError
-	var failed *author.Failure
 	var answer apierrors.APIStatus
 	switch {
-	case err == nil, errors.Is(err, client.ErrUndecodable), meta.IsNoMatchError(err), errors.As(err, &panicked), errors.As(err, &failed):
+	case err == nil, errors.Is(err, client.ErrUndecodable), meta.IsNoMatchError(err), safely.HasFailed(err):
 		return false
 	case errors.As(err, &answer):
 		code := answer.Status().Code
@@ -104,8 +100,8 @@ func (s *setbacks) add(err error) {
 }
 
 // catchUpWith reads the objects that differ between one cache and the API server: one by one or, if
-// there are many, by a list of the whole watch. One failure ends nothing else: what was read is up to
-// date.
+// there are many, by a list of the whole watch. One failure ends nothing else: what was read is up
+// to date.
 func (c *Port) catchUpWith(ctx context.Context, s *cache.Store, met *setbacks) {
 	var behind []trc.Key
 	for _, watched := range s.WatchesOf(s.Watching()) {
