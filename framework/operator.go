@@ -135,7 +135,7 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	h.LeaseDuration, h.Quiet = options.LeaderElection.LeaseDuration, object.IsNil(options.Logger)
 	h.Failures = flowcontrol.NewTokenBucketPassiveRateLimiter(failureEventsPerSecond, failureEventsAtOnce)
 	h.Scope = &cache.Scope{Namespaces: slices.Clone(options.Namespaces)}
-	h.Connect, h.Describe, h.Event, h.IsTaken = connect, describe, op.events.publish, op.takesOff
+	h.Connect, h.Describe, h.Event, h.IsTaken = connect, describe, op.events.publish, takesOff(op)
 	h.Instance = options.Name + "/" + rand.Text()[:13]
 	port.Hooks.Undecodable = op.events.undecodable
 	if e := options.LeaderElection; e.Mode == Always {
@@ -362,6 +362,41 @@ func (op *Operator) History(controller string, primary types.NamespacedName) []t
 	return nil
 }
 
+// RunRequested is an annotation of primaries. A change to another value asks for a run, as
+// [Operator.Trigger] does, though the generation stays:
+//
+//	kubectl annotate --overwrite webpage hello evenkeel.dev/run-requested="$(date)"
+//
+// No filter hides it. It does not ask for a run if the operator's own run wrote it, or if it was
+// removed. All controllers of the kind run.
+const RunRequested = run.Requested
+
+// Trigger asks for a run of a primary. The run begins as soon as no other run of the primary is
+// under way and a worker is free; it ends the back-off of failed runs, and is an attempt of its
+// own. Requests that come before it begins are one run.
+//
+// by says who asks, for logs and records, where the cause is [timeline.Manual]. It must not be
+// empty.
+//
+// Trigger fails for an unknown controller, and for a primary that the controller does not have in
+// its cache: because it does not exist, is in a namespace that is not watched, or does not match
+// the selectors. An instance that stands by keeps the request until it leads. Before
+// [Operator.Run] it fails, as there is no cache. Trigger may be called at any time, by several
+// goroutines, and does not wait for the run.
+func (op *Operator) Trigger(controller string, primary types.NamespacedName, by string) error {
+	c, err := op.namedController(controller)
+	if err == nil && by == "" {
+		err = errors.New("by is empty; it says in logs and records who asked")
+	}
+	if err == nil {
+		err = run.Trigger(c, primary, by)
+	}
+	if err != nil {
+		return fmt.Errorf("framework: Trigger %q %s: %w", controller, primary, err)
+	}
+	return nil
+}
+
 // controllerNamed returns the controller of a name, nil if there is none.
 func controllerNamed(controllers []*run.Controller, name string) *run.Controller {
 	for _, c := range controllers {
@@ -372,10 +407,13 @@ func controllerNamed(controllers []*run.Controller, name string) *run.Controller
 	return nil
 }
 
-// takesOff reports whether a controller removes this finalizer of this kind.
-func (op *Operator) takesOff(gk, finalizer string) bool {
-	return slices.ContainsFunc(op.runners(), func(c *run.Controller) bool {
-		otherGK, name := c.FinalizerName()
-		return name == finalizer && otherGK == gk
-	})
+// takesOff returns a function that reports whether a controller removes this finalizer of this
+// kind.
+func takesOff(op *Operator) func(gk, finalizer string) bool {
+	return func(gk, finalizer string) bool {
+		return slices.ContainsFunc(op.runners(), func(c *run.Controller) bool {
+			otherGK, name := c.FinalizerName()
+			return name == finalizer && otherGK == gk
+		})
+	}
 }

@@ -57,6 +57,9 @@ type Resource struct {
 	// Entered is set for an update that made the object a secondary of this key: earlier changes of it
 	// were not causes of this key.
 	Entered bool
+	// Requested is set for an update of the primary by which somebody asks for a run: see
+	// framework.RunRequested.
+	Requested bool
 }
 
 // Timer is another run that the last one asked for, or that follows because the last one was
@@ -116,6 +119,9 @@ func (c Resource) String() string {
 	by := ""
 	if c.Manager != "" {
 		by = " by " + c.Manager
+	}
+	if c.Requested {
+		by += ", which asks for a run"
 	}
 	switch c.Action {
 	case Added:

@@ -1,6 +1,8 @@
 package run
 
 import (
+	"fmt"
+
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/internal/registry"
 	"github.com/evenkeel/evenkeel/scheduler"
@@ -38,6 +40,27 @@ func laneOf(initial bool) scheduler.Lane {
 	return scheduler.LiveLane
 }
 
+// Requested is the annotation by which users ask for a run.
+const Requested = "evenkeel.dev/run-requested"
+
+// isRequested reports whether a change of a primary asks for a run.
+func isRequested(t trc.Transition) bool {
+	if t.Old == nil || t.New == nil {
+		return false
+	}
+	value := t.New.GetAnnotations()[Requested]
+	return value != "" && value != t.Old.GetAnnotations()[Requested]
+}
+
+// Trigger makes a primary of a controller due that is in the cache.
+func Trigger(c *Controller, primary trc.Key, by string) error {
+	if c.Store == nil || c.Store.Get(primary) == nil {
+		return fmt.Errorf("there is no %s of that name in the controller's cache", c.GVK.Kind)
+	}
+	c.Scheduler.Offer(primary, scheduler.Event{Cause: timeline.Manual{By: by}, Lane: scheduler.LiveLane, Renews: true})
+	return nil
+}
+
 // primaryHandler handles the changes of primaries: it decides which of them make a primary due.
 type primaryHandler struct{ *Controller }
 
@@ -67,11 +90,13 @@ func (h primaryHandler) primaryChanged(t trc.Transition) {
 		h.finalRuns.Settle(key, t.New.GetUID()) // one that matches the selector again is not deleted
 		h.finalRuns.Learn(t.New.GetUID(), false)
 	}
-	renewed := h.renews(t)
-	event := scheduler.Event{Lane: laneOf(t.Initial), Renews: renewed && !h.renewsItself(t)}
+	renewed, requested := h.renews(t), isRequested(t)
+	event := scheduler.Event{Lane: laneOf(t.Initial), Renews: (renewed || requested) && !h.renewsItself(t)}
 	switch {
-	case h.triggers(t, renewed):
-		event.Cause = eventsource.CauseOf(h.Store.Store, h.Name, h.GVK.Kind, t)
+	case requested || h.triggers(t, renewed):
+		cause := eventsource.CauseOf(h.Store.Store, h.Name, h.GVK.Kind, t)
+		cause.Requested = requested
+		event.Cause = cause
 	case t.Old == nil && h.conditions.undecodable(t.New) != nil:
 		event.Cause = timeline.External{Source: h.Name, ID: decodesAgain}
 	default:
