@@ -227,41 +227,24 @@ func TestG01WhoTakesOverAsksAServerThatHasTroubleForLonger(t *testing.T) {
 		"a lost connection":      {Drop: true},
 	}
 	for name, fault := range trouble {
-		t.Run(name, func(t *testing.T) { takesOver(t, fault, 40*time.Second, 40*time.Second, 43*time.Second) })
-		t.Run(name+" for ever", func(t *testing.T) { takesOver(t, fault, time.Hour, 50*time.Second, 53*time.Second) })
+		t.Run(name, func(t *testing.T) { takesOver(t, forAsLongAs(40*time.Second, fault), 40*time.Second, 43*time.Second) })
+		t.Run(name+" for ever", func(t *testing.T) { takesOver(t, forAsLongAs(time.Hour, fault), 50*time.Second, 53*time.Second) })
 	}
-	t.Run("a refusal", func(t *testing.T) { takesOver(t, forbidden, time.Hour, 10*time.Second, 13*time.Second) })
+	t.Run("a refusal", func(t *testing.T) { takesOver(t, forAsLongAs(time.Hour, forbidden), 10*time.Second, 13*time.Second) })
 }
 
 // TestG01WhoTakesOverWaitsForAServerThatRefusesAfterTrouble: one that starts anew refuses until it
 // knows its roles.
 func TestG01WhoTakesOverWaitsForAServerThatRefusesAfterTrouble(t *testing.T) {
-	withReplicas(t, func(r *replicas) {
-		a := r.start("a", copies())
-		r.create(newPage("default", "p"))
-		var began, ran atomic.Int64
-		b := r.start("b", runsAt(&ran, "p"))
-		r.pass(time.Minute)
-		r.disturb(func(instance string, request apimodel.Request) apimodel.Fault {
-			if instance != "b" || request.Verb != "list" || request.Resource != "webpages" {
-				return apimodel.Fault{}
-			}
-			began.CompareAndSwap(0, time.Now().UnixNano())
-			switch since := time.Since(time.Unix(0, began.Load())); {
-			case since < 12*time.Second:
-				return apimodel.Fault{Answer: &apierrors.NewInternalError(errors.New("no")).ErrStatus}
-			case since < 15*time.Second:
-				return forbidden
-			}
-			return apimodel.Fault{}
-		})
-		noError(r.T, a.stop())
-		r.pass(2 * time.Minute)
-		if after := time.Duration(ran.Load() - began.Load()); after < 15*time.Second {
-			r.Errorf("the first run began %v after the first list, before the server was well", after)
+	takesOver(t, func(since time.Duration) apimodel.Fault {
+		switch {
+		case since < 12*time.Second:
+			return apimodel.Fault{Answer: &apierrors.NewInternalError(errors.New("no")).ErrStatus}
+		case since < 15*time.Second:
+			return forbidden
 		}
-		noError(r.T, b.stop())
-	})
+		return apimodel.Fault{}
+	}, 15*time.Second, 18*time.Second)
 }
 
 // TestG01WhoTakesOverReadsWhatIsBesideARefusal: another object, and another namespace.
@@ -335,9 +318,20 @@ func runsAt(at *atomic.Int64, name string) *pages {
 	}}
 }
 
-// takesOver lets the lists of who takes over fail for a while, and checks how long after its term
-// began the first run is.
-func takesOver(t *testing.T, fault apimodel.Fault, fails, from, to time.Duration) {
+// forAsLongAs is a fault that ends.
+func forAsLongAs(d time.Duration, fault apimodel.Fault) func(since time.Duration) apimodel.Fault {
+	return func(since time.Duration) apimodel.Fault {
+		if since >= d {
+			return apimodel.Fault{}
+		}
+		return fault
+	}
+}
+
+// takesOver lets a function decide about the lists of who takes over, by the time since the first,
+// and checks how long after that the first run begins.
+func takesOver(t *testing.T, fault func(since time.Duration) apimodel.Fault, from, to time.Duration) {
+	t.Helper()
 	withReplicas(t, func(r *replicas) {
 		a := r.start("a", copies())
 		r.create(newPage("default", "p"))
@@ -349,10 +343,7 @@ func takesOver(t *testing.T, fault apimodel.Fault, fails, from, to time.Duration
 				return apimodel.Fault{}
 			}
 			began.CompareAndSwap(0, time.Now().UnixNano())
-			if time.Since(time.Unix(0, began.Load())) >= fails {
-				return apimodel.Fault{}
-			}
-			return fault
+			return fault(time.Since(time.Unix(0, began.Load())))
 		})
 		noError(r.T, a.stop())
 		r.pass(2 * time.Minute)

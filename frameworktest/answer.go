@@ -15,14 +15,11 @@ import (
 
 // mergeAs sends a merge patch, and returns the first field of it that the server has dropped.
 func mergeAs(w *World, o framework.Object, patch []byte, content map[string]any, subresource string) (lost string, err error) {
-	kind, err := w.client.GroupVersionKindFor(o)
+	answer, err := untyped(w, o)
 	if err != nil {
 		return "", err
 	}
-	local, answer := w.local(o), &unstructured.Unstructured{}
-	answer.SetGroupVersionKind(kind)
-	answer.SetNamespace(local.GetNamespace())
-	answer.SetName(local.GetName())
+	kind := answer.GroupVersionKind()
 	raw := client.RawPatch("application/merge-patch+json", patch)
 	if subresource != "" {
 		err = w.client.SubResource(subresource).Patch(w.ctx, answer, raw)
@@ -34,6 +31,19 @@ func mergeAs(w *World, o framework.Object, patch []byte, content map[string]any,
 	}
 	// Kubernetes' own types have no false, 0 or "" in their JSON.
 	return dropped(without(content, "stringData"), answer.Object, "", !isOfKubernetes(kind)), nil
+}
+
+// untyped returns an object that has nothing but the kind and the name of another.
+func untyped(w *World, o framework.Object) (*unstructured.Unstructured, error) {
+	kind, err := w.client.GroupVersionKindFor(o)
+	if err != nil {
+		return nil, err
+	}
+	local, plain := w.local(o), &unstructured.Unstructured{}
+	plain.SetGroupVersionKind(kind)
+	plain.SetNamespace(local.GetNamespace())
+	plain.SetName(local.GetName())
+	return plain, nil
 }
 
 // createAs creates an object, and returns the first field of it that the server has dropped.

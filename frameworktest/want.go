@@ -70,12 +70,8 @@ func await(w *World, o framework.Object, lacks func() string) {
 
 // contentOf reads an object as the server has it, or says why it cannot.
 func contentOf(w *World, o framework.Object) (content map[string]any, problem string) {
-	kind, err := w.client.GroupVersionKindFor(o)
+	plain, err := untyped(w, o)
 	w.must("read", o, err)
-	local, plain := w.local(o), &unstructured.Unstructured{}
-	plain.SetGroupVersionKind(kind)
-	plain.SetNamespace(local.GetNamespace())
-	plain.SetName(local.GetName())
 	read, found := Get(w, plain)
 	if !found {
 		return nil, "it does not exist"
