@@ -9,7 +9,9 @@
 // the databases' etcd, which orders its changes. What both etcds tell of themselves is checked all
 // the time:
 //
-//   - no Lease exists at a revision at which its database does not, which is G10 exactly;
+//   - no Lease exists at a revision at which its database does not, which is G10 exactly. Excused
+//     are databases that were created without the finalizer, got it, and were then deleted without
+//     ever having been in deletion: only a race of the API server does that (docs/design/0023);
 //   - no Lease exists but while its app claims that database, and if its deletion was requested, by
 //     a claim that was stored before that, or while others had claimed it without a break since
 //     then: one may join them. Where the order of the two etcds is in doubt, nothing is said

@@ -56,6 +56,8 @@ type databaseLife struct {
 	name            string
 	requested, gone int64 // its deletion
 	kept            bool  // it had the finalizer when that was requested
+	bare            bool  // it was created without the finalizer
+	overtaken       bool  // the API server deleted it at once, though the finalizer was on by then
 	implementations int   // that exist on it
 }
 
@@ -147,23 +149,25 @@ func (h *history) takeApp(e testenv.Event, a *app) {
 }
 
 func (h *history) takeDatabase(e testenv.Event, d *database) {
+	of := relation()
+	guarded := slices.Contains(d.Finalizers, of.Finalizer())
 	it := h.databases[d.UID]
 	if it == nil {
-		it = &databaseLife{name: d.Name}
+		it = &databaseLife{name: d.Name, bare: !guarded}
 		h.databases[d.UID] = it
 	}
-	of := relation()
 	switch {
 	case e.Deleted:
 		it.gone = e.Revision
-		if it.requested == 0 { // at once, as it had no finalizer
+		if it.requested == 0 { // at once, as it had no finalizer when the API server looked
 			it.requested = e.Revision
+			it.overtaken = it.bare && guarded
 		}
-		if it.implementations > 0 {
+		if it.implementations > 0 && !it.overtaken {
 			h.problems = append(h.problems, fmt.Sprintf("G10: at %d, database %s %s vanishes with %d implementations on it", e.Revision, it.name, d.UID, it.implementations))
 		}
 	case d.DeletionTimestamp != nil && it.requested == 0:
-		it.requested, it.kept = e.Revision, slices.Contains(d.Finalizers, of.Finalizer())
+		it.requested, it.kept = e.Revision, guarded
 	}
 }
 
@@ -178,7 +182,7 @@ func (h *history) takeImplementation(e testenv.Event, id implementationID) {
 	case h.implementations[id] == nil || h.implementations[id].to != 0:
 		on.implementations++
 		h.implementations[id] = &span{from: e.Revision}
-		if on.gone != 0 {
+		if on.gone != 0 && !on.overtaken {
 			h.problems = append(h.problems, fmt.Sprintf("G10: at %d, %s is implemented on database %s, which vanished at %d", e.Revision, id, on.name, on.gone))
 		}
 	}

@@ -5,7 +5,10 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/internal/testenv"
 )
 
 // small is a history of a database and two apps, with the revisions of both etcds in one order:
@@ -89,6 +92,47 @@ func TestTheVerdictOnSmallHistories(t *testing.T) {
 				t.Errorf("%d problems, want %d:\n%s", len(got), c.problems, strings.Join(got, "\n"))
 			}
 		})
+	}
+}
+
+// An API server deletes at once what had no finalizer when it looked, though one was added since
+// (kubernetes/kubernetes#77988). Nothing else excuses an implementation on what is gone.
+func TestOnlyADeletionThatOvertakesTheFinalizerIsExcused(t *testing.T) {
+	bare := func(*database) {}
+	guarded := func(d *database) { of := relation(); d.Finalizers = []string{of.Finalizer()} }
+	leaving := func(d *database) { guarded(d); d.DeletionTimestamp = &metav1.Time{} }
+	for _, c := range []struct {
+		name     string
+		states   []func(*database) // the last is what was deleted
+		problems int
+	}{
+		{"the finalizer was added, and then all is gone", []func(*database){bare, guarded}, 0},
+		{"it was created with it", []func(*database){guarded, guarded}, 1},
+		{"its deletion was requested", []func(*database){bare, guarded, leaving}, 1},
+		{"the finalizer was never on", []func(*database){bare, bare}, 1},
+	} {
+		for _, before := range []bool{true, false} {
+			h, id := newHistory("ns"), implementationID{"app", "p"}
+			for i, in := range c.states {
+				d := &database{}
+				d.UID = "p"
+				in(d)
+				h.takeDatabase(testenv.Event{Revision: int64(i + 1)}, d)
+				if i < len(c.states)-1 {
+					continue
+				}
+				if before {
+					h.takeImplementation(testenv.Event{Revision: 10}, id)
+				}
+				h.takeDatabase(testenv.Event{Revision: 20, Deleted: true}, d)
+				if !before {
+					h.takeImplementation(testenv.Event{Revision: 21}, id)
+				}
+			}
+			if len(h.problems) != c.problems {
+				t.Errorf("%s, implemented before: %v: %q, want %d problems", c.name, before, h.problems, c.problems)
+			}
+		}
 	}
 }
 
