@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +26,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/run"
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
+	"github.com/evenkeel/evenkeel/framework/observe"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -71,6 +73,9 @@ type OperatorOptions struct {
 	Grace time.Duration
 	// KeepRecords is [ControllerOptions.KeepRecords] for controllers that set none. Default 0: none.
 	KeepRecords int
+	// Observers are told of each run, and those that are [observe.RequestObserver] of each request.
+	// Default: none. See package prometheus for metrics.
+	Observers []observe.Observer
 	// LeaderElection is how one of several instances is elected to work. Default: by a Lease of the
 	// operator's name if the process runs in a cluster, and no election elsewhere.
 	LeaderElection LeaderElection
@@ -120,7 +125,7 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	stopping := &safely.StopSign{}
 	logger := safely.Quiet(safely.Logger(loggerOr(options.Logger)), stopping)
 	connect := func(config *rest.Config) (*write.Port, error) {
-		return write.NewPort(ownConfig(config, options.Name), options.Scheme, logger, asFieldConflict)
+		return write.NewPort(observed(ownConfig(config, options.Name), options.Observers), options.Scheme, logger, asFieldConflict)
 	}
 	port, err := connect(config)
 	if err != nil {
@@ -134,6 +139,7 @@ func NewOperator(config *rest.Config, options OperatorOptions) (*Operator, error
 	h.Scheme, h.StaleAfter, h.SyncTimeout, h.Grace = options.Scheme, options.StaleAfter, options.SyncTimeout, options.Grace
 	h.LeaseDuration, h.Quiet = options.LeaderElection.LeaseDuration, object.IsNil(options.Logger)
 	h.Failures = flowcontrol.NewTokenBucketPassiveRateLimiter(failureEventsPerSecond, failureEventsAtOnce)
+	h.Observers = options.Observers
 	h.Scope = &cache.Scope{Namespaces: slices.Clone(options.Namespaces)}
 	h.Connect, h.Describe, h.Event, h.IsTaken = connect, describe, op.events.publish, takesOff(op)
 	h.Instance = options.Name + "/" + rand.Text()[:13]
@@ -165,6 +171,19 @@ func ownConfig(config *rest.Config, operator string) *rest.Config {
 	return config
 }
 
+// observed adds a transport to the configuration that tells the observers of requests, if there are
+// any.
+func observed(config *rest.Config, observers []observe.Observer) *rest.Config {
+	for _, o := range observers {
+		if o, tells := o.(observe.RequestObserver); tells {
+			config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+				return observe.Transport(next, func(r observe.Request) { _ = safely.Try(func() error { o.RequestEnded(r); return nil }) })
+			})
+		}
+	}
+	return config
+}
+
 // validate reports every invalid option. The name and the leader election already have their
 // defaults.
 func (o *OperatorOptions) validate() error {
@@ -183,6 +202,11 @@ func (o *OperatorOptions) validate() error {
 	}
 	if o.KeepRecords < 0 {
 		bad("KeepRecords", o.KeepRecords, "must not be negative")
+	}
+	for i, observer := range o.Observers {
+		if object.IsNil(observer) {
+			bad(fmt.Sprintf("Observers[%d]", i), observer, "must not be nil")
+		}
 	}
 	if problems := validation.IsQualifiedName(o.Name); len(problems) > 0 {
 		bad("Name", fmt.Sprintf("%q", o.Name), strings.Join(problems, "; "))

@@ -140,7 +140,8 @@ func (op *Operator) Probe(ctx context.Context) []health.Lag {
 	return all
 }
 
-// Occupancy returns the number of items that the operator holds in memory now. It suits metrics.
+// Occupancy returns the number of items that the operator holds in memory now, and what its
+// controllers do. It makes no request, and suits metrics.
 func (op *Operator) Occupancy() health.Occupancy {
 	var o health.Occupancy
 	for _, c := range op.host.Clusters() {
@@ -151,8 +152,15 @@ func (op *Operator) Occupancy() health.Occupancy {
 	for _, s := range op.host.AllStores() {
 		o.Caches = append(o.Caches, health.Cache{Cache: s.Describe(), Objects: s.Len(), Ahead: s.Ahead(), Whole: s.WholeKept(), Undecodable: len(s.AllUndecodable()), Comparable: s.Comparable(), Err: s.Err()})
 	}
-	for _, c := range op.runners() {
-		c.Occupies(&o)
+	op.mu.Lock()
+	controllers, waiting := slices.Clone(op.controllers), maps.Clone(op.waiting)
+	op.mu.Unlock()
+	for _, c := range controllers {
+		c.Occupies(&o, waiting[c.Name])
+	}
+	o.Election.Leading = op.Leading()
+	if op.election != nil {
+		o.Election.Lease = op.options.LeaderElection.Name
 	}
 	return o
 }

@@ -2,12 +2,15 @@ package scheduler_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/evenkeel/evenkeel/scheduler"
 )
 
 // compare applies what has begun and returned, and compares.
@@ -34,7 +37,32 @@ func (w *world) compare(t *rapid.T) {
 	if want, got := o.tidy(), w.Len(); got != want && !o.stopped {
 		t.Fatalf("G16: state for %d keys is kept, want %d", got, want)
 	}
+	w.compareLoad(t, due, busy)
 	w.pauses = slices.DeleteFunc(w.pauses, func(p *modelPause) bool { return w.over(t, p) })
+}
+
+// compareLoad compares what is told of the scheduler as a whole.
+func (w *world) compareLoad(t *rapid.T, due, busy int) {
+	o := w.oracle
+	want := scheduler.Load{Workers: o.workers, Running: busy, Due: due, Keys: len(o.keys), Failing: len(o.failing), Paused: o.paused}
+	want.Runs, want.Needless = uint64(w.runs), uint64(w.needless)
+	for _, k := range o.keys {
+		if k.running {
+			want.Longest, want.Unfinished = max(want.Longest, o.now.Sub(k.begunAt)), want.Unfinished+o.now.Sub(k.begunAt)
+		}
+	}
+	got := w.Load()
+	want.Queued, want.Retries = got.Queued, got.Retries
+	if o.stopped { // what became of the runs that it cut off is not said
+		want.Due, want.Keys, want.Paused, want.Failing = got.Due, got.Keys, got.Paused, got.Failing
+	}
+	if got != want {
+		t.Fatalf("the load is %+v, want %+v", got, want)
+	}
+	failing := slices.Sorted(maps.Keys(o.failing))
+	if got, stopped := w.Failing(2, strings.Compare), o.stopped; !stopped && !slices.Equal(got, failing[:min(2, len(failing))]) {
+		t.Fatalf("%q fail, want the first two of %q", got, failing)
+	}
 }
 
 // begun compares a run that has begun with what the oracle says of it.
@@ -59,7 +87,7 @@ func (w *world) begun(t *rapid.T, s started) {
 	if len(got) != len(causes) || got[len(got)-1] != causes[len(causes)-1] || (len(got) <= 64 && !slices.Equal(got, causes)) {
 		t.Fatalf("%s began because of\n\t%q\nwant\n\t%q", s.key, got, causes)
 	}
-	if s.run.Waited != want.Waited || s.run.Attempt != want.Attempt || s.run.LastAttempt != want.LastAttempt ||
+	if s.run.Waited != want.Waited || s.run.Queued != want.Queued || s.run.Attempt != want.Attempt || s.run.LastAttempt != want.LastAttempt ||
 		s.run.BackOffLeft != want.BackOffLeft {
 		t.Fatalf("G08: %s began as %+v, want %+v", s.key, s.run, want)
 	}

@@ -76,6 +76,7 @@ type keyState[K comparable] struct {
 	retry           retry.State
 	slots           [slotCount]instant
 	settled         instant       // when repeatSlot and intervalSlot were set
+	due             instant       // when it was queued
 	rescheduleAfter time.Duration // the delay for which rescheduleSlot was set
 
 	at    instant // heap key

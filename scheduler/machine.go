@@ -21,15 +21,18 @@ type machine[K comparable] struct {
 	lanes  lanes[K]
 	timers timerHeap[K]
 	spare  []*batch
-	busy   int    // the number of runs in flight
-	paused bool   // no run starts; all else continues
-	pauses uint16 // the number of pauses so far
+	// failing are the keys whose last run failed: neither succeeded nor forgotten since.
+	failing map[K]struct{}
+	busy    int // the number of runs in flight
+	counted Counts
+	paused  bool   // no run starts; all else continues
+	pauses  uint16 // the number of pauses so far
 }
 
 func newMachine[K comparable](o Options[K]) *machine[K] {
 	m := &machine[K]{
 		policy: o.Retry, maxInterval: o.MaxInterval, limit: o.RateLimit, workers: o.Concurrency, jitter: jittered,
-		undecided: maxCauses, keys: map[K]*keyState[K]{},
+		undecided: maxCauses, keys: map[K]*keyState[K]{}, failing: map[K]struct{}{},
 	}
 	if o.Decide != nil {
 		m.undecided = maxUndecided
@@ -126,7 +129,10 @@ func (m *machine[K]) reviewed(s *keyState[K], asked []timeline.Cause, needless b
 	if s.phase != running || s.pending == nil { // the decision at the end of its run is final
 		return
 	}
-	if s.pending.reviewed(asked, needless); s.pending.empty() {
+	before := len(s.pending.causes)
+	s.pending.reviewed(asked, needless)
+	m.counted.Needless += uint64(before - len(s.pending.causes))
+	if s.pending.empty() {
 		m.unload(s)
 	}
 }
@@ -157,7 +163,7 @@ func (m *machine[K]) wake(now instant, s *keyState[K], lane Lane) {
 		s.gate = gate
 		return
 	}
-	m.enqueue(s, lane)
+	m.enqueue(now, s, lane)
 }
 
 // gateOf returns the gate that holds a key back, or Open.
@@ -182,14 +188,15 @@ func (m *machine[K]) limited(s *keyState[K]) bool {
 	return s.isSet(limitSlot) && int(s.used) >= m.limit.Runs
 }
 
-func (m *machine[K]) enqueue(s *keyState[K], lane Lane) {
+func (m *machine[K]) enqueue(now instant, s *keyState[K], lane Lane) {
 	switch {
 	case m.paused:
 		s.gate = timeline.Pause
 	case s.gate == timeline.Open && m.busy+m.lanes.due >= m.workers:
 		s.gate = timeline.Workers
 	}
-	s.phase, s.pauses = queued, m.pauses
+	m.counted.Queued++
+	s.phase, s.pauses, s.due = queued, m.pauses, now
 	m.lanes.push(s, lane)
 }
 
@@ -213,6 +220,7 @@ func (m *machine[K]) take(now instant) (*keyState[K], Run, bool) {
 
 func (m *machine[K]) begin(now instant, s *keyState[K]) Run {
 	m.busy++
+	m.counted.Runs++
 	s.phase, s.forgotten = running, 0
 	if s.bypasses = min(s.bypasses+1, 100); !s.bypassing {
 		s.bypasses = 0
@@ -233,7 +241,7 @@ func (m *machine[K]) begin(now instant, s *keyState[K]) Run {
 	if !b.isAsked() {
 		s.immediate = 0
 	}
-	run := Run{Causes: b.all(), Waited: now.since(b.since), Gate: s.gate, Attempt: s.retry.Attempt()}
+	run := Run{Causes: b.all(), Waited: now.since(b.since), Queued: now.since(s.due), Gate: s.gate, Attempt: s.retry.Attempt()}
 	run.LastAttempt = !s.isSet(retrySlot) && m.policy.LastAttempt(&s.retry)
 	if s.isSet(retrySlot) {
 		run.BackOffLeft = max(0, s.slots[retrySlot].since(now))
@@ -325,10 +333,12 @@ func (m *machine[K]) settle(now instant, s *keyState[K], e end) {
 	}
 	switch {
 	case e.Err != nil:
+		m.failing[s.key] = struct{}{}
 		m.fail(now, s, e.verdict)
 	case e.Superseded:
 		m.repeat(now, s, 0)
 	default:
+		delete(m.failing, s.key)
 		s.retry.Reset()
 		s.clear(retrySlot, eventsSlot)
 		s.earlyRuns, s.repeats = 0, 0
@@ -402,6 +412,7 @@ func (m *machine[K]) backOff(now instant, s *keyState[K], notBefore time.Duratio
 		m.exhaust(now, s)
 		return
 	}
+	m.counted.Retries++
 	s.slots[retrySlot] = now.after(max(delay, notBefore))
 }
 
@@ -415,6 +426,7 @@ func (m *machine[K]) exhaust(now instant, s *keyState[K]) {
 // forget removes a key whose resource is gone. Waiting causes are dropped, and a run in flight is
 // drained when it ends. Events offered afterwards belong to a new incarnation.
 func (m *machine[K]) forget(key K) {
+	delete(m.failing, key)
 	s := m.keys[key]
 	if s == nil {
 		return
@@ -434,6 +446,7 @@ func (m *machine[K]) forget(key K) {
 
 // drain clears what a past incarnation left: attempts and timers.
 func (m *machine[K]) drain(s *keyState[K]) {
+	delete(m.failing, s.key)
 	s.retry.Reset()
 	s.forgotten, s.repeats, s.earlyRuns, s.immediate, s.gate = 0, 0, 0, 0, timeline.Open
 	s.bypasses, s.bypassing = 0, false

@@ -22,12 +22,14 @@ type oracle struct {
 	paused      bool
 	stopped     bool
 	keys        map[string]*modelKey
+	failing     map[string]bool // the last run failed
 }
 
 type modelKey struct {
 	running, queued bool
 	lane            scheduler.Lane
-	queuedAt        time.Time
+	queuedAt, dueAt time.Time
+	begunAt         time.Time
 
 	causes  []string
 	renewed bool
@@ -145,12 +147,12 @@ func (o *oracle) consider(k *modelKey, lane scheduler.Lane) {
 	if !k.notBefore.IsZero() || limited || !k.calmAt.IsZero() || paused {
 		return
 	}
-	k.queued, k.lane, k.queuedAt = true, lane, o.now
+	k.queued, k.lane, k.queuedAt, k.dueAt = true, lane, o.now, o.now
 }
 
 // begin returns what a run that begins now receives.
 func (o *oracle) begin(k *modelKey) (causes []string, run scheduler.Run) {
-	k.queued, k.running, k.cutOff, k.forgotten = false, true, false, false
+	k.queued, k.running, k.cutOff, k.forgotten, k.begunAt = false, true, false, false, o.now
 	if k.passed++; !k.passes {
 		k.passed = 0
 	}
@@ -174,7 +176,7 @@ func (o *oracle) begin(k *modelKey) (causes []string, run scheduler.Run) {
 	if !k.retryAt.IsZero() {
 		left = k.retryAt.Sub(o.now)
 	}
-	return told(k.old), scheduler.Run{Waited: o.now.Sub(k.oldSince), Attempt: k.attempts, LastAttempt: last, BackOffLeft: left}
+	return told(k.old), scheduler.Run{Waited: o.now.Sub(k.oldSince), Queued: o.now.Sub(k.dueAt), Attempt: k.attempts, LastAttempt: last, BackOffLeft: left}
 }
 
 // told returns 64 causes and the number of the others.
@@ -186,10 +188,12 @@ func told(causes []string) []string {
 }
 
 // end ends the run of a key. It treats a panic like an error.
-func (o *oracle) end(k *modelKey, r scheduler.Result) {
+func (o *oracle) end(name string, r scheduler.Result) {
+	k := o.keys[name]
 	k.running = false
 	switch {
 	case r.Gone || k.forgotten:
+		delete(o.failing, name)
 		*k = modelKey{causes: k.causes, renewed: k.renewed, since: k.since}
 	case k.cutOff:
 		k.causes = append(k.old, k.causes...)
@@ -199,6 +203,12 @@ func (o *oracle) end(k *modelKey, r scheduler.Result) {
 		}
 		o.schedule(k, r.RescheduleAfter)
 	default:
+		switch {
+		case r.Err != nil:
+			o.failing[name] = true
+		case !r.Superseded:
+			delete(o.failing, name)
+		}
 		o.settle(k, r)
 	}
 	o.consider(k, scheduler.LiveLane)
@@ -310,6 +320,7 @@ func (o *oracle) inVain(k *modelKey, notBefore time.Duration) {
 }
 
 func (o *oracle) forget(name string) {
+	delete(o.failing, name)
 	k := o.keys[name]
 	switch {
 	case k == nil:

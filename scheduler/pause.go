@@ -56,7 +56,7 @@ func (s *Scheduler[K]) Pause() error {
 	s.waiting = slices.DeleteFunc(s.waiting, func(p *pause) bool { return p == waiting })
 	var keys []K
 	for state, run := range s.active {
-		if run <= waiting.last {
+		if run.number <= waiting.last {
 			keys = append(keys, state.key)
 		}
 	}
@@ -104,7 +104,7 @@ func (s *Scheduler[K]) endedLocked(state *keyState[K]) {
 	run := s.active[state]
 	delete(s.active, state)
 	s.waiting = slices.DeleteFunc(s.waiting, func(p *pause) bool {
-		if run > p.last {
+		if run.number > p.last {
 			return false
 		}
 		p.left--

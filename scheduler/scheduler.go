@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/evenkeel/evenkeel/retry"
@@ -39,8 +40,9 @@ type Event struct {
 type Run struct {
 	// Causes are the reasons for the run, in the order of their arrival.
 	Causes []timeline.Cause
-	// Waited is the time since the first cause arrived.
-	Waited time.Duration
+	// Waited is the time since the first cause arrived, Queued that since nothing held the key back
+	// but other keys.
+	Waited, Queued time.Duration
 	// Gate is what last held the key back.
 	Gate timeline.Gate
 	// Attempt is the number of retries granted since the last success; 0 for a run that is no retry.
@@ -161,6 +163,8 @@ type Scheduler[K comparable] struct {
 
 	zero time.Time // the origin of all instants
 
+	needless atomic.Uint64 // the events that Decide called needless when they arrived
+
 	mu      sync.Mutex // guards the fields below; a leaf
 	work    sync.Cond  // signalled when a key may be due or the scheduler stops
 	resting int        // the number of workers that wait for work
@@ -172,7 +176,7 @@ type Scheduler[K comparable] struct {
 	stopped bool
 	begun   uint64                  // the number of runs that have begun
 	ended   uint64                  // the number of runs that have ended
-	active  map[*keyState[K]]uint64 // the runs in flight, with their numbers
+	active  map[*keyState[K]]flight // the runs in flight
 	scope   *runScope               // from the start until a pause, and from each resumption
 	waiting []*pause                // the calls of Pause that wait for runs to end
 	runs    context.Context         // the parent of all runs' contexts; set by Run
@@ -197,7 +201,7 @@ func New[K comparable](run Func[K], options Options[K]) (*Scheduler[K], error) {
 	}
 	options.setDefaults()
 	s := &Scheduler[K]{
-		run: run, options: guardedOptions[K]{Options: options}, zero: time.Now().Add(-1), core: newMachine(options), active: map[*keyState[K]]uint64{},
+		run: run, options: guardedOptions[K]{Options: options}, zero: time.Now().Add(-1), core: newMachine(options), active: map[*keyState[K]]flight{},
 	}
 	s.work.L = &s.mu
 	return s, nil
@@ -259,6 +263,7 @@ func (s *Scheduler[K]) decideAndLock(key K, cause timeline.Cause) bool {
 		ended := s.ended
 		s.mu.Unlock()
 		if !s.options.needs(key, cause) {
+			s.needless.Add(1)
 			return false
 		}
 		s.mu.Lock()
@@ -304,6 +309,12 @@ func (s *Scheduler[K]) Retries(key K) bool {
 	defer s.mu.Unlock()
 	state := s.core.keys[key]
 	return state != nil && state.isSet(retrySlot)
+}
+
+// flight is a run in flight.
+type flight struct {
+	number uint64 // of all runs
+	began  instant
 }
 
 // Len returns the number of keys that have state: queued, running, backing off or waiting for a

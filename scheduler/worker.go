@@ -40,7 +40,7 @@ func (s *Scheduler[K]) take(life context.Context) (*keyState[K], Run, *runScope,
 		now := s.now()
 		if state, run, ok := s.core.take(now); ok {
 			s.begun++
-			s.active[state] = s.begun
+			s.active[state] = flight{s.begun, now}
 			s.armLocked()
 			s.callLocked()
 			return state, run, s.scope, now
@@ -118,6 +118,7 @@ func (s *Scheduler[K]) finish(scope *runScope, state *keyState[K], e end) {
 		s.mu.Unlock()
 		needed := undecided
 		needed.keep(func(c timeline.Cause) bool { return s.options.needs(state.key, c) })
+		s.needless.Add(uint64(len(undecided.causes) - len(needed.causes)))
 		e.kept.join(needed)
 		undecided = batch{}
 		s.mu.Lock()
@@ -167,7 +168,7 @@ func (s *Scheduler[K]) report(key K, e end, duration, next time.Duration) {
 		e.Decided()
 	}
 	if s.options.records(e) {
-		r := record(e.run, e.Result)
+		r := record(e)
 		r.Started, r.Duration, r.Next = time.Now().Add(-s.now().since(e.began)), duration, next
 		s.options.Record(key, r)
 	}
@@ -183,9 +184,10 @@ func (s *Scheduler[K]) Flaw() error {
 	return nil
 }
 
-func record(run Run, result Result) timeline.Record {
+func record(e end) timeline.Record {
+	run, result := e.run, e.Result
 	r := timeline.Record{
-		Causes: run.Causes, Waited: run.Waited, Gate: run.Gate, Attempt: run.Attempt, Requests: result.Requests,
+		Causes: run.Causes, Waited: run.Waited, Queued: run.Queued, Gate: run.Gate, Attempt: run.Attempt, Requests: result.Requests,
 	}
 	switch {
 	case result.Err != nil:
@@ -193,10 +195,11 @@ func record(run Run, result Result) timeline.Record {
 		if panicked, ok := author.As[*PanicError](result.Err); ok {
 			r.Outcome, r.Stack = timeline.Panicked, string(panicked.Stack)
 		}
-		r.Err, r.Excused = author.Text(result.Err), result.Excused
+		r.Err, r.Excused, r.Final = author.Text(result.Err), result.Excused, e.verdict.Class == retry.NotAgain
 	case result.Gone:
 		r.Outcome = timeline.Gone
 	}
+	r.Rescheduled = result.RescheduleNow || result.RescheduleAfter > 0 || result.Superseded
 	r.Nodes, r.ReadsAhead, r.ID = result.Nodes, result.ReadsAhead, result.ID
 	return r
 }

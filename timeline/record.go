@@ -49,6 +49,9 @@ type Record struct {
 	// Waited is the time from the first cause to the start of the run. It includes gates such as
 	// back-off.
 	Waited time.Duration
+	// Queued is the part of Waited in which only other keys held the key back: from the time at which
+	// it could have started, had there been a free worker.
+	Queued time.Duration
 	// Gate is what last held the key back. It is Workers only if nothing else did.
 	Gate Gate
 	// Started is the wall-clock time of the start, Duration the length of the run.
@@ -70,6 +73,11 @@ type Record struct {
 	// Excused is set if the run itself did not cause the failure: it was cut off, as by a stop, or the
 	// server asked to come again later.
 	Excused bool
+	// Final is set if the error says that no retry can mend it, so none follows.
+	Final bool
+	// Rescheduled is set if the run itself asked for another one: at once, after a time, or because it
+	// had no effect.
+	Rescheduled bool
 	// ID is the run's reconcileID in the log, empty if nothing was logged with it.
 	ID string
 	// Next is the time until the next run that is already certain (retry, reschedule or max interval),

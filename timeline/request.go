@@ -7,6 +7,9 @@ type Request struct {
 	// Text is the verb, the kind and the name, as in "patch status of WebPage default/hello". A
 	// repeated request is a request of its own.
 	Text string
+	// Verb is the verb alone: "create", "update", "patch", "apply", "migrate", "delete", or
+	// "do" for a request of the author's own.
+	Verb string
 	// Proof is what the answer to the request proved.
 	Proof Proof
 }

@@ -83,12 +83,15 @@ type Lag struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Occupancy is what an operator holds in memory. While nothing happens, all fields except Objects,
-// Confirmed, Keys, Histories, WorkflowResults and DynamicSources are 0. Once all objects are gone,
-// these are 0, too.
+// Occupancy is what an operator holds in memory, and what its controllers do. While nothing happens,
+// all numbers from Edges on, except Confirmed, Keys, Histories, WorkflowResults and DynamicSources,
+// are 0. Once all objects are gone, these are 0, too.
 type Occupancy struct {
 	// Caches are the caches, in a stable order.
 	Caches []Cache
+	// Controllers are the controllers, in the order of their registration.
+	Controllers []Controller
+	Election    Election
 	// Edges is the number of proven writes of runs whose causes are not decided yet. Forgotten is the
 	// number of those that were dropped so far because there were too many; each cost at most one run.
 	Edges, Forgotten int

@@ -74,7 +74,16 @@ var rules = []rule{
 		[]string{"std", "k8s.io/apimachinery/...", module + "/framework/workflow", module + "/internal/author"},
 		"conditions are a leaf that everything above the workflow may import",
 	},
-	{"framework/health", []string{"std", module + "/trc", module + "/eventsource"}, "health is a leaf: pages and metrics import it without the framework"},
+	{"framework/health", []string{"std", module + "/trc", module + "/eventsource", module + "/scheduler"}, "health is a leaf: pages and metrics import it without the framework"},
+	{"framework/observe", []string{"std", module + "/timeline"}, "it is a leaf: metrics and traces import it without the framework"},
+	{
+		"framework/prometheus",
+		[]string{
+			"std", "github.com/prometheus/client_golang/...",
+			module + "/framework/health", module + "/framework/observe", module + "/timeline", module + "/trc",
+		},
+		"the only importer of client_golang: it asks the operator by an interface",
+	},
 	{
 		"framework/interlock",
 		[]string{
@@ -195,7 +204,8 @@ var rules = []rule{
 		[]string{
 			"std", "k8s.io/apimachinery/...", "k8s.io/client-go/...", "github.com/go-logr/logr",
 			module + "/eventsource", module + "/retry", module + "/scheduler", module + "/timeline", module + "/trc",
-			module + "/framework/conditions", module + "/framework/health", module + "/framework/workflow", module + "/framework/internal/...", module + "/internal/author",
+			module + "/framework/conditions", module + "/framework/health", module + "/framework/observe", module + "/framework/workflow",
+			module + "/framework/internal/...", module + "/internal/author",
 		},
 		"one controller without its type parameter: the framework is above it",
 	},
@@ -210,7 +220,7 @@ var rules = []rule{
 			"std", "golang.org/x/sync/...", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...",
 			"github.com/go-logr/logr", "sigs.k8s.io/json", "gopkg.in/evanphx/json-patch.v4",
 			module + "/retry", module + "/timeline", module + "/trc", module + "/scheduler", module + "/eventsource",
-			module + "/framework/workflow", module + "/framework/conditions", module + "/framework/health",
+			module + "/framework/workflow", module + "/framework/conditions", module + "/framework/health", module + "/framework/observe",
 			module + "/framework/internal/...", module + "/internal/author",
 		},
 		"users embed the framework: no Prometheus, no controller-runtime, no samples",

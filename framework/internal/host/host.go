@@ -15,6 +15,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
 	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
+	"github.com/evenkeel/evenkeel/framework/observe"
 	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -29,6 +30,8 @@ type Host struct {
 	// Quiet says that the author gave no logger. The default one logs only failures of runs.
 	Quiet bool
 	Calls *author.Callbacks // guards the author's functions
+	// Observers are told of runs and requests.
+	Observers []observe.Observer
 	// Probes guards the author's Err and Health functions: they are called again with each probe.
 	Probes        *author.Callbacks
 	Instance      string                         // see Context.Instance

@@ -120,7 +120,7 @@ func New(h *host.Host, gvk schema.GroupVersionKind, o Options, a Author, sample 
 		Operator: h, Name: o.Name, GVK: gvk, Options: o, author: a, sample: sample,
 	}
 	c.Records = Records{
-		logger: h.Logger, controller: o.Name, gvk: gvk,
+		logger: h.Logger, controller: o.Name, gvk: gvk, observers: h.Observers,
 		recorder: timeline.NewRecorder(o.KeepRecords), histories: timeline.NewHistories(o.KeepRecordsPerPrimary),
 		exists: func(key trc.Key) bool { return c.Store.Get(key) != nil || c.finalRuns.Due(key) != nil },
 	}
@@ -168,7 +168,7 @@ func (c *Controller) Complete() error {
 		Concurrency: c.Options.Concurrency, Retry: c.Options.Retry, MaxInterval: c.Options.MaxInterval, RateLimit: c.Options.RateLimit,
 		Grace: c.Operator.Grace, Record: c.Records.Add, Decide: primaryHandler{c}.needsRun,
 	}
-	if !c.Records.areKept() {
+	if !c.Records.areKept() && len(c.Records.observers) == 0 {
 		if c.Operator.Logger.GetSink() == nil {
 			schedule.Record = nil // nobody would read it
 		}

@@ -1,7 +1,9 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework/health"
@@ -15,8 +17,13 @@ import (
 )
 
 // Occupies adds what the controller holds in memory to o.
-func (c *Controller) Occupies(o *health.Occupancy) {
-	o.Keys += c.Scheduler.Len()
+func (c *Controller) Occupies(o *health.Occupancy, waiting error) {
+	h := health.Controller{Name: c.Name, Kind: c.GVK.String(), Waiting: author.Text(waiting), Load: c.Scheduler.Load()}
+	h.FailingPrimaries = c.Scheduler.Failing(health.MaxFailing, func(a, b trc.Key) int {
+		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
+	})
+	o.Controllers = append(o.Controllers, h)
+	o.Keys += h.Keys
 	o.Histories += c.Records.Primaries()
 	o.FinalRuns += c.finalRuns.Len()
 	o.DynamicSources += c.Sources.Len()

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/uuid"
 
+	"github.com/evenkeel/evenkeel/framework/internal/safely"
+	"github.com/evenkeel/evenkeel/framework/observe"
 	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -22,12 +24,16 @@ type Records struct {
 	gvk        schema.GroupVersionKind // the kind of the primaries
 	recorder   *timeline.Recorder      // the newest of the controller; nil if none are kept
 	histories  *timeline.Histories     // the newest of each primary; nil if none are kept
+	observers  []observe.Observer      // are told of every run
+	flawed     seldom                  // limits the log lines about observers that panic
 	// exists reports whether a primary exists, or owes its last run.
 	exists func(trc.Key) bool
 }
 
-// Wanted reports whether the records of runs are kept or logged.
-func (s *Records) Wanted() bool { return s.areKept() || s.logger.V(1).Enabled() }
+// Wanted reports whether somebody gets the records of runs.
+func (s *Records) Wanted() bool {
+	return s.areKept() || len(s.observers) > 0 || s.logger.V(1).Enabled()
+}
 
 // areKept reports whether records are kept.
 func (s *Records) areKept() bool { return s.recorder != nil || s.histories != nil }
@@ -61,13 +67,24 @@ func (s *Records) keep(key trc.Key, r timeline.Record) {
 	}
 }
 
-// Add keeps and logs the record of a run.
+// tell tells the observers of a run.
+func (s *Records) tell(r timeline.Record) {
+	for _, o := range s.observers {
+		failure := author.Try(func() { o.RunEnded(s.controller, r) })
+		if failure != nil && s.flawed.may() {
+			s.logger.Error(safely.Error(failure), "an observer panicked", "observer", fmt.Sprintf("%T", o))
+		}
+	}
+}
+
+// Add passes the record of a run on to observers, keeps it and logs it.
 func (s *Records) Add(key trc.Key, r timeline.Record) {
 	failed := r.Outcome == timeline.Failed || r.Outcome == timeline.Panicked
-	if !s.Wanted() && !(failed && s.logger.Enabled()) {
+	r.Key = recordKey(key)
+	s.tell(r)
+	if !s.areKept() && !s.logger.V(1).Enabled() && !(failed && s.logger.Enabled()) {
 		return
 	}
-	r.Key = recordKey(key)
 	s.keep(key, r)
 	if r.ID == "" {
 		// The run ended its goroutine, or the log level was raised in between.

@@ -37,7 +37,7 @@ func (r *Record) request(q *Request) int {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.requests = append(r.requests, timeline.Request{Text: q.describe()})
+	r.requests = append(r.requests, timeline.Request{Text: q.describe(), Verb: q.verb})
 	return len(r.requests)
 }
 

@@ -1,0 +1,70 @@
+package observe
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/evenkeel/evenkeel/timeline"
+)
+
+// Observer is told what an operator does: framework.OperatorOptions.Observers. Its methods are
+// called concurrently, also for several controllers at a time. They must return quickly, because
+// the primary has no further run before that. If one panics, the log reports it and the run is not
+// affected.
+//
+// An Observer may also be a [RequestObserver].
+type Observer interface {
+	// RunEnded is called once for each run, after it has ended and before its primary has another one.
+	// Runs that the framework drops before the reconciler is called, such as those of a primary that
+	// is gone, count too. The record's slices are shared and must not be changed.
+	RunEnded(controller string, record timeline.Record)
+}
+
+// RequestObserver is an [Observer] that is also told of the HTTP requests that the operator sends to
+// API servers: lists, watches, reads, writes, leader election and events, of all clusters.
+type RequestObserver interface {
+	Observer
+	// RequestEnded is called for each request once its answer has begun, or has failed. Requests that
+	// the client repeats count each time.
+	RequestEnded(Request)
+}
+
+// Request is an HTTP request to an API server.
+type Request struct {
+	// Method is the HTTP method, Host the host with the port.
+	Method, Host string
+	// Code is the status of the answer, 0 if there is none.
+	Code int
+	// Err is why there is no answer, nil if there is one.
+	Err error
+	// Duration is the time until the header of the answer, or until the failure. The events of a
+	// watch come later.
+	Duration time.Duration
+}
+
+// Transport returns a [net/http.RoundTripper] that tells the observers of each request. told must be
+// safe for concurrent use and must not panic.
+func Transport(next http.RoundTripper, told func(Request)) http.RoundTripper {
+	return transport{next, told}
+}
+
+type transport struct {
+	next http.RoundTripper
+	told func(Request)
+}
+
+// RoundTrip sends a request.
+func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
+	began := time.Now()
+	response, err := t.next.RoundTrip(request)
+	r := Request{Method: request.Method, Host: request.URL.Host, Err: err, Duration: time.Since(began)}
+	if err == nil {
+		r.Code = response.StatusCode
+	}
+	t.told(r)
+	return response, err
+}
+
+// WrappedRoundTripper returns the transport that sends the requests. client-go uses it to find the
+// one that can close idle connections and cancel requests.
+func (t transport) WrappedRoundTripper() http.RoundTripper { return t.next }

@@ -1,0 +1,128 @@
+package scheduler_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/evenkeel/evenkeel/retry"
+	"github.com/evenkeel/evenkeel/scheduler"
+	"github.com/evenkeel/evenkeel/timeline"
+)
+
+// An event may turn out to be needless when it arrives, when the causes of a running key are
+// reviewed, and when its run ends. It counts once.
+func TestLoadCountsEachNeedlessEventOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var explained atomic.Bool
+		h := start(t, scheduler.Options[string]{
+			Decide: func(_ string, c timeline.Cause) bool { return c != own || !explained.Load() },
+		}, func(context.Context, string, scheduler.Run) scheduler.Result {
+			time.Sleep(time.Second)
+			return scheduler.Result{}
+		})
+		needless := func(want uint64) {
+			t.Helper()
+			synctest.Wait()
+			if got := h.Load().Needless; got != want {
+				t.Errorf("after %v: %d needless events, want %d", time.Since(h.start), got, want)
+			}
+		}
+		h.Offer("a", event())
+		synctest.Wait()
+		for range 63 {
+			h.Offer("a", scheduler.Event{Cause: own})
+		}
+		needless(0)
+		explained.Store(true)
+		h.Offer("a", event()) // the 64th: all are reviewed
+		needless(63)
+		explained.Store(false)
+		h.Offer("a", scheduler.Event{Cause: own})
+		explained.Store(true)
+		if !h.Imminent("a") {
+			t.Error("no run is imminent")
+		}
+		needless(63)
+		time.Sleep(2 * time.Second)
+		needless(64)
+		h.Offer("a", scheduler.Event{Cause: own})
+		needless(65)
+	})
+}
+
+func TestLoadTellsWhatFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var result scheduler.Result
+		var records []timeline.Record
+		h := start(t, scheduler.Options[string]{
+			Retry:       retry.Policy{MaxAttempts: 1, Initial: time.Second, Factor: 2, Jitter: retry.NoJitter},
+			MaxInterval: scheduler.NoMaxInterval,
+			Record:      func(_ string, r timeline.Record) { records = append(records, r) },
+		}, func(_ context.Context, key string, _ scheduler.Run) scheduler.Result { return result })
+		failing := func(retries uint64, want ...string) {
+			t.Helper()
+			synctest.Wait()
+			l := h.Load()
+			if got := h.Failing(10, strings.Compare); !slices.Equal(got, want) || l.Failing != len(want) || l.Retries != retries {
+				t.Errorf("%q fail (%d), %d retries; want %q and %d", got, l.Failing, l.Retries, want, retries)
+			}
+		}
+		failing(0)
+		result = scheduler.Result{Err: errBroken}
+		h.Offer("b", event())
+		h.Offer("a", event())
+		failing(2, "a", "b")
+		time.Sleep(time.Hour) // no retry is left, and nothing else is kept of them
+		if failing(2, "a", "b"); h.Len() != 0 {
+			t.Errorf("%d keys have state", h.Len())
+		}
+		result = scheduler.Result{}
+		h.Offer("a", event())
+		failing(2, "b")
+		h.Forget("b")
+		failing(2)
+		result = scheduler.Result{Err: retry.Final(errBroken)}
+		h.Offer("a", event())
+		failing(2, "a")
+		if last := records[len(records)-1]; !last.Final || records[0].Final {
+			t.Errorf("the last record is %+v, the first %+v", last, records[0])
+		}
+		result = scheduler.Result{Gone: true}
+		time.Sleep(time.Hour)
+		h.Offer("a", event())
+		failing(2)
+	})
+}
+
+func TestRecordsSayWhetherTheRunAskedForAnother(t *testing.T) {
+	for want, results := range map[bool][]scheduler.Result{
+		true:  {{RescheduleNow: true}, {RescheduleAfter: time.Minute}, {Superseded: true}},
+		false: {{}, {Err: errBroken}, {Gone: true}},
+	} {
+		for _, result := range results {
+			synctest.Test(t, func(t *testing.T) {
+				var first *timeline.Record
+				h := start(t, scheduler.Options[string]{Record: func(_ string, r timeline.Record) {
+					if first == nil {
+						first = &r
+					}
+				}}, func(_ context.Context, _ string, r scheduler.Run) scheduler.Result {
+					if r.Causes[0] == (timeline.Manual{By: "test"}) {
+						return result
+					}
+					return scheduler.Result{}
+				})
+				h.Offer("a", event())
+				synctest.Wait()
+				if first.Rescheduled != want {
+					t.Errorf("%+v: Rescheduled is %v", result, first.Rescheduled)
+				}
+			})
+		}
+	}
+}
