@@ -97,6 +97,11 @@ func pointPairs() []pair {
 			first: "no-fault", says: "writes in 1h0m0s of rest, the first: patch sites.test.evenkeel.dev/status default/hello",
 		},
 		{
+			name: "takes a slow answer for the last word", virtual: "on a server answers take no longer than two seconds", story: appears, bad: impatient(true), good: impatient(false),
+			found: "slow-answer",
+			first: "slow-answer@1, at write 1: apply configmaps default/hello", says: "text: failed",
+		},
+		{
 			name: "keeps its finalizer", story: disappears, bad: keepsItsFinalizer, twin: "forgets the finalizer",
 			found: "no-fault",
 			first: "no-fault", says: "sites/default/hello is still in deletion: its finalizers are",
@@ -223,6 +228,27 @@ var makesOne = reconcile(func(ctx context.Context, site *Site, c *siteContext) (
 	_, err := framework.Apply(ctx, c, named(site, site.Name, site.Spec.Text), framework.OwnedByPrimary())
 	return noUpdate, err
 })
+
+// impatient gives the API server two seconds for its answer, and may take that for the last word.
+func impatient(forGood bool) operator {
+	return func(op *framework.Operator, _ *frameworktest.Process) error {
+		return framework.Register(op, reconcile(func(ctx context.Context, site *Site, c *siteContext) (siteUpdate, error) {
+			if site.Status.Text == "failed" {
+				return noUpdate, nil
+			}
+			short, cancel := context.WithTimeout(ctx, 2*time.Second)
+			defer cancel()
+			_, err := framework.Apply(short, c, named(site, site.Name, site.Spec.Text))
+			if site.Status.Text = site.Spec.Text; err != nil {
+				if !forGood || !errors.Is(err, context.DeadlineExceeded) {
+					return noUpdate, err
+				}
+				site.Status.Text = "failed"
+			}
+			return framework.PatchStatus(site), nil
+		}), siteOptions{})
+	}
+}
 
 // sharedFirst is a story of a shared text, and a site that shows it.
 func sharedFirst(w *frameworktest.World) {

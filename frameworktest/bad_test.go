@@ -165,6 +165,7 @@ func TestEachPointFindsAFlaw(t *testing.T) {
 		frameworktest.Restart:        "does not watch what it makes",
 		frameworktest.Idle:           "has a heartbeat that ends with the site",
 		frameworktest.FailedRead:     "takes a failed read for an empty answer",
+		frameworktest.SlowAnswer:     "takes a slow answer for the last word",
 	}
 	all := pairs()
 	for _, point := range frameworktest.AllPoints() {

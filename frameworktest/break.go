@@ -118,6 +118,9 @@ func (l *life) breakAt(point Point, p *Process, r network.Request) network.Break
 		return network.Break{Answered: dies("after the answer to")}
 	case LostAnswer:
 		return network.Break{Lose: true, After: func() { l.note("fault", "the answer to %s is lost", r) }}
+	case SlowAnswer:
+		slow := l.server.limits().lags[0]
+		return network.Break{Slow: slow, After: func() { l.note("fault", "the answer to %s takes %v", r, slow) }}
 	case Refused429:
 		refusal := refused(http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests, false)
 		refusal.Status.Details.RetryAfterSeconds = 1

@@ -123,11 +123,14 @@ const (
 	// an [External]. The first lists of the operator's caches are among them. Of more than 50 reads in
 	// a story, 50 are tried.
 	FailedRead
+	// SlowAnswer lets the answer to a write that was carried out take 3 s. What happens meanwhile, the
+	// events of the write among it, comes before the answer, while the run waits for it.
+	SlowAnswer
 )
 
 var pointNames = [...]string{
 	"crash-before", "crash-committed", "crash-answered", "lost-answer", "refused-429", "refused-500", "refused-409", "failed-500",
-	"gap", "rival", "stale-server", "late", "restart", "idle", "failed-read",
+	"gap", "rival", "stale-server", "late", "restart", "idle", "failed-read", "slow-answer",
 }
 
 // String returns the name of the point, as in "crash-before".

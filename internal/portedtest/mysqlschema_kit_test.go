@@ -56,10 +56,11 @@ func TestTheSchemaSampleForgetsUsers(t *testing.T) {
 func TestTheSchemaSampleLeavesUsers(t *testing.T) {
 	guilty(t, schemaScenario(false, secondThoughts),
 		"late@3s", "late@3s:mysqlschemas", "late@3m0s", "late@3m0s:mysqlschemas", "failed-read",
-		"patch mysqlschemas.mysql.sample.javaoperatorsdk: crash-before crash-committed crash-answered lost-answer refused-429 refused-500 failed-500 rival stale-server",
-		"create secrets: crash-before refused-429 refused-500",
-		"create users.external: crash-committed crash-answered lost-answer failed-500 rival stale-server",
-		"update users.external: crash-before crash-committed crash-answered lost-answer refused-429 refused-500 failed-500 rival stale-server",
+		"patch mysqlschemas.mysql.sample.javaoperatorsdk: crash-before crash-committed crash-answered lost-answer refused-429 refused-500 failed-500 rival stale-server slow-answer",
+		"create secrets: crash-before refused-429 refused-500 slow-answer",
+		"create schemas.external: slow-answer",
+		"create users.external: crash-committed crash-answered lost-answer failed-500 rival stale-server slow-answer",
+		"update users.external: crash-before crash-committed crash-answered lost-answer refused-429 refused-500 failed-500 rival stale-server slow-answer",
 		"patch mysqlschemas.mysql.sample.javaoperatorsdk status: crash-before refused-429 refused-500")
 	frameworktest.Everywhere(t, schemaScenario(true, secondThoughts))
 }

@@ -2,6 +2,7 @@ package network
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -29,6 +31,8 @@ type Break struct {
 	Before, After, Answered func()
 	// Lose loses the answer.
 	Lose bool
+	// Slow is how long the answer takes, unless the process gives up on it.
+	Slow time.Duration
 	// Status is answered in place of carrying the request out. With Done the request is carried out
 	// all the same.
 	Status *metav1.Status
@@ -91,6 +95,9 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		t.Seen(r, response.StatusCode)
 	}
 	call(todo.After)
+	if err == nil && !sleep(request.Context(), todo.Slow) {
+		err = errors.Join(request.Context().Err(), response.Body.Close())
+	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -151,6 +158,7 @@ func (l *Line) Do(r Request, do func() error) error {
 	}
 	err := do()
 	call(todo.After)
+	time.Sleep(todo.Slow)
 	switch {
 	case l.dead.Load():
 		return ErrDead
@@ -161,6 +169,21 @@ func (l *Line) Do(r Request, do func() error) error {
 	}
 	call(todo.Answered)
 	return err
+}
+
+// sleep reports whether the time passed before the context ended.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return true
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
 }
 
 func call(f func()) {

@@ -1,0 +1,141 @@
+package debughttp
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	authentication "k8s.io/api/authentication/v1"
+	authorization "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/cache"
+	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/rest"
+)
+
+// Refusal is an error of [Options].Guard with the status of the answer. Other errors are answered
+// with 500, and their text stays in the operator.
+type Refusal struct {
+	// Code is 401 for who is not known, and 403 for who may not.
+	Code int
+	// Text is shown to the client.
+	Text string
+}
+
+// Error returns the text.
+func (r *Refusal) Error() string { return r.Text }
+
+// guarded asks a guard first, if there is one.
+func guarded(guard func(*http.Request) error, next http.Handler) http.Handler {
+	if guard == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		err := guard(r)
+		if err == nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		refusal := &Refusal{http.StatusInternalServerError, "the request could not be checked"}
+		errors.As(err, &refusal)
+		if refusal.Code == http.StatusUnauthorized {
+			w.Header().Set("WWW-Authenticate", "Bearer")
+		}
+		http.Error(w, refusal.Text, refusal.Code)
+	})
+}
+
+const (
+	// reviewFor is how long the answers about a token and a path count.
+	reviewFor = time.Minute
+	// mostReviews bounds how many answers are kept.
+	mostReviews = 1000
+	// reviewTime bounds one question to the API server.
+	reviewTime = 10 * time.Second
+)
+
+// Review returns a guard that asks the API server who a bearer token is (TokenReview), and whether
+// this user may "get" the path (SubjectAccessReview): a ClusterRole with nonResourceURLs, as
+// kubebuilder's metrics-reader has. Answers count for a minute. The operator's service account needs
+// the ClusterRole system:auth-delegator.
+func Review(config *rest.Config) (func(*http.Request) error, error) {
+	tokens, err := authenticationclient.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("debughttp: Review: %w", err)
+	}
+	access, err := authorizationclient.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("debughttp: Review: %w", err)
+	}
+	r := &reviewer{tokens, access, cache.NewLRUExpireCache(mostReviews)}
+	return r.check, nil
+}
+
+type reviewer struct {
+	tokens  authenticationclient.AuthenticationV1Interface
+	access  authorizationclient.AuthorizationV1Interface
+	answers *cache.LRUExpireCache // of question: nil or a *Refusal
+}
+
+// question does not hold the token itself.
+type question struct {
+	token [sha256.Size]byte
+	path  string
+}
+
+func (r *reviewer) check(request *http.Request) error {
+	token, bears := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer ")
+	if !bears || token == "" {
+		return &Refusal{http.StatusUnauthorized, "a bearer token is needed"}
+	}
+	about := question{sha256.Sum256([]byte(token)), request.URL.Path}
+	if known, found := r.answers.Get(about); found {
+		if refusal := known.(*Refusal); refusal != nil {
+			return refusal
+		}
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(request.Context(), reviewTime)
+	defer cancel()
+	refusal, err := r.review(ctx, token, about.path)
+	if err != nil {
+		return err // which is not kept
+	}
+	r.answers.Add(about, refusal, reviewFor)
+	if refusal != nil {
+		return refusal
+	}
+	return nil
+}
+
+// review asks who the token is, and then what that user may.
+func (r *reviewer) review(ctx context.Context, token, path string) (*Refusal, error) {
+	who, err := r.tokens.TokenReviews().Create(ctx, &authentication.TokenReview{Spec: authentication.TokenReviewSpec{Token: token}}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("debughttp: TokenReview: %w", err)
+	}
+	if !who.Status.Authenticated {
+		return &Refusal{http.StatusUnauthorized, "the API server does not know the bearer token"}, nil
+	}
+	user := who.Status.User
+	extra := map[string]authorization.ExtraValue{}
+	for key, value := range user.Extra {
+		extra[key] = authorization.ExtraValue(value)
+	}
+	may, err := r.access.SubjectAccessReviews().Create(ctx, &authorization.SubjectAccessReview{Spec: authorization.SubjectAccessReviewSpec{
+		User: user.Username, UID: user.UID, Groups: user.Groups, Extra: extra,
+		NonResourceAttributes: &authorization.NonResourceAttributes{Path: path, Verb: "get"},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("debughttp: SubjectAccessReview: %w", err)
+	}
+	if !may.Status.Allowed {
+		return &Refusal{http.StatusForbidden, fmt.Sprintf("%s may not get %s", user.Username, path)}, nil
+	}
+	return nil, nil
+}
