@@ -94,6 +94,9 @@ func guardedFilters[P Object](c *run.Controller, o *ControllerOptions[P]) run.Pr
 		Update: guarded("UpdateFilter", o.UpdateFilter), Every: guarded("Filter", o.Filter),
 		Generation: guarded("GenerationFilter", o.GenerationFilter),
 	}
+	if o.Paused != nil {
+		f.Runs = guarded("Paused", func(_, primary P) bool { return !o.Paused(primary) })
+	}
 	if o.AddFilter != nil {
 		f.Add = guarded("AddFilter", func(_, added P) bool { return o.AddFilter(added) })
 	}

@@ -87,6 +87,11 @@ type ControllerOptions[P Object] struct {
 	// addition, new is nil for a deletion. It does not keep a primary from its Cleanup either.
 	Filter func(old, new P) bool
 
+	// Paused reports whether a primary has no runs now. Default: the annotation [Paused]. It is asked
+	// with each change of the primary and before each run, so it must be pure and depend on the
+	// primary alone. To let cleanups take place, it returns false for a primary in deletion.
+	Paused func(primary P) bool
+
 	// AllEvents also runs Reconcile for primaries in deletion, and once more when a primary is gone.
 	// That last run gets the last known object, and [Context.Gone] is true. Default: false.
 	//

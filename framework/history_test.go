@@ -52,10 +52,10 @@ func TestARecordTellsWhatWasProvenAndWhatWasReadAheadOfTheWatch(t *testing.T) {
 		v.pass(time.Second)
 		record := v.op.Records("webpage")[0]
 		want := []timeline.Request{
-			{Text: "apply ConfigMap default/p", Proof: timeline.Created},
-			{Text: "apply ConfigMap default/p", Proof: timeline.Followed},
-			{Text: "patch ConfigMap default/p", Proof: timeline.Unchanged},
-			{Text: "patch ConfigMap default/p", Proof: timeline.Unproven},
+			{Text: "apply ConfigMap default/p", Verb: "apply", Proof: timeline.Created},
+			{Text: "apply ConfigMap default/p", Verb: "apply", Proof: timeline.Followed},
+			{Text: "patch ConfigMap default/p", Verb: "patch", Proof: timeline.Unchanged},
+			{Text: "patch ConfigMap default/p", Verb: "patch", Proof: timeline.Unproven},
 		}
 		if !slices.Equal(record.Requests, want) || record.ReadsAhead != 2 || record.Err != "" {
 			t.Errorf("requests %v, %d reads ahead, error %q", record.Requests, record.ReadsAhead, record.Err)

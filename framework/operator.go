@@ -395,6 +395,16 @@ func (op *Operator) History(controller string, primary types.NamespacedName) []t
 // removed. All controllers of the kind run.
 const RunRequested = run.Requested
 
+// Paused is an annotation of primaries: [ControllerOptions.Paused] for controllers that set none.
+// With the value "true", the primary has no runs: neither Reconcile nor Cleanup is called, and a
+// deletion waits. With "except-deletion", the cleanup takes place. Any other value does not pause.
+//
+// The run in flight ends as usual. Timers and retries are dropped. When the pause ends, the primary
+// has a run at once. Meanwhile the condition Paused says so, if the status has conditions (see
+// package conditions), and the metric evenkeel_paused_primaries counts it. With
+// [ControllerOptions.AllEvents], the final run of a primary that is gone takes place all the same.
+const Paused = run.Paused
+
 // Trigger asks for a run of a primary. The run begins as soon as no other run of the primary is
 // under way and a worker is free; it ends the back-off of failed runs, and is an attempt of its
 // own. Requests that come before it begins are one run.

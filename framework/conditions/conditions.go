@@ -19,6 +19,10 @@ const (
 	Stalled     = "Stalled"
 )
 
+// Paused is the condition that the framework itself sets on a paused primary, and removes after the
+// pause: see framework.Paused.
+const Paused = "Paused"
+
 // MarkReady sets Ready to true: the generation is reached.
 func MarkReady(conditions *[]metav1.Condition, generation int64, reason, message string) {
 	set(conditions, Ready, metav1.ConditionTrue, generation, reason, message)

@@ -1,6 +1,8 @@
 // Package debughttp is the one HTTP listener of an operator: probes, metrics and profiles.
 //
-//	server, err := debughttp.Listen(debughttp.Options{Address: ":8080", Operator: op, Metrics: metrics.Handler()})
+//	server, err := debughttp.Listen(debughttp.Options{
+//		Address: ":8080", Operator: op, Metrics: metrics.Handler(),
+//	})
 //	...
 //	err = server.Run(ctx) // beside op.Run
 //

@@ -51,8 +51,9 @@ func guarded(guard func(*http.Request) error, next http.Handler) http.Handler {
 }
 
 const (
-	// reviewFor is how long the answers about a token and a path count.
-	reviewFor = time.Minute
+	// passFor and refuseFor are how long an answer about a token and a path counts.
+	passFor   = time.Minute
+	refuseFor = 10 * time.Second
 	// mostReviews bounds how many answers are kept.
 	mostReviews = 1000
 	// reviewTime bounds one question to the API server.
@@ -61,8 +62,8 @@ const (
 
 // Review returns a guard that asks the API server who a bearer token is (TokenReview), and whether
 // this user may "get" the path (SubjectAccessReview): a ClusterRole with nonResourceURLs, as
-// kubebuilder's metrics-reader has. Answers count for a minute. The operator's service account needs
-// the ClusterRole system:auth-delegator.
+// kubebuilder's metrics-reader has. An answer counts for a minute, a refusal for 10 s. The
+// operator's service account needs the ClusterRole system:auth-delegator.
 func Review(config *rest.Config) (func(*http.Request) error, error) {
 	tokens, err := authenticationclient.NewForConfig(config)
 	if err != nil {
@@ -106,10 +107,11 @@ func (r *reviewer) check(request *http.Request) error {
 	if err != nil {
 		return err // which is not kept
 	}
-	r.answers.Add(about, refusal, reviewFor)
 	if refusal != nil {
+		r.answers.Add(about, refusal, refuseFor)
 		return refusal
 	}
+	r.answers.Add(about, refusal, passFor)
 	return nil
 }
 

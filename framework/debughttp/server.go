@@ -34,8 +34,8 @@ type Options struct {
 	// Guard decides about each request but those of probes. An error refuses the request; see
 	// [Refusal]. Default: nobody is refused.
 	Guard func(*http.Request) error
-	// CertFile and KeyFile are the PEM files of a certificate, for HTTPS. They are read again when they
-	// change, so certificates can rotate. Default: HTTP.
+	// CertFile and KeyFile are the PEM files of a certificate, for HTTPS. They are read again when
+	// they change, so certificates can rotate. Default: HTTP.
 	CertFile, KeyFile string
 }
 

@@ -18,6 +18,8 @@ type Controller struct {
 	// FailingPrimaries are the primaries whose last run failed, in alphabetical order: the first
 	// [MaxFailing]. Load.Failing is the number of all.
 	FailingPrimaries []trc.Key
+	// PausedPrimaries is the number of primaries that are paused: see framework.Paused.
+	PausedPrimaries int
 }
 
 // Election is the state of the leader election. Lease is the name of the lease, empty if there is

@@ -83,9 +83,9 @@ type Lag struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Occupancy is what an operator holds in memory, and what its controllers do. While nothing happens,
-// all numbers from Edges on, except Confirmed, Keys, Histories, WorkflowResults and DynamicSources,
-// are 0. Once all objects are gone, these are 0, too.
+// Occupancy is what an operator holds in memory, and what its controllers do. While nothing
+// happens, all numbers from Edges on, except Confirmed, Keys, Histories, WorkflowResults and
+// DynamicSources, are 0. Once all objects are gone, these are 0, too.
 type Occupancy struct {
 	// Caches are the caches, in a stable order.
 	Caches []Cache

@@ -1,8 +1,10 @@
-// Package observe has the interfaces by which metrics, traces and others learn what an operator does.
-// An author passes observers in framework.OperatorOptions.Observers:
+// Package observe has the interfaces by which metrics, traces and others learn what an operator
+// does. An author passes observers in framework.OperatorOptions.Observers:
 //
 //	metrics := prometheus.New()
-//	op, err := framework.NewOperator(config, framework.OperatorOptions{Observers: []observe.Observer{metrics}})
+//	op, err := framework.NewOperator(config, framework.OperatorOptions{
+//		Observers: []observe.Observer{metrics},
+//	})
 //
 // What an operator is doing now, and what it holds, is not told but asked for: see
 // framework.Operator.Occupancy and Health.

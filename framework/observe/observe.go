@@ -20,8 +20,8 @@ type Observer interface {
 	RunEnded(controller string, record timeline.Record)
 }
 
-// RequestObserver is an [Observer] that is also told of the HTTP requests that the operator sends to
-// API servers: lists, watches, reads, writes, leader election and events, of all clusters.
+// RequestObserver is an [Observer] that is also told of the HTTP requests that the operator sends
+// to API servers: lists, watches, reads, writes, leader election and events, of all clusters.
 type RequestObserver interface {
 	Observer
 	// RequestEnded is called for each request once its answer has begun, or has failed. Requests that
@@ -42,8 +42,8 @@ type Request struct {
 	Duration time.Duration
 }
 
-// Transport returns a [net/http.RoundTripper] that tells the observers of each request. told must be
-// safe for concurrent use and must not panic.
+// Transport returns a [net/http.RoundTripper] that tells the observers of each request. told must
+// be safe for concurrent use and must not panic.
 func Transport(next http.RoundTripper, told func(Request)) http.RoundTripper {
 	return transport{next, told}
 }

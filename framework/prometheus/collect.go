@@ -26,6 +26,7 @@ var (
 	ownEvents    = desc("evenkeel_own_events_total", "Events that started no run because own writes had caused them.", "controller")
 	failingCount = desc("evenkeel_failing_primaries", "Primaries whose last run failed.", "controller")
 	failing      = desc("evenkeel_failing", "1 for a primary whose last run failed, for up to 100 of each controller.", "controller", "namespace", "name")
+	paused       = desc("evenkeel_paused_primaries", "Primaries that are paused.", "controller")
 	withState    = desc("evenkeel_primaries_with_state", "Primaries that are due, running, or wait for a time.", "controller")
 	waiting      = desc("evenkeel_controller_waiting", "1 while the controller has not started, as for a kind that is not served.", "controller")
 	objects      = desc("evenkeel_cache_objects", "Objects in the cache.", "cache")
@@ -41,7 +42,7 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 		c.Describe(to)
 	}
 	for _, d := range []*prometheus.Desc{
-		workers, active, depth, adds, unfinished, longest, retries, leading, ownEvents, failingCount, failing, withState, waiting, objects, ahead,
+		workers, active, depth, adds, unfinished, longest, retries, leading, ownEvents, failingCount, failing, paused, withState, waiting, objects, ahead,
 		undecodable, sourceFails, silent,
 	} {
 		to <- d
@@ -109,6 +110,7 @@ func (s scrape) controller(c health.Controller) {
 	s.gauge(longest, c.Longest.Seconds(), c.Name, c.Name)
 	s.counter(retries, float64(c.Retries+s.askedAgain(c.Name).Load()), c.Name, c.Name)
 	s.counter(ownEvents, float64(c.Needless), c.Name)
+	s.gauge(paused, float64(c.PausedPrimaries), c.Name)
 	s.gauge(withState, float64(c.Keys), c.Name)
 	s.gauge(waiting, number(c.Waiting != ""), c.Name)
 	s.gauge(failingCount, float64(c.Failing), c.Name)

@@ -81,8 +81,8 @@ func histogram(name, help string, buckets []float64, labels ...string) *promethe
 // histograms.
 func (m *Metrics) Of(op Operator) { m.operator.Store(&op) }
 
-// Handler serves the metrics, with those of the process and of the Go runtime, as Prometheus scrapes
-// them. If a metric cannot be collected, the others are served.
+// Handler serves the metrics, with those of the process and of the Go runtime, as Prometheus
+// scrapes them. If a metric cannot be collected, the others are served.
 func (m *Metrics) Handler() http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(m,

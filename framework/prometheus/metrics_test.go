@@ -36,6 +36,7 @@ func full() *prometheus.Metrics {
 					Counts:  scheduler.Counts{Runs: 9, Retries: 2, Queued: 8, Needless: 7},
 					Workers: 6, Running: 5, Due: 4, Keys: 20, Failing: 3, Longest: time.Second, Unfinished: 2 * time.Second,
 				},
+				PausedPrimaries:  6,
 				FailingPrimaries: []trc.Key{{Namespace: "default", Name: "hello"}, {Name: "cluster-wide"}},
 			}},
 			Election: health.Election{Lease: "pages-lease", Leading: true},
@@ -87,6 +88,7 @@ evenkeel_failing{controller="pages",name="cluster-wide",namespace=""} 1
 evenkeel_failing{controller="pages",name="hello",namespace="default"} 1
 evenkeel_own_events_total{controller="pages"} 7
 evenkeel_primaries_with_state{controller="pages"} 20
+evenkeel_paused_primaries{controller="pages"} 6
 evenkeel_runs_total{cause="external",controller="pages"} 1
 evenkeel_runs_total{cause="manual",controller="pages"} 1
 evenkeel_runs_total{cause="max_interval",controller="pages"} 1

@@ -85,6 +85,11 @@ var rules = []rule{
 		"the only importer of client_golang: it asks the operator by an interface",
 	},
 	{
+		"framework/debughttp",
+		[]string{"std", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/..."},
+		"the listener asks the operator by an interface, and gets metrics as a handler: nothing of ours",
+	},
+	{
 		"framework/interlock",
 		[]string{
 			"std", "k8s.io/apimachinery/...", "k8s.io/api/...",
@@ -182,7 +187,7 @@ var rules = []rule{
 	{
 		"framework/internal/host",
 		[]string{
-			"std", "k8s.io/apimachinery/...", "k8s.io/client-go/...", "github.com/go-logr/logr",
+			"std", "k8s.io/apimachinery/...", "k8s.io/client-go/...", "github.com/go-logr/logr", module + "/framework/observe",
 			module + "/timeline", module + "/trc", module + "/framework/internal/cache", module + "/framework/internal/lease",
 			module + "/framework/internal/safely", module + "/framework/internal/source", module + "/framework/internal/write", module + "/internal/author",
 		},
@@ -228,7 +233,7 @@ var rules = []rule{
 	{
 		"samples",
 		[]string{
-			"std", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...", "github.com/go-logr/logr", "golang.org/x/net/html", "golang.org/x/term",
+			"std", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...", "github.com/go-logr/logr", "golang.org/x/net/html", "golang.org/x/term", "golang.org/x/sync/errgroup",
 			module + "/framework/...", module + "/retry", module + "/timeline", module + "/samples/...",
 		},
 		"samples use what users can use: nothing internal",

@@ -46,7 +46,7 @@ var ofScheduler = []mutant{
 		breaks: "G06: one run per key at any time",
 		file:   "scheduler/machine.go",
 		old:    "	case running, ending:\n	case queued:\n		if e.Renews {",
-		new:    "	case running, ending:\n		m.enqueue(s, e.Lane)\n	case queued:\n		if e.Renews {",
+		new:    "	case running, ending:\n		m.enqueue(now, s, e.Lane)\n	case queued:\n		if e.Renews {",
 		kills:  []suite{{folder: "scheduler", run: "TestG06"}},
 	},
 	{

@@ -73,8 +73,8 @@ var ofSimulation = []mutant{
 		name:   "who stands by keeps what is said of primaries that are gone",
 		breaks: "G16: nothing is kept of a primary that is gone",
 		file:   "framework/internal/run/trigger.go",
-		old:    "	case s.isMissing(primary):\n",
-		new:    "	case c == nil:\n",
+		old:    "	case s.isMissing(primary), c.pause.has(primary):\n",
+		new:    "	case c.pause.has(primary):\n",
 		kills:  []suite{{folder: "framework", run: "TestG16WhoStandsBy"}},
 	},
 }

@@ -53,6 +53,7 @@ type Controller struct {
 	Records    Records                          // of its runs
 	states     primaryStates                    // what is kept for primaries between runs
 	finalRuns  finalrun.FinalRuns               // none unless ControllerOptions.AllEvents
+	pause      pause                            // the primaries that have no runs
 	Startup    Startup                          // starts it
 	Namespaces Namespaces                       // changes its namespaces
 	notices    notices                          // what authors and users are told
@@ -161,6 +162,7 @@ func guardedClassifier(calls *author.Callbacks, controller string, classify func
 // validates the options.
 func (c *Controller) Complete() error {
 	c.Sources.GuardIndexes(c.Name, c.Indexes)
+	c.pause.runs = c.Filters.Runs
 	if c.Cleans() {
 		c.writeConfig.Finalizer, c.writeConfig.FormerFinalizer = c.Options.Finalizer, c.finalizer.former
 	}

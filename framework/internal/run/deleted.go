@@ -56,6 +56,7 @@ func existing(primaries *cache.Store, key trc.Key) trc.Object {
 // primaryGone ends the key of a deleted primary, or makes its final run due.
 func (h primaryHandler) primaryGone(t trc.Transition) {
 	key := trc.KeyOf(t.Old)
+	h.pause.forget(key)
 	h.notices.emitNotSelected(t.Old)
 	if !h.Options.AllEvents || !h.triggers(t, false) {
 		h.states.takeUnresolved(incarnationOf(t.Old)) // no final run, whatever its name is due for

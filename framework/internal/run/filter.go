@@ -9,6 +9,8 @@ type PrimaryFilters struct {
 	Add, Update, Remove, Every func(old, new trc.Object) bool
 	// Generation replaces the comparison of generations.
 	Generation func(old, new trc.Object) bool
+	// Runs reports whether a primary has runs: it is not paused.
+	Runs func(_, primary trc.Object) bool
 }
 
 // any reports whether there is a filter.

@@ -80,9 +80,12 @@ func (s *Records) tell(r timeline.Record) {
 // Add passes the record of a run on to observers, keeps it and logs it.
 func (s *Records) Add(key trc.Key, r timeline.Record) {
 	failed := r.Outcome == timeline.Failed || r.Outcome == timeline.Panicked
+	shown := s.areKept() || s.logger.V(1).Enabled() || failed && s.logger.Enabled()
+	if !shown && len(s.observers) == 0 {
+		return
+	}
 	r.Key = recordKey(key)
-	s.tell(r)
-	if !s.areKept() && !s.logger.V(1).Enabled() && !(failed && s.logger.Enabled()) {
+	if s.tell(r); !shown {
 		return
 	}
 	s.keep(key, r)

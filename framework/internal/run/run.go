@@ -145,6 +145,9 @@ func (e execution) goThrough(ctx context.Context, shared trc.Object) (scheduler.
 		// The outcome of earlier writes may change what a run sees, so the run is repeated.
 		return scheduler.Result{Superseded: err == nil}, err
 	}
+	if !e.run.Gone && e.pause.holds(shared) {
+		return e.primary().showPaused(ctx, shared)
+	}
 	return e.lifecycle(ctx, shared)
 }
 
@@ -219,6 +222,9 @@ func (e execution) lifecycle(ctx context.Context, shared trc.Object) (scheduler.
 	}
 	if e.primary().onlyClears(before, shared) {
 		return scheduler.Result{Gone: true}, nil // like no run at all, as the filter wants
+	}
+	if shared, err = e.primary().clearPaused(ctx, shared); err != nil {
+		return scheduler.Result{}, err
 	}
 	e.run.Writes.Primary.Object = shared
 	if shared.GetDeletionTimestamp() != nil && !e.Options.AllEvents {

@@ -21,7 +21,7 @@ func (s sink) Offer(primary trc.Key, offer eventsource.Offer) {
 	switch {
 	case c.Options.AllEvents && c.Store.Get(primary) != nil:
 		primaryHandler{c}.waitsForFinalRun(primary, event) // it may be about the deleted or the existing one
-	case s.isMissing(primary):
+	case s.isMissing(primary), c.pause.has(primary):
 		return
 	}
 	c.Scheduler.Offer(primary, event)
@@ -57,6 +57,9 @@ func Trigger(c *Controller, primary trc.Key, by string) error {
 	if c.Store == nil || c.Store.Get(primary) == nil {
 		return fmt.Errorf("there is no %s of that name in the controller's cache", c.GVK.Kind)
 	}
+	if c.pause.has(primary) {
+		return fmt.Errorf("the %s is paused", c.GVK.Kind)
+	}
 	c.Scheduler.Offer(primary, scheduler.Event{Cause: timeline.Manual{By: by}, Lane: scheduler.LiveLane, Renews: true})
 	return nil
 }
@@ -90,10 +93,14 @@ func (h primaryHandler) primaryChanged(t trc.Transition) {
 		h.finalRuns.Settle(key, t.New.GetUID()) // one that matches the selector again is not deleted
 		h.finalRuns.Learn(t.New.GetUID(), false)
 	}
+	paused, resumed := h.pausing(t)
+	if paused {
+		return
+	}
 	renewed, requested := h.renews(t), isRequested(t)
-	event := scheduler.Event{Lane: laneOf(t.Initial), Renews: (renewed || requested) && !h.renewsItself(t)}
+	event := scheduler.Event{Lane: laneOf(t.Initial), Renews: resumed || (renewed || requested) && !h.renewsItself(t)}
 	switch {
-	case requested || h.triggers(t, renewed):
+	case requested || resumed || h.triggers(t, renewed):
 		cause := eventsource.CauseOf(h.Store.Store, h.Name, h.GVK.Kind, t)
 		cause.Requested = requested
 		event.Cause = cause
@@ -145,5 +152,6 @@ func (h primaryHandler) missedPrimaries() {
 			h.states.takeUnresolved(of)
 		}
 	}
+	h.pause.recount(h.Store.List("", nil))
 	h.everythingDue(registry.MissedSome)
 }

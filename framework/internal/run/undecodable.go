@@ -163,12 +163,16 @@ func (e primaryWriter) clearUndecodable(ctx context.Context, primary trc.Object)
 	if e.run.Gone || e.conditions.undecodable(primary) == nil {
 		return primary, nil
 	}
+	return e.without(ctx, primary, conditions.Stalled)
+}
+
+// without removes a condition from the status of a primary. It returns the primary after that.
+func (e primaryWriter) without(ctx context.Context, primary trc.Object, condition string) (trc.Object, error) {
 	without := primary.DeepCopyObject().(trc.Object)
-	conds := e.conditions.of(without)
-	meta.RemoveStatusCondition(conds, conditions.Stalled)
+	meta.RemoveStatusCondition(e.conditions.of(without), condition)
 	err := e.carryOutByPatch(ctx, primary, Update{Object: without, Status: true})
 	if !onlyConflicts(err) && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)) {
-		e.run.Logger().Info("cannot remove the condition Stalled (reason Undecodable) from its status", "error", err.Error())
+		e.run.Logger().Info("cannot remove a condition from its status", "condition", condition, "error", err.Error())
 		return primary, nil // a run is worth more than the condition
 	}
 	if err != nil {

@@ -13,11 +13,15 @@ import (
 	"syscall"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/debughttp"
+	"github.com/evenkeel/evenkeel/framework/observe"
+	"github.com/evenkeel/evenkeel/framework/prometheus"
 	"github.com/evenkeel/evenkeel/samples/webpage"
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
@@ -34,6 +38,7 @@ func main() {
 func run(ctx context.Context) error {
 	verbosity := flag.Int("v", 0, "verbosity: 0 state changes and failures, 1 a line per run, 2 causes")
 	namespaces := flag.String("namespaces", "", "comma-separated `names` of the namespaces to watch; default: all")
+	listen := flag.String("listen", "localhost:8080", "`address` of probes and metrics, as \":8080\" for those of a Pod")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected arguments: %q", flag.Args())
@@ -51,7 +56,8 @@ func run(ctx context.Context) error {
 		return err
 	}
 	handler := slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(-*verbosity)})
-	options := framework.OperatorOptions{Scheme: scheme, Name: "webpage-operator", Logger: logr.FromSlogHandler(handler)}
+	metrics := prometheus.New()
+	options := framework.OperatorOptions{Observers: []observe.Observer{metrics}, Scheme: scheme, Name: "webpage-operator", Logger: logr.FromSlogHandler(handler)}
 	if *namespaces != "" {
 		options.Namespaces = strings.Split(*namespaces, ",")
 	}
@@ -62,5 +68,13 @@ func run(ctx context.Context) error {
 	if err := webpage.Register(op); err != nil {
 		return err
 	}
-	return op.Run(ctx)
+	metrics.Of(op)
+	server, err := debughttp.Listen(debughttp.Options{Address: *listen, Operator: op, Metrics: metrics.Handler()})
+	if err != nil {
+		return err
+	}
+	parts, ctx := errgroup.WithContext(ctx)
+	parts.Go(func() error { return server.Run(ctx) })
+	parts.Go(func() error { return op.Run(ctx) })
+	return parts.Wait()
 }

@@ -1,0 +1,151 @@
+package run
+
+import (
+	"context"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/evenkeel/evenkeel/framework/conditions"
+	"github.com/evenkeel/evenkeel/scheduler"
+	"github.com/evenkeel/evenkeel/timeline"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// Paused is the annotation by which users pause a primary.
+const Paused = "evenkeel.dev/paused"
+
+// IsPaused reports whether the annotation pauses a primary.
+func IsPaused(primary trc.Object) bool {
+	switch primary.GetAnnotations()[Paused] {
+	case "true":
+		return true
+	case "except-deletion":
+		return primary.GetDeletionTimestamp() == nil
+	}
+	return false
+}
+
+// pauseRequested is the reason of the condition. It distinguishes the framework's condition from
+// one of the author's.
+const pauseRequested = "PauseRequested"
+
+// pause knows the primaries that have no runs.
+//
+// Invariant: keys are those of the primaries in the cache that are paused, as far as their changes
+// were delivered. A run asks again, because a change may still be on its way here.
+type pause struct {
+	// runs reports whether a primary has runs; nil for the annotation.
+	runs func(_, primary trc.Object) bool
+
+	mu   sync.RWMutex // guards keys; a leaf
+	keys map[trc.Key]struct{}
+}
+
+func (p *pause) holds(primary trc.Object) bool {
+	if p.runs == nil {
+		return IsPaused(primary)
+	}
+	return !p.runs(nil, primary)
+}
+
+// note takes in a primary as it is now, and reports whether it is paused.
+func (p *pause) note(primary trc.Object) bool {
+	key, paused := trc.KeyOf(primary), p.holds(primary)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !paused {
+		delete(p.keys, key)
+		return false
+	}
+	if p.keys == nil {
+		p.keys = map[trc.Key]struct{}{}
+	}
+	p.keys[key] = struct{}{}
+	return true
+}
+
+func (p *pause) forget(key trc.Key) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.keys, key)
+}
+
+func (p *pause) has(key trc.Key) bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	_, paused := p.keys[key]
+	return paused
+}
+
+func (p *pause) count() int {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return len(p.keys)
+}
+
+// recount takes in all primaries after changes were missed.
+func (p *pause) recount(primaries []trc.Object) {
+	p.mu.Lock()
+	p.keys = nil
+	p.mu.Unlock()
+	for _, primary := range primaries {
+		p.note(primary)
+	}
+}
+
+// pausing handles a change by which a primary is paused, or of one that is. It reports whether the
+// primary is paused, and whether this change has ended a pause.
+func (h primaryHandler) pausing(t trc.Transition) (paused, resumed bool) {
+	was, is := t.Old != nil && h.pause.holds(t.Old), h.pause.note(t.New)
+	if !is {
+		return false, was
+	}
+	if !was {
+		key := trc.KeyOf(t.New)
+		if h.finalRuns.Due(key) == nil {
+			h.Scheduler.Forget(key) // its timers and retries
+		}
+		h.Operator.Logger.WithValues(h.Records.values(key)...).Info("the primary is paused: it has no runs until the pause ends")
+		h.Scheduler.Offer(key, scheduler.Event{Cause: timeline.External{Source: h.Name, ID: "it is paused"}, Lane: scheduler.BulkLane})
+	}
+	return true, false
+}
+
+// showPaused is the run of a paused primary: its status says so, if its type has conditions.
+func (e primaryWriter) showPaused(ctx context.Context, primary trc.Object) (scheduler.Result, error) {
+	nothing := scheduler.Result{Gone: true, Unrecorded: true} // no state is kept for the key
+	conds := e.conditions.of(primary)
+	if conds == nil || !e.Resource.StatusApart.Load() || meta.FindStatusCondition(*conds, conditions.Paused) != nil {
+		return nothing, nil
+	}
+	with := primary.DeepCopyObject().(trc.Object)
+	meta.SetStatusCondition(e.conditions.of(with), metav1.Condition{
+		Type: conditions.Paused, Status: metav1.ConditionTrue, ObservedGeneration: primary.GetGeneration(),
+		Reason: pauseRequested, Message: "it is not reconciled until the pause ends",
+	})
+	err := e.carryOutByPatch(ctx, primary, Update{Object: with, Status: true})
+	switch {
+	case err == nil:
+		return scheduler.Result{Gone: true}, nil
+	case !onlyConflicts(err) && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)):
+		e.run.Logger().Info("cannot show in its status that the primary is paused", "error", err.Error())
+		return nothing, nil
+	}
+	return scheduler.Result{}, err
+}
+
+// clearPaused removes the condition from a primary that is not paused any more. It returns the
+// primary after that.
+func (e primaryWriter) clearPaused(ctx context.Context, primary trc.Object) (trc.Object, error) {
+	conds := e.conditions.of(primary)
+	if e.run.Gone || conds == nil {
+		return primary, nil
+	}
+	if c := meta.FindStatusCondition(*conds, conditions.Paused); c == nil || c.Reason != pauseRequested {
+		return primary, nil
+	}
+	return e.without(ctx, primary, conditions.Paused)
+}

@@ -1,0 +1,77 @@
+package mutants
+
+// ofSeeing are mutants of what tells people of an operator, and of how they hold it.
+var ofSeeing = []mutant{
+	{
+		name:   "a failure is forgotten with the last retry",
+		breaks: "G18: what fails is named until it succeeds or is gone",
+		file:   "scheduler/machine.go",
+		old:    "	s.earlyRuns = 0\n	s.slots[eventsSlot], s.eventsGate = now.after(m.policy.Window()), timeline.BackOff\n",
+		new:    "	delete(m.failing, s.key)\n	s.earlyRuns = 0\n	s.slots[eventsSlot], s.eventsGate = now.after(m.policy.Window()), timeline.BackOff\n",
+		kills:  []suite{{folder: "scheduler", run: "TestModel|TestLoad"}},
+	},
+	{
+		name:   "what failed and is gone is named for ever",
+		breaks: "G16: nothing is left of an object that is gone",
+		file:   "scheduler/machine.go",
+		old:    "	delete(m.failing, key)\n	s := m.keys[key]\n",
+		new:    "	s := m.keys[key]\n",
+		kills:  []suite{{folder: "scheduler", run: "TestModel|TestLoad"}},
+	},
+	{
+		name:   "an event counts as needless whenever somebody asks",
+		breaks: "G18: each own event counts once",
+		file:   "scheduler/scheduler.go",
+		old:    "	return slices.ContainsFunc(causes, func(c timeline.Cause) bool { return s.options.needs(key, c) })\n",
+		new:    "	return slices.ContainsFunc(causes, func(c timeline.Cause) bool { s.needless.Add(1); return s.options.needs(key, c) })\n",
+		kills:  []suite{{folder: "scheduler", run: "TestLoad"}},
+	},
+	{
+		name:   "an observer that panics keeps the others from being told",
+		breaks: "G15: a failure stays where it is",
+		file:   "framework/internal/run/record.go",
+		old:    "		failure := author.Try(func() { o.RunEnded(s.controller, r) })\n",
+		new:    "		o.RunEnded(s.controller, r)\n		var failure *author.Failure\n",
+		kills:  []suite{{folder: "framework", run: "TestObservers"}},
+	},
+	{
+		name:   "a paused primary runs",
+		breaks: "G06: a paused primary has no runs",
+		file:   "framework/internal/run/run.go",
+		old:    "	if !e.run.Gone && e.pause.holds(shared) {\n",
+		new:    "	if e.run.Gone && e.pause.holds(shared) {\n",
+		kills:  []suite{{folder: "framework", run: "TestAPause"}},
+	},
+	{
+		name:   "the end of a pause is no event",
+		breaks: "G07: no stuck key",
+		file:   "framework/internal/run/trigger.go",
+		old:    "	case requested || resumed || h.triggers(t, renewed):",
+		new:    "	case requested || h.triggers(t, renewed):",
+		kills:  []suite{{folder: "framework", run: "TestAPause|TestAuthors"}},
+	},
+	{
+		name:   "a pause waits for the back-off",
+		breaks: "G18: a pause is shown at once, whatever the back-off",
+		file:   "framework/internal/run/paused.go",
+		old:    "			h.Scheduler.Forget(key) // its timers and retries\n",
+		new:    "",
+		kills:  []suite{{folder: "framework", run: "TestAPause"}},
+	},
+	{
+		name:   "what was paused and is gone counts on",
+		breaks: "G16: nothing is left of an object that is gone",
+		file:   "framework/internal/run/deleted.go",
+		old:    "	h.pause.forget(key)\n",
+		new:    "",
+		kills:  []suite{{folder: "framework", run: "TestPaused"}},
+	},
+	{
+		name:   "a condition of the author's that is named Paused is removed",
+		breaks: "C99: what others set stays",
+		file:   "framework/internal/run/paused.go",
+		old:    "c == nil || c.Reason != pauseRequested {",
+		new:    "c == nil {",
+		kills:  []suite{{folder: "framework", run: "TestAPause"}},
+	},
+}
