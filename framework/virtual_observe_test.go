@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/observe"
 	"github.com/evenkeel/evenkeel/framework/prometheus"
@@ -26,10 +28,10 @@ type listener struct {
 	requests []observe.Request
 }
 
-func (l *listener) RunEnded(controller string, r timeline.Record) {
+func (l *listener) RunEnded(controller string, primary types.NamespacedName, r timeline.Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.runs = append(l.runs, fmt.Sprintf("%s %s %v", controller, r.Key, r.Outcome))
+	l.runs = append(l.runs, fmt.Sprintf("%s %s %v", controller, primary, r.Outcome))
 	l.records = append(l.records, r)
 }
 
@@ -42,8 +44,8 @@ func (l *listener) RequestEnded(r observe.Request) {
 // shaky panics.
 type shaky struct{}
 
-func (shaky) RunEnded(string, timeline.Record) { panic("no") }
-func (shaky) RequestEnded(observe.Request)     { panic("no") }
+func (shaky) RunEnded(string, types.NamespacedName, timeline.Record) { panic("no") }
+func (shaky) RequestEnded(observe.Request)                           { panic("no") }
 
 func TestObserversAreToldOfEachRunAndRequest(t *testing.T) {
 	r, l := keeper(), &listener{}
@@ -63,7 +65,7 @@ func TestObserversAreToldOfEachRunAndRequest(t *testing.T) {
 			t.Fatalf("told of the runs %q, %d are kept", l.runs, len(kept))
 		}
 		for i, r := range l.records {
-			if r.Key != "default/p" || r.Started != kept[i].Started || len(r.Requests) != len(kept[i].Requests) {
+			if !strings.HasPrefix(l.runs[i], "webpage default/p ") || r.Started != kept[i].Started || len(r.Requests) != len(kept[i].Requests) {
 				t.Errorf("told of %+v, kept is %+v", r, kept[i])
 			}
 		}

@@ -168,8 +168,8 @@ func (s *Scheduler[K]) report(key K, e end, duration, next time.Duration) {
 		e.Decided()
 	}
 	if s.options.records(e) {
-		r := record(e)
-		r.Started, r.Duration, r.Next = time.Now().Add(-s.now().since(e.began)), duration, next
+		r, now := record(e), time.Now()
+		r.Started, r.Duration, r.Next = now.Add(-instant(now.Sub(s.zero)).since(e.began)), duration, next
 		s.options.Record(key, r)
 	}
 	returned = true

@@ -18,6 +18,8 @@ import (
 	"github.com/evenkeel/evenkeel/benchmarks/work"
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/observe"
+	"github.com/evenkeel/evenkeel/framework/prometheus"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 	"github.com/evenkeel/evenkeel/timeline"
@@ -47,11 +49,20 @@ func working(t testing.TB, operate func(context.Context) error) contender {
 
 // newOurs is this framework with its defaults.
 func newOurs(t testing.TB, model *apimodel.Model, workers int, run func()) contender {
+	return ours(t, model, workers, run)
+}
+
+// newMetered is this framework with metrics.
+func newMetered(t testing.TB, model *apimodel.Model, workers int, run func()) contender {
+	return ours(t, model, workers, run, prometheus.New())
+}
+
+func ours(t testing.TB, model *apimodel.Model, workers int, run func(), observers ...observe.Observer) contender {
 	scheme, err := work.Scheme()
 	if err != nil {
 		t.Fatal(err)
 	}
-	op, err := framework.NewOperator(model.Config(), framework.OperatorOptions{Scheme: scheme, Logger: logr.Discard()})
+	op, err := framework.NewOperator(model.Config(), framework.OperatorOptions{Scheme: scheme, Logger: logr.Discard(), Observers: observers})
 	if err != nil {
 		t.Fatal(err)
 	}

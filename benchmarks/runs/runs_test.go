@@ -75,7 +75,7 @@ func measured(t testing.TB, make making, workers int) (round func(), stop func()
 var contenders = []struct {
 	name string
 	make making
-}{{"evenkeel", newOurs}, {"controller-runtime", newPeer}, {"controller-runtime-reading", newReadingPeer}}
+}{{"evenkeel", newOurs}, {"evenkeel-metrics", newMetered}, {"controller-runtime", newPeer}, {"controller-runtime-reading", newReadingPeer}}
 
 func TestAnEventIsOneRunAndNoRequest(t *testing.T) {
 	for _, contender := range contenders {
@@ -130,7 +130,7 @@ func TestFigures(t *testing.T) {
 	}
 	worst, unread := 0.0, 0.0
 	for _, workers := range []int{1, 16} {
-		bare, reading := inTurns(t, newPeer, workers), inTurns(t, newReadingPeer, workers)
+		bare, reading := inTurns(t, newOurs, newPeer, workers), inTurns(t, newOurs, newReadingPeer, workers)
 		t.Logf("with %d workers: CPU %.2f and wall %.2f of the peer's; if that reads its primary, CPU %.2f and wall %.2f",
 			workers, bare.cpu, bare.wall, reading.cpu, reading.wall)
 		worst, unread = max(worst, reading.cpu), max(unread, bare.cpu)
@@ -142,12 +142,22 @@ func TestFigures(t *testing.T) {
 	}
 }
 
+// TestFiguresOfSeeing prints what metrics add to a run; make figures AREA=seeing runs it.
+func TestFiguresOfSeeing(t *testing.T) {
+	if os.Getenv("EVENKEEL_FIGURES") == "" {
+		t.Skip("it measures; set EVENKEEL_FIGURES=1, or run make figures AREA=seeing")
+	}
+	one, many := inTurns(t, newMetered, newOurs, 1), inTurns(t, newMetered, newOurs, 16)
+	t.Logf("with 1 worker CPU %.2f, with 16 %.2f of those without metrics", one.cpu, many.cpu)
+	fmt.Printf("figure noop_run_with_metrics_vs_without %.2f\n", max(one.cpu, many.cpu))
+}
+
 type cost struct{ cpu, wall float64 }
 
-// inTurns is what a run of ours costs, as a part of what one of theirs does: the median of rounds
-// in turns.
-func inTurns(t *testing.T, theirs making, workers int) cost {
-	ourRound, stop := measured(t, newOurs, workers)
+// inTurns is what a run of the one costs, as a part of what one of the other does: the median of
+// rounds in turns.
+func inTurns(t *testing.T, our, theirs making, workers int) cost {
+	ourRound, stop := measured(t, our, workers)
 	defer stop()
 	theirRound, stopTheirs := measured(t, theirs, workers)
 	defer stopTheirs()

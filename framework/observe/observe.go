@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
@@ -16,8 +18,8 @@ import (
 type Observer interface {
 	// RunEnded is called once for each run, after it has ended and before its primary has another one.
 	// Runs that the framework drops before the reconciler is called, such as those of a primary that
-	// is gone, count too. The record's slices are shared and must not be changed.
-	RunEnded(controller string, record timeline.Record)
+	// is gone, count too. The record's Key is empty. Its slices are shared and must not be changed.
+	RunEnded(controller string, primary types.NamespacedName, record timeline.Record)
 }
 
 // RequestObserver is an [Observer] that is also told of the HTTP requests that the operator sends

@@ -108,7 +108,7 @@ func (s scrape) controller(c health.Controller) {
 	s.counter(adds, float64(c.Queued), c.Name, c.Name)
 	s.gauge(unfinished, c.Unfinished.Seconds(), c.Name, c.Name)
 	s.gauge(longest, c.Longest.Seconds(), c.Name, c.Name)
-	s.counter(retries, float64(c.Retries+s.askedAgain(c.Name).Load()), c.Name, c.Name)
+	s.counter(retries, float64(c.Retries+s.Metrics.controller(c.Name).again.Load()), c.Name, c.Name)
 	s.counter(ownEvents, float64(c.Needless), c.Name)
 	s.gauge(paused, float64(c.PausedPrimaries), c.Name)
 	s.gauge(withState, float64(c.Keys), c.Name)

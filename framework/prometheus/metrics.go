@@ -6,11 +6,11 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/framework/health"
 	"github.com/evenkeel/evenkeel/framework/observe"
@@ -32,7 +32,7 @@ type Metrics struct {
 	results, errors, terminal, panics *prometheus.CounterVec
 	duration, queued, worked          *prometheus.HistogramVec
 	runs, writes, requests            *prometheus.CounterVec
-	again                             sync.Map // controller → *atomic.Uint64: runs that asked for another one
+	controllers                       sync.Map // name → *ofController
 }
 
 var _ interface {
@@ -70,10 +70,11 @@ func counter(name, help string, labels ...string) *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 }
 
+// histogram has no native buckets, as those of controller-runtime have: they would double the costs
+// of a run's metrics.
 func histogram(name, help string, buckets []float64, labels ...string) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Name: name, Help: help, Buckets: buckets,
-		NativeHistogramBucketFactor: 1.1, NativeHistogramMaxBucketNumber: 100, NativeHistogramMinResetDuration: time.Hour,
 	}, labels)
 }
 
@@ -91,9 +92,41 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorHandling: promhttp.ContinueOnError})
 }
 
+// ofController are the metrics of one controller, found once.
+type ofController struct {
+	results                  map[string]prometheus.Counter
+	causes                   map[string]prometheus.Counter
+	duration, queued, worked prometheus.Observer
+	again                    atomic.Uint64 // runs that asked for another one
+}
+
+// controller returns the metrics of a controller. Looking them up by their labels would be most of
+// what a run costs.
+func (m *Metrics) controller(name string) *ofController {
+	if known, found := m.controllers.Load(name); found {
+		return known.(*ofController)
+	}
+	c := &ofController{
+		results: map[string]prometheus.Counter{}, causes: map[string]prometheus.Counter{},
+		duration: m.duration.WithLabelValues(name), queued: m.queued.WithLabelValues(name, name), worked: m.worked.WithLabelValues(name, name),
+	}
+	for _, result := range results {
+		c.results[result] = m.results.WithLabelValues(name, result)
+	}
+	for _, cause := range causes {
+		c.causes[cause] = m.runs.WithLabelValues(name, cause)
+	}
+	for _, failures := range []*prometheus.CounterVec{m.errors, m.terminal, m.panics} {
+		failures.WithLabelValues(name) // alerts about an increase need the zero
+	}
+	known, _ := m.controllers.LoadOrStore(name, c)
+	return known.(*ofController)
+}
+
 // RunEnded counts a run.
-func (m *Metrics) RunEnded(controller string, r timeline.Record) {
-	m.results.WithLabelValues(controller, resultOf(r)).Inc()
+func (m *Metrics) RunEnded(controller string, _ types.NamespacedName, r timeline.Record) {
+	c := m.controller(controller)
+	c.results[resultOf(r)].Inc()
 	failed := (r.Outcome == timeline.Failed || r.Outcome == timeline.Panicked) && !r.Excused
 	if failed {
 		m.errors.WithLabelValues(controller).Inc()
@@ -105,25 +138,22 @@ func (m *Metrics) RunEnded(controller string, r timeline.Record) {
 		m.panics.WithLabelValues(controller).Inc()
 	}
 	if r.Rescheduled && !failed {
-		m.askedAgain(controller).Add(1)
+		c.again.Add(1)
 	}
-	m.duration.WithLabelValues(controller).Observe(r.Duration.Seconds())
-	m.worked.WithLabelValues(controller, controller).Observe(r.Duration.Seconds())
-	m.queued.WithLabelValues(controller, controller).Observe(r.Queued.Seconds())
-	m.runs.WithLabelValues(controller, causeOf(controller, r)).Inc()
+	c.duration.Observe(r.Duration.Seconds())
+	c.worked.Observe(r.Duration.Seconds())
+	c.queued.Observe(r.Queued.Seconds())
+	c.causes[causeOf(controller, r)].Inc()
 	for _, q := range r.Requests {
 		m.writes.WithLabelValues(controller, q.Verb, q.Proof.String()).Inc()
 	}
 }
 
-// askedAgain returns the number of runs that asked for another one.
-func (m *Metrics) askedAgain(controller string) *atomic.Uint64 {
-	n, known := m.again.Load(controller)
-	if !known {
-		n, _ = m.again.LoadOrStore(controller, &atomic.Uint64{})
-	}
-	return n.(*atomic.Uint64)
-}
+// The values of the labels result and cause.
+var (
+	results = []string{"error", "requeue", "requeue_after", "success"}
+	causes  = []string{"primary", "secondary", "timer", "retry", "max_interval", "external", "manual", "overflow"}
+)
 
 // resultOf returns the result by the names of controller-runtime.
 func resultOf(r timeline.Record) string {
@@ -143,7 +173,7 @@ func resultOf(r timeline.Record) string {
 // causeOf returns the kind of the first cause of a run.
 func causeOf(controller string, r timeline.Record) string {
 	if len(r.Causes) == 0 {
-		return "none"
+		return "overflow"
 	}
 	switch c := r.Causes[0].(type) {
 	case timeline.Resource:

@@ -48,17 +48,17 @@ func full() *prometheus.Metrics {
 			{Controller: "pages", Source: "pages", Watches: []trc.WatchHealth{{}, {LastList: time.Now().Add(-time.Hour)}}},
 		},
 	})
-	m.RunEnded("pages", timeline.Record{
+	m.RunEnded("pages", trc.Key{}, timeline.Record{
 		Causes: []timeline.Cause{timeline.Resource{Source: "pages"}, timeline.Timer{}}, Duration: 30 * time.Millisecond, Queued: time.Millisecond,
 		Requests: []timeline.Request{{Verb: "apply", Proof: timeline.Created}, {Verb: "patch"}},
 	})
-	m.RunEnded("pages", timeline.Record{Causes: []timeline.Cause{timeline.Resource{Source: "configmap"}}, Outcome: timeline.Failed, Next: time.Second})
-	m.RunEnded("pages", timeline.Record{Causes: []timeline.Cause{timeline.Retry{}}, Outcome: timeline.Failed, Final: true})
-	m.RunEnded("pages", timeline.Record{Causes: []timeline.Cause{timeline.Manual{}}, Outcome: timeline.Panicked})
-	m.RunEnded("pages", timeline.Record{Causes: []timeline.Cause{timeline.External{}}, Outcome: timeline.Failed, Excused: true, Next: time.Second})
-	m.RunEnded("pages", timeline.Record{Causes: []timeline.Cause{timeline.MaxInterval{}}, Rescheduled: true, Next: time.Minute})
-	m.RunEnded("pages", timeline.Record{Causes: []timeline.Cause{timeline.Timer{}}, Rescheduled: true})
-	m.RunEnded("pages", timeline.Record{Causes: []timeline.Cause{timeline.Overflow{}}, Outcome: timeline.Gone})
+	m.RunEnded("pages", trc.Key{}, timeline.Record{Causes: []timeline.Cause{timeline.Resource{Source: "configmap"}}, Outcome: timeline.Failed, Next: time.Second})
+	m.RunEnded("pages", trc.Key{}, timeline.Record{Causes: []timeline.Cause{timeline.Retry{}}, Outcome: timeline.Failed, Final: true})
+	m.RunEnded("pages", trc.Key{}, timeline.Record{Causes: []timeline.Cause{timeline.Manual{}}, Outcome: timeline.Panicked})
+	m.RunEnded("pages", trc.Key{}, timeline.Record{Causes: []timeline.Cause{timeline.External{}}, Outcome: timeline.Failed, Excused: true, Next: time.Second})
+	m.RunEnded("pages", trc.Key{}, timeline.Record{Causes: []timeline.Cause{timeline.MaxInterval{}}, Rescheduled: true, Next: time.Minute})
+	m.RunEnded("pages", trc.Key{}, timeline.Record{Causes: []timeline.Cause{timeline.Timer{}}, Rescheduled: true})
+	m.RunEnded("pages", trc.Key{}, timeline.Record{Causes: []timeline.Cause{timeline.Overflow{}}, Outcome: timeline.Gone})
 	m.RequestEnded(observe.Request{Method: "GET", Host: "server:6443", Code: 200})
 	m.RequestEnded(observe.Request{Method: "PATCH", Host: "server:6443", Err: errors.New("reset")})
 	return m
@@ -148,8 +148,8 @@ func TestTheLinterHasNothingToSay(t *testing.T) {
 
 func TestWithoutAnOperatorThereAreCounters(t *testing.T) {
 	m := prometheus.New()
-	m.RunEnded("pages", timeline.Record{})
-	if got := scrape(t, m); !strings.Contains(got, `evenkeel_runs_total{cause="none",controller="pages"} 1`) || strings.Contains(got, "workqueue_depth{") {
+	m.RunEnded("pages", trc.Key{}, timeline.Record{Causes: []timeline.Cause{timeline.Timer{}}})
+	if got := scrape(t, m); !strings.Contains(got, `evenkeel_runs_total{cause="timer",controller="pages"} 1`) || strings.Contains(got, "workqueue_depth{") {
 		t.Error(got)
 	}
 }

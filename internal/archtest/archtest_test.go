@@ -75,11 +75,11 @@ var rules = []rule{
 		"conditions are a leaf that everything above the workflow may import",
 	},
 	{"framework/health", []string{"std", module + "/trc", module + "/eventsource", module + "/scheduler"}, "health is a leaf: pages and metrics import it without the framework"},
-	{"framework/observe", []string{"std", module + "/timeline"}, "it is a leaf: metrics and traces import it without the framework"},
+	{"framework/observe", []string{"std", "k8s.io/apimachinery/pkg/types", module + "/timeline"}, "it is a leaf: metrics and traces import it without the framework"},
 	{
 		"framework/prometheus",
 		[]string{
-			"std", "github.com/prometheus/client_golang/...",
+			"std", "github.com/prometheus/client_golang/...", "k8s.io/apimachinery/pkg/types",
 			module + "/framework/health", module + "/framework/observe", module + "/timeline", module + "/trc",
 		},
 		"the only importer of client_golang: it asks the operator by an interface",

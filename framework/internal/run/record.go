@@ -68,9 +68,9 @@ func (s *Records) keep(key trc.Key, r timeline.Record) {
 }
 
 // tell tells the observers of a run.
-func (s *Records) tell(r timeline.Record) {
+func (s *Records) tell(key trc.Key, r timeline.Record) {
 	for _, o := range s.observers {
-		failure := author.Try(func() { o.RunEnded(s.controller, r) })
+		failure := author.Try(func() { o.RunEnded(s.controller, key, r) })
 		if failure != nil && s.flawed.may() {
 			s.logger.Error(safely.Error(failure), "an observer panicked", "observer", fmt.Sprintf("%T", o))
 		}
@@ -84,10 +84,10 @@ func (s *Records) Add(key trc.Key, r timeline.Record) {
 	if !shown && len(s.observers) == 0 {
 		return
 	}
-	r.Key = recordKey(key)
-	if s.tell(r); !shown {
+	if s.tell(key, r); !shown {
 		return
 	}
+	r.Key = recordKey(key)
 	s.keep(key, r)
 	if r.ID == "" {
 		// The run ended its goroutine, or the log level was raised in between.
