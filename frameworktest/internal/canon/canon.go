@@ -2,6 +2,7 @@ package canon
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,7 +11,6 @@ import (
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 )
 
 // Object is an object with its resource: the plural with the group, as in "deployments.apps".
@@ -21,7 +21,7 @@ type Object struct {
 	Hidden bool
 }
 
-// State is what there is: the objects as YAML, by resource, namespace and name. Objects with
+// State is what there is: the objects as JSON, by resource, namespace and name. Objects with
 // generated names share a key.
 type State map[string][]string
 
@@ -82,11 +82,13 @@ func (n *Names) write(of Object) string {
 	if prefix := of.GetGenerateName(); prefix != "" {
 		_ = unstructured.SetNestedField(o.Object, n.Text(prefix), "metadata", "generateName")
 	}
-	text, err := yaml.Marshal(o.Object)
-	if err != nil {
+	var text strings.Builder
+	encoder := json.NewEncoder(&text)
+	encoder.SetEscapeHTML(false) // names are looked for in it
+	if err := encoder.Encode(o.Object); err != nil {
 		return err.Error()
 	}
-	return string(text)
+	return text.String()
 }
 
 // decode shows the data of a Secret where it is text.
@@ -183,7 +185,7 @@ func keyOf(list []any) string {
 
 // order is what an item of a list is sorted by. Generated names are the same.
 func order(item any, key string) string {
-	text, err := yaml.Marshal(item)
+	text, err := json.Marshal(item)
 	if err != nil {
 		return err.Error()
 	}

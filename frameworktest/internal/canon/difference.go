@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"sigs.k8s.io/yaml"
 )
 
 // Difference returns the lines in which two states differ: those that only the first has after
@@ -93,8 +95,9 @@ func difference(a, b State) []string {
 		switch {
 		case len(of) == 1 && len(other) == 1 && len(a[key]) == 1 && len(b[key]) == 1:
 			all = append(all, "  "+key)
-			all = append(all, lines("-", of[0], other[0])...)
-			all = append(all, lines("+", other[0], of[0])...)
+			before, after := readable(of[0]), readable(other[0])
+			all = append(all, lines("-", before, after)...)
+			all = append(all, lines("+", after, before)...)
 		default:
 			for range of {
 				all = append(all, "- "+key)
@@ -105,6 +108,17 @@ func difference(a, b State) []string {
 		}
 	}
 	return all
+}
+
+// readable returns an object as YAML, which takes too long where nobody reads it. Other texts stay.
+func readable(text string) string {
+	if !strings.HasPrefix(text, "{") {
+		return text
+	}
+	if y, err := yaml.JSONToYAML([]byte(text)); err == nil {
+		return string(y)
+	}
+	return text
 }
 
 // without returns what a has more than b.
