@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/evenkeel/evenkeel/framework/health"
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
@@ -52,12 +53,13 @@ func (op *Operator) Ready() error {
 			errs = append(errs, fmt.Errorf("framework: leader election: %s: %w", op.election.Describe(), err))
 		}
 	}
+	sources := sync.OnceValue(op.Health) // which may have to wait for the author's sources
 	for _, s := range op.host.AllStores() {
 		if err := s.Err(); err != nil {
-			errs = append(errs, fmt.Errorf("framework: the watch of %s fails: %w (%s)", s.Describe(), err, feeds(op.Health(), s)))
+			errs = append(errs, fmt.Errorf("framework: the watch of %s fails: %w (%s)", s.Describe(), err, feeds(sources(), s)))
 		}
 		if err := s.Stale(); err != nil {
-			errs = append(errs, fmt.Errorf("framework: the watch of %s: %w (%s)", s.Describe(), err, feeds(op.Health(), s)))
+			errs = append(errs, fmt.Errorf("framework: the watch of %s: %w (%s)", s.Describe(), err, feeds(sources(), s)))
 		}
 	}
 	return errors.Join(errs...)

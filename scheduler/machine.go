@@ -269,7 +269,7 @@ func (m *machine[K]) finish(now instant, s *keyState[K], e end) time.Duration {
 	s.phase = ending
 	m.putBefore(s, e.kept)
 	switch {
-	case e.Gone || s.forgotten > 0:
+	case e.Gone || e.Dropped || s.forgotten > 0:
 		m.drain(s)
 	case e.cutOff:
 		m.restore(now, s, e)

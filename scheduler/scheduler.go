@@ -82,6 +82,8 @@ type Result struct {
 	Superseded bool
 	// Gone says that the resource no longer exists. The key's state is dropped.
 	Gone bool
+	// Dropped drops the key's state as Gone does, though the resource exists.
+	Dropped bool
 	// Unrecorded says that the run has done nothing worth a record.
 	Unrecorded bool
 	// Decided, if set, is called once it is decided which causes that arrived during the run need

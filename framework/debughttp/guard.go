@@ -41,8 +41,10 @@ func guarded(guard func(*http.Request) error, next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		refusal := &Refusal{http.StatusInternalServerError, "the request could not be checked"}
-		errors.As(err, &refusal)
+		var refusal *Refusal
+		if !errors.As(err, &refusal) || refusal == nil || refusal.Code < 400 || refusal.Code > 599 {
+			refusal = &Refusal{http.StatusInternalServerError, "the request could not be checked"}
+		}
 		if refusal.Code == http.StatusUnauthorized {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 		}
@@ -56,6 +58,10 @@ const (
 	refuseFor = 10 * time.Second
 	// mostReviews bounds how many answers are kept.
 	mostReviews = 1000
+	// longestPath bounds the paths that are asked about.
+	longestPath = 256
+	// reviewsPerSecond and reviewsAtOnce bound the questions to the API server.
+	reviewsPerSecond, reviewsAtOnce = 20, 50
 	// reviewTime bounds one question to the API server.
 	reviewTime = 10 * time.Second
 )
@@ -65,6 +71,8 @@ const (
 // kubebuilder's metrics-reader has. An answer counts for a minute, a refusal for 10 s. The
 // operator's service account needs the ClusterRole system:auth-delegator.
 func Review(config *rest.Config) (func(*http.Request) error, error) {
+	config = rest.CopyConfig(config)
+	config.QPS, config.Burst, config.RateLimiter = reviewsPerSecond, reviewsAtOnce, nil
 	tokens, err := authenticationclient.NewForConfig(config)
 	if err != nil {
 		return nil, fmt.Errorf("debughttp: Review: %w", err)
@@ -83,31 +91,38 @@ type reviewer struct {
 	answers *cache.LRUExpireCache // of question: nil or a *Refusal
 }
 
-// question does not hold the token itself.
-type question struct {
-	token [sha256.Size]byte
-	path  string
-}
+// question is a hash of a token, and of a path if it is about what the token's user may.
+type question [sha256.Size]byte
 
 func (r *reviewer) check(request *http.Request) error {
-	token, bears := strings.CutPrefix(request.Header.Get("Authorization"), "Bearer ")
-	if !bears || token == "" {
+	scheme, token, _ := strings.Cut(request.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") || token == "" {
 		return &Refusal{http.StatusUnauthorized, "a bearer token is needed"}
 	}
-	about := question{sha256.Sum256([]byte(token)), request.URL.Path}
-	if known, found := r.answers.Get(about); found {
-		if refusal := known.(*Refusal); refusal != nil {
-			return refusal
+	path := request.URL.Path
+	if len(path) > longestPath {
+		return &Refusal{http.StatusForbidden, fmt.Sprintf("the path is longer than %d bytes", longestPath)}
+	}
+	who := question(sha256.Sum256([]byte(token)))
+	about := question(sha256.Sum256([]byte(token + " " + path)))
+	for _, asked := range []question{who, about} { // what is known of the token alone is that it is none
+		if known, found := r.answers.Get(asked); found {
+			if refusal := known.(*Refusal); refusal != nil {
+				return refusal
+			}
+			return nil
 		}
-		return nil
 	}
 	ctx, cancel := context.WithTimeout(request.Context(), reviewTime)
 	defer cancel()
-	refusal, err := r.review(ctx, token, about.path)
+	refusal, err := r.review(ctx, token, path)
 	if err != nil {
 		return err // which is not kept
 	}
 	if refusal != nil {
+		if refusal.Code == http.StatusUnauthorized {
+			about = who
+		}
 		r.answers.Add(about, refusal, refuseFor)
 		return refusal
 	}

@@ -83,7 +83,7 @@ func Listen(o Options) (*Server, error) {
 	if config != nil {
 		listener = tls.NewListener(listener, config)
 	}
-	return &Server{listener, &http.Server{Handler: handler(o), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute}}, nil
+	return &Server{listener, &http.Server{Handler: handler(o), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: time.Minute, MaxHeaderBytes: 64 << 10}}, nil
 }
 
 // Address returns the address that the server listens on.

@@ -18,7 +18,8 @@ import (
 type Observer interface {
 	// RunEnded is called once for each run, after it has ended and before its primary has another one.
 	// Runs that the framework drops before the reconciler is called, such as those of a primary that
-	// is gone, count too. The record's Key is empty. Its slices are shared and must not be changed.
+	// is gone, count too, but those of paused primaries only if they write. The record's Key is empty.
+	// Its slices are shared and must not be changed.
 	RunEnded(controller string, primary types.NamespacedName, record timeline.Record)
 }
 

@@ -13,9 +13,10 @@ type PrimaryFilters struct {
 	Runs func(_, primary trc.Object) bool
 }
 
-// any reports whether there is a filter.
+// any reports whether there is a filter, or another function of the author that is asked about
+// changes.
 func (f *PrimaryFilters) any() bool {
-	return f.Add != nil || f.Update != nil || f.Remove != nil || f.Every != nil || f.Generation != nil
+	return f.Add != nil || f.Update != nil || f.Remove != nil || f.Every != nil || f.Generation != nil || f.Runs != nil
 }
 
 // triggers applies the generation filter and the author's filters. renewed is the result of renews

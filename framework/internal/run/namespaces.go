@@ -98,6 +98,7 @@ func (n Namespaces) Leave(removed []string, leaving Leaving) (deliver func()) {
 		}
 		left = append(left, leaving.invisible...)
 		for _, key := range left {
+			n.pause.forget(key)
 			if event := n.finalRuns.Due(key); event != nil { // its namespace is still watched, as one of all
 				n.Scheduler.Forget(key)
 				n.admission.Forget(key)

@@ -2,13 +2,17 @@ package run
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"sync"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/evenkeel/evenkeel/framework/conditions"
+	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
@@ -97,26 +101,58 @@ func (p *pause) recount(primaries []trc.Object) {
 }
 
 // pausing handles a change by which a primary is paused, or of one that is. It reports whether the
-// primary is paused, and whether this change has ended a pause.
+// primary is paused, and whether this change has ended a pause. That a pause has ended while nobody
+// watched shows in the condition.
 func (h primaryHandler) pausing(t trc.Transition) (paused, resumed bool) {
 	was, is := t.Old != nil && h.pause.holds(t.Old), h.pause.note(t.New)
 	if !is {
-		return false, was
+		return false, was || t.Old == nil && h.showsPaused(t.New)
+	}
+	if was && (!h.conditions.has(t.Old, conditions.Paused) || h.conditions.has(t.New, conditions.Paused)) {
+		return true, false
+	}
+	key, event := trc.KeyOf(t.New), scheduler.Event{Cause: timeline.External{Source: h.Name, ID: "it is paused"}, Lane: scheduler.BulkLane}
+	if !was {
+		h.Operator.Logger.WithValues(h.Records.values(key)...).Info("the primary is paused: it has no runs until the pause ends")
+	}
+	if h.Options.AllEvents && h.waitsForFinalRun(key, event) {
+		return true, false
 	}
 	if !was {
-		key := trc.KeyOf(t.New)
-		if h.finalRuns.Due(key) == nil {
-			h.Scheduler.Forget(key) // its timers and retries
-		}
-		h.Operator.Logger.WithValues(h.Records.values(key)...).Info("the primary is paused: it has no runs until the pause ends")
-		h.Scheduler.Offer(key, scheduler.Event{Cause: timeline.External{Source: h.Name, ID: "it is paused"}, Lane: scheduler.BulkLane})
+		h.Scheduler.Forget(key) // its timers and retries
 	}
+	h.Scheduler.Offer(key, event)
 	return true, false
 }
 
+// has reports whether a primary has a condition.
+func (p conditionPath) has(primary trc.Object, condition string) bool {
+	conds := p.of(primary)
+	return conds != nil && meta.FindStatusCondition(*conds, condition) != nil
+}
+
+// pausedNote is the text of the condition. It tells the controller's condition from that of another
+// controller of the same kind.
+func pausedNote(controller string) string {
+	return fmt.Sprintf("controller %q does not reconcile it until the pause ends", controller)
+}
+
+// showsPaused reports whether a primary has this controller's condition.
+func (h primaryHandler) showsPaused(primary trc.Object) bool {
+	conds := h.conditions.of(primary)
+	if conds == nil {
+		return false
+	}
+	c := meta.FindStatusCondition(*conds, conditions.Paused)
+	return c != nil && c.Reason == pauseRequested && c.Message == pausedNote(h.Name)
+}
+
+// pausedRetry is how long a paused primary waits until its status is written again.
+const pausedRetry = time.Minute
+
 // showPaused is the run of a paused primary: its status says so, if its type has conditions.
 func (e primaryWriter) showPaused(ctx context.Context, primary trc.Object) (scheduler.Result, error) {
-	nothing := scheduler.Result{Gone: true, Unrecorded: true} // no state is kept for the key
+	nothing := scheduler.Result{Dropped: true, Unrecorded: true} // no state is kept for the key
 	conds := e.conditions.of(primary)
 	if conds == nil || !e.Resource.StatusApart.Load() || meta.FindStatusCondition(*conds, conditions.Paused) != nil {
 		return nothing, nil
@@ -124,27 +160,26 @@ func (e primaryWriter) showPaused(ctx context.Context, primary trc.Object) (sche
 	with := primary.DeepCopyObject().(trc.Object)
 	meta.SetStatusCondition(e.conditions.of(with), metav1.Condition{
 		Type: conditions.Paused, Status: metav1.ConditionTrue, ObservedGeneration: primary.GetGeneration(),
-		Reason: pauseRequested, Message: "it is not reconciled until the pause ends",
+		Reason: pauseRequested, Message: pausedNote(e.Name),
 	})
 	err := e.carryOutByPatch(ctx, primary, Update{Object: with, Status: true})
 	switch {
 	case err == nil:
-		return scheduler.Result{Gone: true}, nil
-	case !onlyConflicts(err) && (apierrors.IsForbidden(err) || apierrors.IsInvalid(err)):
-		e.run.Logger().Info("cannot show in its status that the primary is paused", "error", err.Error())
+		return scheduler.Result{Dropped: true}, nil
+	case onlyConflicts(err), e.run.cutOff(), errors.Is(err, write.ErrStandby), errors.Is(err, write.ErrRunEnded):
+		return scheduler.Result{}, err // there is another run in any case
+	}
+	e.run.Logger().Info("cannot show in its status that the primary is paused", "error", err.Error())
+	if apierrors.IsForbidden(err) || apierrors.IsInvalid(err) {
 		return nothing, nil
 	}
-	return scheduler.Result{}, err
+	return scheduler.Result{RescheduleAfter: pausedRetry}, nil // no failure of the author's: no attempt, no event
 }
 
 // clearPaused removes the condition from a primary that is not paused any more. It returns the
 // primary after that.
 func (e primaryWriter) clearPaused(ctx context.Context, primary trc.Object) (trc.Object, error) {
-	conds := e.conditions.of(primary)
-	if e.run.Gone || conds == nil {
-		return primary, nil
-	}
-	if c := meta.FindStatusCondition(*conds, conditions.Paused); c == nil || c.Reason != pauseRequested {
+	if e.run.Gone || !(primaryHandler{e.Controller}).showsPaused(primary) {
 		return primary, nil
 	}
 	return e.without(ctx, primary, conditions.Paused)

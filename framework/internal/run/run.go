@@ -115,7 +115,7 @@ func (e execution) decide(ctx context.Context, result scheduler.Result, err erro
 // finish ends a run that returned. The result says what it sent, and what to do once the causes
 // that arrived during the run are decided.
 func (e execution) finish(result scheduler.Result, awaits bool) scheduler.Result {
-	result.Requests = e.endWrites(!awaits && result.Err == nil && !result.Superseded)
+	result.Requests = e.endWrites(!awaits && result.Err == nil && !result.Superseded && !e.run.Aside)
 	result.ReadsAhead = int(e.run.Writes.Record.ReadsAhead.Load())
 	result.Nodes, result.ID = e.run.workflowRuns.records(), e.run.logID(result.Err != nil)
 	if e.run.Gone && !awaits {
@@ -146,6 +146,7 @@ func (e execution) goThrough(ctx context.Context, shared trc.Object) (scheduler.
 		return scheduler.Result{Superseded: err == nil}, err
 	}
 	if !e.run.Gone && e.pause.holds(shared) {
+		e.run.Aside = true
 		return e.primary().showPaused(ctx, shared)
 	}
 	return e.lifecycle(ctx, shared)
@@ -220,11 +221,13 @@ func (e execution) lifecycle(ctx context.Context, shared trc.Object) (scheduler.
 	if err != nil {
 		return scheduler.Result{}, err
 	}
-	if e.primary().onlyClears(before, shared) {
-		return scheduler.Result{Gone: true}, nil // like no run at all, as the filter wants
-	}
+	onlyClears := e.primary().onlyClears(before, shared)
 	if shared, err = e.primary().clearPaused(ctx, shared); err != nil {
 		return scheduler.Result{}, err
+	}
+	if onlyClears {
+		e.run.Aside = true
+		return scheduler.Result{Gone: true}, nil // like no run at all, as the filter wants
 	}
 	e.run.Writes.Primary.Object = shared
 	if shared.GetDeletionTimestamp() != nil && !e.Options.AllEvents {

@@ -55,6 +55,7 @@ type Run struct {
 	Due          scheduler.Run      // the causes, the attempt and the like
 	Writes       *write.Run         // what the run writes
 	Gone         bool               // the primary is deleted, and this is its final run
+	Aside        bool               // the author is not called
 	Ended        atomic.Bool        // set when the run has ended; nothing may be read or written after
 	Life         admission.Lifetime // the run's context
 	visit        registry.Visit     // what the run uses of the registry

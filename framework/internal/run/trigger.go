@@ -20,7 +20,10 @@ func (s sink) Offer(primary trc.Key, offer eventsource.Offer) {
 	c, event := s.Controller, scheduler.Event{Cause: offer.Cause, Lane: laneOf(offer.Initial)}
 	switch {
 	case c.Options.AllEvents && c.Store.Get(primary) != nil:
-		primaryHandler{c}.waitsForFinalRun(primary, event) // it may be about the deleted or the existing one
+		waits := primaryHandler{c}.waitsForFinalRun(primary, event) // it may be about the deleted or the existing one
+		if !waits && c.pause.has(primary) {
+			return
+		}
 	case s.isMissing(primary), c.pause.has(primary):
 		return
 	}
