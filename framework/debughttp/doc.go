@@ -6,10 +6,11 @@
 //	...
 //	err = server.Run(ctx) // beside op.Run
 //
-//	/healthz       200 unless only a new process would help: framework.Operator.Alive
-//	/readyz        200 if the operator can work: framework.Operator.Ready
-//	/metrics       Options.Metrics
-//	/debug/pprof/  profiles as "go tool pprof" fetches them, if Options.Profiles is set
+//	/healthz          200 unless only a new process would help: framework.Operator.Alive
+//	/readyz           200 if the operator can work: framework.Operator.Ready
+//	/metrics          Options.Metrics
+//	/debug/evenkeel/  Options.Pages: why the operator did what it did
+//	/debug/pprof/     profiles as "go tool pprof" fetches them, if Options.Profiles is set
 //
 // A probe that fails answers with 503 and the text of what is wrong.
 //

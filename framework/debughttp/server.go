@@ -28,6 +28,8 @@ type Options struct {
 	Operator Operator
 	// Metrics serves /metrics. Default: none.
 	Metrics http.Handler
+	// Pages serves /debug/evenkeel/: see package why. Default: none.
+	Pages http.Handler
 	// Profiles serves /debug/pprof/. A profile shows names of functions and, of goroutines, parts of
 	// what they work on. Default: none.
 	Profiles bool
@@ -125,6 +127,9 @@ func handler(o Options) http.Handler {
 	mux.Handle("GET /readyz", probe(o.Operator.Ready))
 	if o.Metrics != nil {
 		mux.Handle("GET /metrics", guarded(o.Guard, o.Metrics))
+	}
+	if o.Pages != nil {
+		mux.Handle("GET /debug/evenkeel/", guarded(o.Guard, o.Pages))
 	}
 	if o.Profiles {
 		mux.Handle("GET /debug/pprof/{name...}", guarded(o.Guard, http.HandlerFunc(profile)))

@@ -64,7 +64,7 @@ func TestProbesSayWhatIsWrong(t *testing.T) {
 
 func TestWhatIsNotAskedForIsNotServed(t *testing.T) {
 	h := serving(t, Options{Operator: &patient{}})
-	for _, path := range []string{"/metrics", "/debug/pprof/", "/debug/pprof/heap", "/"} {
+	for _, path := range []string{"/metrics", "/debug/evenkeel/", "/debug/pprof/", "/debug/pprof/heap", "/"} {
 		if code, _ := get(t, h, path); code != http.StatusNotFound {
 			t.Errorf("%s: %d", path, code)
 		}
@@ -77,7 +77,7 @@ func TestWhatIsNotAskedForIsNotServed(t *testing.T) {
 func TestGuardsDecideAboutAllButProbes(t *testing.T) {
 	var answer error
 	metrics := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "runs 1") })
-	h := serving(t, Options{Operator: &patient{}, Metrics: metrics, Profiles: true, Guard: func(*http.Request) error { return answer }})
+	h := serving(t, Options{Operator: &patient{}, Metrics: metrics, Pages: metrics, Profiles: true, Guard: func(*http.Request) error { return answer }})
 	for _, c := range []struct {
 		answer error
 		code   int
@@ -91,6 +91,9 @@ func TestGuardsDecideAboutAllButProbes(t *testing.T) {
 		answer = c.answer
 		if code, text := get(t, h, "/metrics"); code != c.code || text != c.text {
 			t.Errorf("%v: %d %q", c.answer, code, text)
+		}
+		if code, _ := get(t, h, "/debug/evenkeel/pages"); code != c.code {
+			t.Errorf("%v: %d for a page", c.answer, code)
 		}
 		if code, _ := get(t, h, "/debug/pprof/heap"); code != c.code {
 			t.Errorf("%v: %d for a profile", c.answer, code)

@@ -85,6 +85,14 @@ var rules = []rule{
 		"the only importer of client_golang: it asks the operator by an interface",
 	},
 	{
+		"framework/why",
+		[]string{
+			"std", "k8s.io/apimachinery/pkg/types",
+			module + "/framework/health", module + "/framework/observe", module + "/timeline",
+		},
+		"pages ask the operator by an interface, and keep what an observer is told",
+	},
+	{
 		"framework/debughttp",
 		[]string{"std", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/..."},
 		"the listener asks the operator by an interface, and gets metrics as a handler: nothing of ours",

@@ -22,6 +22,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework/debughttp"
 	"github.com/evenkeel/evenkeel/framework/observe"
 	"github.com/evenkeel/evenkeel/framework/prometheus"
+	"github.com/evenkeel/evenkeel/framework/why"
 	"github.com/evenkeel/evenkeel/samples/prefixedpod"
 	v1 "github.com/evenkeel/evenkeel/samples/prefixedpod/api/v1"
 )
@@ -38,7 +39,7 @@ func main() {
 func run(ctx context.Context) error {
 	verbosity := flag.Int("v", 0, "verbosity: 0 state changes and failures, 1 a line per run, 2 causes")
 	namespaces := flag.String("namespaces", "", "comma-separated `names` of the namespaces to watch; default: all")
-	listen := flag.String("listen", "localhost:8081", "`address` of probes and metrics, as \":8081\" for those of a Pod")
+	listen := flag.String("listen", "localhost:8081", "`address` of probes, metrics and pages, as \":8081\" for those of a Pod")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected arguments: %q", flag.Args())
@@ -57,7 +58,11 @@ func run(ctx context.Context) error {
 	}
 	handler := slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(-*verbosity)})
 	metrics := prometheus.New()
-	options := framework.OperatorOptions{Observers: []observe.Observer{metrics}, Scheme: scheme, Name: "prefixedpod-operator", Logger: logr.FromSlogHandler(handler)}
+	pages, err := why.New(why.Options{})
+	if err != nil {
+		return err
+	}
+	options := framework.OperatorOptions{Observers: []observe.Observer{metrics, pages}, Scheme: scheme, Name: "prefixedpod-operator", Logger: logr.FromSlogHandler(handler)}
 	if *namespaces != "" {
 		options.Namespaces = strings.Split(*namespaces, ",")
 	}
@@ -69,7 +74,8 @@ func run(ctx context.Context) error {
 		return err
 	}
 	metrics.Of(op)
-	server, err := debughttp.Listen(debughttp.Options{Address: *listen, Operator: op, Metrics: metrics.Handler()})
+	pages.Of(op)
+	server, err := debughttp.Listen(debughttp.Options{Address: *listen, Operator: op, Metrics: metrics.Handler(), Pages: pages.Handler()})
 	if err != nil {
 		return err
 	}
