@@ -17,12 +17,15 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/observe"
+	"github.com/evenkeel/evenkeel/framework/why"
 	"github.com/evenkeel/evenkeel/samples/webpage"
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
@@ -52,6 +55,7 @@ type demo struct {
 	out      io.Writer
 	cluster  *cluster
 	operator *framework.Operator
+	seeing   *seeing
 	requests *counter
 	screen   *screen
 }
@@ -81,13 +85,24 @@ func run(ctx context.Context, once bool, out io.Writer) error {
 	if err := d.cluster.install(background); err != nil {
 		return err
 	}
-	if d.operator, err = newOperator(config, d.requests); err != nil {
+	if d.seeing, err = newSeeing(); err != nil {
+		return err
+	}
+	if d.operator, err = newOperator(config, d.requests, d.seeing.observers()); err != nil {
+		return err
+	}
+	if err := d.seeing.listen(d.operator); err != nil {
 		return err
 	}
 	operatorCtx, stopOperator := context.WithCancel(background)
 	defer stopOperator()
 	ended := make(chan error, 1)
-	go func() { ended <- d.operator.Run(operatorCtx) }()
+	go func() {
+		parts, ctx := errgroup.WithContext(operatorCtx)
+		parts.Go(func() error { return d.seeing.server.Run(ctx) })
+		parts.Go(func() error { return d.operator.Run(ctx) })
+		ended <- parts.Wait()
+	}()
 
 	f, err := d.show(ctx, background, once)
 	stopOperator()
@@ -104,7 +119,7 @@ func run(ctx context.Context, once bool, out io.Writer) error {
 }
 
 // newOperator returns the operator with only the rights of its service account.
-func newOperator(config *rest.Config, requests *counter) (*framework.Operator, error) {
+func newOperator(config *rest.Config, requests *counter, observers []observe.Observer) (*framework.Operator, error) {
 	config = rest.CopyConfig(config)
 	config.Impersonate = rest.ImpersonationConfig{
 		UserName: "system:serviceaccount:webpage-operator:webpage-operator",
@@ -115,7 +130,7 @@ func newOperator(config *rest.Config, requests *counter) (*framework.Operator, e
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
-	op, err := framework.NewOperator(config, framework.OperatorOptions{Scheme: scheme, Name: "webpage-operator"})
+	op, err := framework.NewOperator(config, framework.OperatorOptions{Scheme: scheme, Name: "webpage-operator", Observers: observers})
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +159,14 @@ func (d *demo) show(ctx, background context.Context, once bool) (figures, error)
 	for _, count := range runsPerPage(d.operator) {
 		f.runs += count.runs
 	}
+	if once {
+		if err := d.seeing.check(background, pages); err != nil {
+			return f, err
+		}
+		d.say("probes, metrics and the pages of each run answer")
+	}
 	if !once && ctx.Err() == nil {
+		d.say("%s shows why each run happened, and so does\n    curl '%s'", d.seeing.url(why.Root), d.seeing.url(why.Root+"webpage?format=json"))
 		d.say("all pages are ready after %.1f s; Ctrl-C deletes them and ends", f.ready.Seconds())
 		_ = d.watch(ctx, 0, func(view) bool { return false }) // until Ctrl-C
 	}

@@ -57,12 +57,13 @@ func run(ctx context.Context) error {
 		return err
 	}
 	handler := slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.Level(-*verbosity)})
+	logger := logr.FromSlogHandler(handler)
 	metrics := prometheus.New()
 	pages, err := why.New(why.Options{})
 	if err != nil {
 		return err
 	}
-	options := framework.OperatorOptions{Observers: []observe.Observer{metrics, pages}, Scheme: scheme, Name: "webpage-operator", Logger: logr.FromSlogHandler(handler)}
+	options := framework.OperatorOptions{Observers: []observe.Observer{metrics, pages}, Scheme: scheme, Name: "webpage-operator", Logger: logger}
 	if *namespaces != "" {
 		options.Namespaces = strings.Split(*namespaces, ",")
 	}
@@ -79,6 +80,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	logger.Info("probes, metrics and pages are served", "address", server.Address())
 	parts, ctx := errgroup.WithContext(ctx)
 	parts.Go(func() error { return server.Run(ctx) })
 	parts.Go(func() error { return op.Run(ctx) })
