@@ -1,13 +1,14 @@
 package why
 
 import (
+	"fmt"
 	"runtime"
 	"testing"
 	"time"
 
-	"fmt"
-	"github.com/evenkeel/evenkeel/timeline"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/timeline"
 )
 
 // TestSizesAreEstimatedWell compares the estimate with what the heap grows by.
