@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -84,7 +85,7 @@ var _ = Describe("An object in several forms and versions", func() {
 		}
 	})
 
-	It("G01 is written though the cache of another version cannot read it; that shows it once its watch has brought it", func() {
+	DescribeTable("G01 is written though the cache of another version cannot read it; that shows it once its watch has brought it", func(longer time.Duration) {
 		ns, s := namespace(), newStall("horizontalpodautoscalers")
 		reads := &counted{matches: func(request *http.Request) bool {
 			return request.Method == http.MethodGet && strings.Contains(request.URL.Path, "/autoscaling/v2/") && strings.HasSuffix(request.URL.Path, "/h")
@@ -106,6 +107,9 @@ var _ = Describe("An object in several forms and versions", func() {
 				Fail("an older state is shown")
 			}
 			runs <- err
+			if err != nil {
+				time.Sleep(longer)
+			}
 			return pageUpdate{}, nil
 		}}
 		op, _ := operate(ns, r, pageOptions{Retry: slow, Secondaries: framework.Secondaries(&found)}, func(config *restConfig) {
@@ -121,7 +125,10 @@ var _ = Describe("An object in several forms and versions", func() {
 		for len(runs) > 0 {
 			Expect(<-runs).To(Succeed())
 		}
-	})
+	},
+		Entry("after the run", time.Duration(0)),
+		Entry("while the run is under way", time.Second),
+	)
 
 	It("G02 G03 is gone, or as it was read, for the caches of every version", func() {
 		ns, s := namespace(), newStall("horizontalpodautoscalers")

@@ -1,6 +1,7 @@
 package trc
 
 import (
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -85,6 +86,23 @@ func (p *Page) Record(edge Edge) {
 	l.edges++
 	for l.edges > l.limit {
 		l.forgetOldestLocked()
+	}
+}
+
+// Forget forgets the edges of an object: its steps count as foreign from now on. Call it if a cache
+// could not show what the writer wrote: the event that brings it is news.
+func (p *Page) Forget(uid types.UID) {
+	l := p.ledger
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(p.edges[uid]) == 0 {
+		return
+	}
+	l.edges -= len(p.edges[uid])
+	delete(p.edges, uid)
+	p.order = slices.DeleteFunc(p.order, func(of types.UID) bool { return of == uid })
+	if len(p.order) == 0 {
+		l.unlinkLocked(p)
 	}
 }
 

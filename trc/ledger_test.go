@@ -234,6 +234,11 @@ func TestModel_O15_TheLedgerIsABoundedListOfEdges(t *testing.T) {
 				p.closed = true
 				naive = slices.DeleteFunc(naive, func(e naiveEdge) bool { return e.page == p })
 			},
+			"forget an object": func(*rapid.T) {
+				p, u := page(), uid()
+				p.Forget(u)
+				naive = slices.DeleteFunc(naive, func(e naiveEdge) bool { return e.page == p && e.UID == u })
+			},
 			"forget": func(*rapid.T) {
 				l.Forget()
 				naive = nil

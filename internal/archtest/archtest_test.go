@@ -84,6 +84,7 @@ var rules = []rule{
 		},
 		"the only importer of client_golang: it asks the operator by an interface",
 	},
+	{"cmd/kubectl-evenkeel", []string{"std", module + "/framework/why"}, "the plugin lets kubectl reach the cluster, and knows the pages"},
 	{
 		"framework/why",
 		[]string{

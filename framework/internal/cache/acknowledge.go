@@ -22,8 +22,8 @@ import (
 // Acknowledge adds an object that the server answered to every cache of its kind before it returns,
 // in the form that each cache keeps. A cache that cannot hold or read the object marks it as
 // undecodable: reads of it return an error until the cache's watch has passed that version. ctx is
-// the context of the request.
-func (c *Cluster) Acknowledge(ctx context.Context, gvk schema.GroupVersionKind, got client.Answer, proof trc.Proof) {
+// the context of the request. It reports whether all caches show the object.
+func (c *Cluster) Acknowledge(ctx context.Context, gvk schema.GroupVersionKind, got client.Answer, proof trc.Proof) (shown bool) {
 	a := acknowledgement{cluster: c, got: got, proof: proof}
 	var behind []*Store
 	for _, s := range c.StoresOfKind(gvk.GroupKind()) {
@@ -39,6 +39,7 @@ func (c *Cluster) Acknowledge(ctx context.Context, gvk schema.GroupVersionKind, 
 		a.add(s, own, err, proof)
 	}
 	a.read(ctx, behind)
+	return !a.hidden
 }
 
 // acknowledgement adds one answer of the server to caches.
@@ -46,6 +47,7 @@ type acknowledgement struct {
 	cluster *Cluster
 	got     client.Answer
 	proof   trc.Proof // of got
+	hidden  bool      // from a cache
 }
 
 // add adds an object to a cache unless err is set. It logs the error otherwise.
@@ -54,6 +56,7 @@ func (a *acknowledgement) add(s *Store, o trc.Object, err error, proof trc.Proof
 		err = s.Acknowledge(o, proof)
 	}
 	if err != nil {
+		a.hidden = true
 		a.cluster.Logger.Error(err, "cannot add an answer of the API server to a cache", "cache", s.Describe())
 	}
 }
@@ -100,6 +103,7 @@ func (a *acknowledgement) addRead(s *Store, live client.Answer, err error) {
 			return
 		}
 	}
+	a.hidden = true
 	a.cluster.Logger.Info("a cache could not read the changed object; reads of the object fail until the watch delivers it",
 		"cache", s.Describe(), "objectNamespace", got.GetNamespace(), "objectName", got.GetName(), "error", fmt.Sprint(err))
 	own, err := forms.undecodedAs(s.Key.Form, s.Key.GVK, got.Object, fmt.Errorf("%w: %w", ErrUnread, err))

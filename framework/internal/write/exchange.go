@@ -148,10 +148,13 @@ func (x *exchange) recordUnproven(o trc.Object, version string) {
 	x.w.Run.Record.wrote(what)
 }
 
-// acknowledge adds an object from the server to the caches of its kind.
+// acknowledge adds an object from the server to the caches of its kind. If one cannot show it, the
+// run may have failed to read it, so the event that brings it needs another run.
 func (x *exchange) acknowledge(ctx context.Context, got client.Answer, proof trc.Proof) {
 	x.w.answers.mark(x.resource.GVK)
-	x.port.Acknowledge(ctx, x.resource.GVK, got, proof)
+	if !x.port.Acknowledge(ctx, x.resource.GVK, got, proof) {
+		x.w.answers.doubt(got.GetUID())
+	}
 }
 
 // acknowledgeGone removes an object from the caches of its kind.

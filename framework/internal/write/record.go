@@ -126,6 +126,16 @@ func (a *answers) prove(in *trc.Ledger, by trc.Writer, edge trc.Edge) {
 	page.Record(edge)
 }
 
+// doubt forgets what was proven about an object that a cache could not show.
+func (a *answers) doubt(uid types.UID) {
+	a.mu.Lock()
+	page := a.page
+	a.mu.Unlock()
+	if page != nil {
+		page.Forget(uid)
+	}
+}
+
 // mark records that the caches of a kind are about to be changed by an answer.
 func (a *answers) mark(gvk schema.GroupVersionKind) {
 	a.mu.Lock()
