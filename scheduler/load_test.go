@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -57,13 +58,27 @@ func TestLoadCountsEachNeedlessEventOnce(t *testing.T) {
 
 func TestLoadTellsWhatFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex // guards result and records
 		var result scheduler.Result
 		var records []timeline.Record
+		next := func(r scheduler.Result) {
+			mu.Lock()
+			defer mu.Unlock()
+			result = r
+		}
 		h := start(t, scheduler.Options[string]{
 			Retry:       retry.Policy{MaxAttempts: 1, Initial: time.Second, Factor: 2, Jitter: retry.NoJitter},
 			MaxInterval: scheduler.NoMaxInterval,
-			Record:      func(_ string, r timeline.Record) { records = append(records, r) },
-		}, func(_ context.Context, key string, _ scheduler.Run) scheduler.Result { return result })
+			Record: func(_ string, r timeline.Record) {
+				mu.Lock()
+				defer mu.Unlock()
+				records = append(records, r)
+			},
+		}, func(context.Context, string, scheduler.Run) scheduler.Result {
+			mu.Lock()
+			defer mu.Unlock()
+			return result
+		})
 		failing := func(retries uint64, want ...string) {
 			t.Helper()
 			synctest.Wait()
@@ -73,7 +88,7 @@ func TestLoadTellsWhatFails(t *testing.T) {
 			}
 		}
 		failing(0)
-		result = scheduler.Result{Err: errBroken}
+		next(scheduler.Result{Err: errBroken})
 		h.Offer("b", event())
 		h.Offer("a", event())
 		failing(2, "a", "b")
@@ -81,18 +96,20 @@ func TestLoadTellsWhatFails(t *testing.T) {
 		if failing(2, "a", "b"); h.Len() != 0 {
 			t.Errorf("%d keys have state", h.Len())
 		}
-		result = scheduler.Result{}
+		next(scheduler.Result{})
 		h.Offer("a", event())
 		failing(2, "b")
 		h.Forget("b")
 		failing(2)
-		result = scheduler.Result{Err: retry.Final(errBroken)}
+		next(scheduler.Result{Err: retry.Final(errBroken)})
 		h.Offer("a", event())
 		failing(2, "a")
+		mu.Lock()
 		if last := records[len(records)-1]; !last.Final || records[0].Final {
 			t.Errorf("the last record is %+v, the first %+v", last, records[0])
 		}
-		result = scheduler.Result{Gone: true}
+		mu.Unlock()
+		next(scheduler.Result{Gone: true})
 		time.Sleep(time.Hour)
 		h.Offer("a", event())
 		failing(2)
@@ -106,11 +123,9 @@ func TestRecordsSayWhetherTheRunAskedForAnother(t *testing.T) {
 	} {
 		for _, result := range results {
 			synctest.Test(t, func(t *testing.T) {
-				var first *timeline.Record
+				var first atomic.Pointer[timeline.Record]
 				h := start(t, scheduler.Options[string]{Record: func(_ string, r timeline.Record) {
-					if first == nil {
-						first = &r
-					}
+					first.CompareAndSwap(nil, &r)
 				}}, func(_ context.Context, _ string, r scheduler.Run) scheduler.Result {
 					if r.Causes[0] == (timeline.Manual{By: "test"}) {
 						return result
@@ -119,8 +134,8 @@ func TestRecordsSayWhetherTheRunAskedForAnother(t *testing.T) {
 				})
 				h.Offer("a", event())
 				synctest.Wait()
-				if first.Rescheduled != want {
-					t.Errorf("%+v: Rescheduled is %v", result, first.Rescheduled)
+				if got := first.Load().Rescheduled; got != want {
+					t.Errorf("%+v: Rescheduled is %v", result, got)
 				}
 			})
 		}
