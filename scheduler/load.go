@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -51,14 +52,9 @@ func (s *Scheduler[K]) Load() Load {
 	return l
 }
 
-// Failing returns up to limit keys whose last run failed, in an order given by compare.
-func (s *Scheduler[K]) Failing(limit int, compare func(a, b K) int) []K {
+// Failing returns the keys whose last run failed, in no order.
+func (s *Scheduler[K]) Failing() []K {
 	s.mu.Lock()
-	keys := make([]K, 0, len(s.core.failing))
-	for key := range s.core.failing {
-		keys = append(keys, key)
-	}
-	s.mu.Unlock()
-	slices.SortFunc(keys, compare)
-	return keys[:min(limit, len(keys))]
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.core.failing))
 }

@@ -95,6 +95,9 @@ var table = map[string]row{
 	"framework.ControllerOptions.AddFilter": {names: "AddFilter", install: func(w *world) {
 		w.options.AddFilter = func(p primary) bool { w.may(nameOf(p)); return true }
 	}},
+	"framework.ControllerOptions.Paused": {names: "Paused", install: func(w *world) {
+		w.options.Paused = func(p primary) bool { w.may(nameOf(p)); return false }
+	}},
 	"framework.ControllerOptions.UpdateFilter": {names: "UpdateFilter", install: func(w *world) {
 		w.options.UpdateFilter = func(_, p primary) bool { w.may(nameOf(p)); return true }
 	}},

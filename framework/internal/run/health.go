@@ -3,6 +3,7 @@ package run
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/evenkeel/evenkeel/eventsource"
@@ -19,9 +20,10 @@ import (
 // Occupies adds what the controller holds in memory to o.
 func (c *Controller) Occupies(o *health.Occupancy, waiting error) {
 	h := health.Controller{Name: c.Name, Kind: c.GVK.String(), Waiting: author.Text(waiting), Load: c.Scheduler.Load(), PausedPrimaries: c.pause.count()}
-	h.FailingPrimaries = c.Scheduler.Failing(health.MaxFailing, func(a, b trc.Key) int {
+	h.FailingPrimaries = slices.SortedFunc(slices.Values(c.Scheduler.Failing()), func(a, b trc.Key) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})
+	h.FailingPrimaries = h.FailingPrimaries[:min(health.MaxFailing, len(h.FailingPrimaries))]
 	o.Controllers = append(o.Controllers, h)
 	o.Keys += h.Keys
 	o.Histories += c.Records.Primaries()
