@@ -91,9 +91,9 @@ func TestAnObserverMustBeThere(t *testing.T) {
 
 // What fails is named until it succeeds or is gone, also if it was gone before any retry.
 func TestOccupancyNamesWhatFails(t *testing.T) {
-	healed := map[string]bool{}
+	var healed sync.Map
 	r := &pages{reconcile: func(_ context.Context, p *Page, _ *pageContext) (pageUpdate, error) {
-		if !healed[p.Name] {
+		if _, is := healed.Load(p.Name); !is {
 			return pageUpdate{}, errors.New("no")
 		}
 		return pageUpdate{}, nil
@@ -118,7 +118,7 @@ func TestOccupancyNamesWhatFails(t *testing.T) {
 		expect("a", "b", "c")
 		v.delete("b")
 		expect("a", "c")
-		healed["a"] = true
+		healed.Store("a", true)
 		noError(t, v.op.Trigger("webpage", trc.Key{Namespace: "default", Name: "a"}, "test"))
 		expect("c")
 	})

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -133,11 +135,19 @@ func TestAPauseDuringARun(t *testing.T) {
 }
 
 func TestAuthorsDecideWhatIsPaused(t *testing.T) {
-	runs := map[string]int{}
+	var mu sync.Mutex // guards all
+	all := map[string]int{}
 	r := &pages{reconcile: func(_ context.Context, p *Page, _ *pageContext) (pageUpdate, error) {
-		runs[p.Name]++
+		mu.Lock()
+		defer mu.Unlock()
+		all[p.Name]++
 		return pageUpdate{}, nil
 	}}
+	now := func() map[string]int {
+		mu.Lock()
+		defer mu.Unlock()
+		return maps.Clone(all)
+	}
 	options := pageOptions{Paused: func(p *Page) bool {
 		if p.Name == "panics" {
 			panic("no")
@@ -152,12 +162,12 @@ func TestAuthorsDecideWhatIsPaused(t *testing.T) {
 		}
 		v.pass(time.Minute)
 		v.mark("marked", "true")
-		if runs["held"] != 0 || runs["panics"] != 1 || runs["marked"] != 1 {
+		if runs := now(); runs["held"] != 0 || runs["panics"] != 1 || runs["marked"] != 1 {
 			t.Errorf("runs: %v", runs)
 		}
 		v.patch(newPage("default", "held"), `{"metadata":{"labels":{"hold":null}}}`)
 		v.pass(time.Minute)
-		if runs["held"] != 1 {
+		if runs := now(); runs["held"] != 1 {
 			t.Errorf("runs after the pause: %v", runs)
 		}
 	})

@@ -3,6 +3,7 @@ package framework_test
 import (
 	"context"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -156,8 +157,12 @@ func TestAPauseIsShownAsSoonAsItCan(t *testing.T) {
 }
 
 func TestG15AFunctionThatHangsPausesNoOtherController(t *testing.T) {
-	one, two, runs := idlePages(), idlePages(), 0
-	two.reconcile = func(context.Context, *Page, *pageContext) (pageUpdate, error) { runs++; return pageUpdate{}, nil }
+	var runs atomic.Int32
+	one, two := idlePages(), idlePages()
+	two.reconcile = func(context.Context, *Page, *pageContext) (pageUpdate, error) {
+		runs.Add(1)
+		return pageUpdate{}, nil
+	}
 	inVirtualTimeOf(t, framework.OperatorOptions{}, func(op *framework.Operator) error {
 		err := framework.Register(op, one, pageOptions{Name: "one", Paused: func(p *Page) bool {
 			if p.Name == "hang" {
@@ -173,8 +178,8 @@ func TestG15AFunctionThatHangsPausesNoOtherController(t *testing.T) {
 		v.create(newPage("default", "hang"))
 		v.create(newPage("default", "p"))
 		v.pass(5 * time.Second)
-		if runs != 2 {
-			t.Errorf("the other controller had %d runs, want 2", runs)
+		if n := runs.Load(); n != 2 {
+			t.Errorf("the other controller had %d runs, want 2", n)
 		}
 		v.pass(10 * time.Minute)
 	})
