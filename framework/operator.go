@@ -27,6 +27,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/framework/observe"
+	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -177,7 +178,7 @@ func observed(config *rest.Config, observers []observe.Observer) *rest.Config {
 	for _, o := range observers {
 		if o, tells := o.(observe.RequestObserver); tells {
 			config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-				return observe.Transport(next, func(r observe.Request) { _ = safely.Try(func() error { o.RequestEnded(r); return nil }) })
+				return observe.Transport(next, func(r observe.Request) { _ = author.Try(func() { o.RequestEnded(r) }) })
 			})
 		}
 	}

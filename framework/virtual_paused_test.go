@@ -195,11 +195,8 @@ func TestAPauseLeavesAuthorsConditions(t *testing.T) {
 }
 
 func TestPausedPrimariesThatAreGoneAreForgotten(t *testing.T) {
-	r := &pages{reconcile: func(context.Context, *Page, *pageContext) (pageUpdate, error) { return pageUpdate{}, nil }}
-	inVirtualTime(t, r, pageOptions{}, func(v *virtual) {
-		p := newPage("default", "p")
-		p.Annotations = map[string]string{framework.Paused: "true"}
-		v.create(p)
+	inVirtualTime(t, idlePages(), pageOptions{}, func(v *virtual) {
+		v.create(pausedPage("p"))
 		v.pass(time.Minute)
 		before := v.op.Occupancy().Controllers[0].PausedPrimaries
 		v.delete("p")

@@ -3,6 +3,7 @@ package framework_test
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -24,15 +25,13 @@ func TestThePageOfAPrimarySaysWhatItsRecordsSay(t *testing.T) {
 		v.pass(time.Minute)
 		v.patch(page, `{"spec":{"html":"two"}}`)
 		v.pass(time.Minute)
-		w := &answer{header: http.Header{}}
-		request, err := http.NewRequest(http.MethodGet, why.Root+"webpage/default/p?format=json", nil)
-		noError(t, err)
-		pages.Handler().ServeHTTP(w, request)
+		w := httptest.NewRecorder()
+		pages.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, why.Root+"webpage/default/p?format=json", nil))
 		var shown why.OfPrimary
-		noError(t, json.Unmarshal([]byte(w.String()), &shown))
+		noError(t, json.Unmarshal(w.Body.Bytes(), &shown))
 		kept := records(v.op, page)
 		if len(shown.Runs) != len(kept) || len(kept) != 2 {
-			t.Fatalf("%d runs are shown, %d are kept: %s", len(shown.Runs), len(kept), w.String())
+			t.Fatalf("%d runs are shown, %d are kept: %s", len(shown.Runs), len(kept), w.Body)
 		}
 		for i, run := range shown.Runs {
 			record := kept[len(kept)-1-i]

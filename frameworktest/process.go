@@ -195,21 +195,9 @@ func (l *life) operate(ctx context.Context) {
 			l.fail("the operator does not run: %v", err)
 			return
 		}
-		if !sleep(ctx, restartDelay) {
+		if !network.Sleep(ctx, restartDelay) {
 			return
 		}
 		l.note("fault", "another process starts")
-	}
-}
-
-// sleep reports false if ctx ended before d passed.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

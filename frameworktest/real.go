@@ -212,7 +212,7 @@ func (r *real) watch(of dynamic.ResourceInterface, plural string) error {
 		for r.ctx.Err() == nil {
 			w, err := of.Watch(r.ctx, metav1.ListOptions{ResourceVersion: from})
 			if err != nil {
-				sleep(r.ctx, time.Second)
+				network.Sleep(r.ctx, time.Second)
 				continue
 			}
 			for event := range w.ResultChan() {

@@ -113,7 +113,7 @@ func (w *walk) stories(ctx context.Context, l *life) {
 			return hurried
 		}
 		telling.Go(func() {
-			sleep(ctx, w.upTo(30*time.Second))
+			network.Sleep(ctx, w.upTo(30*time.Second))
 			world.play()
 		})
 	}

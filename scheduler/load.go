@@ -10,8 +10,7 @@ import (
 type Counts struct {
 	// Runs is the number of runs that have begun, Retries the number of retries that were granted.
 	Runs, Retries uint64
-	// Queued is how often a key was queued. Events of a key that is queued already add to it without
-	// queueing it again.
+	// Queued is how often a key was queued. An event of a key that is queued already does not count.
 	Queued uint64
 	// Needless is the number of events that started no run because [Options.Decide] said so.
 	Needless uint64
@@ -40,10 +39,10 @@ func (s *Scheduler[K]) Load() Load {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := Load{
-		Counts: s.core.counted, Workers: s.core.workers, Running: len(s.active), Due: s.core.lanes.due, Keys: len(s.core.keys),
+		Counts:  Counts{Runs: s.begun, Retries: s.core.retries, Queued: s.core.queued, Needless: s.needless.Load()},
+		Workers: s.core.workers, Running: len(s.active), Due: s.core.lanes.due, Keys: len(s.core.keys),
 		Failing: len(s.core.failing), Paused: s.core.paused,
 	}
-	l.Needless += s.needless.Load()
 	now := s.now()
 	for _, run := range s.active {
 		d := now.since(run.began)

@@ -23,8 +23,9 @@ type machine[K comparable] struct {
 	spare  []*batch
 	// failing are the keys whose last run failed: neither succeeded nor forgotten since.
 	failing map[K]struct{}
-	busy    int // the number of runs in flight
-	counted Counts
+	busy    int    // the number of runs in flight
+	queued  uint64 // how often a key was queued
+	retries uint64 // the number of retries that were granted
 	paused  bool   // no run starts; all else continues
 	pauses  uint16 // the number of pauses so far
 }
@@ -124,17 +125,19 @@ func (m *machine[K]) offer(now instant, key K, e Event) (review *keyState[K]) {
 	return nil
 }
 
-// reviewed removes the causes of a running key that were found to be needless.
-func (m *machine[K]) reviewed(s *keyState[K], asked []timeline.Cause, needless bits) {
+// reviewed removes the causes of a running key that were found to be needless, and returns how many
+// those were.
+func (m *machine[K]) reviewed(s *keyState[K], asked []timeline.Cause, needless bits) (removed int) {
 	if s.phase != running || s.pending == nil { // the decision at the end of its run is final
-		return
+		return 0
 	}
 	before := len(s.pending.causes)
 	s.pending.reviewed(asked, needless)
-	m.counted.Needless += uint64(before - len(s.pending.causes))
+	removed = before - len(s.pending.causes)
 	if s.pending.empty() {
 		m.unload(s)
 	}
+	return removed
 }
 
 // renew ends the back-off, because the desired state is another than the one that failed. It also
@@ -195,7 +198,7 @@ func (m *machine[K]) enqueue(now instant, s *keyState[K], lane Lane) {
 	case s.gate == timeline.Open && m.busy+m.lanes.due >= m.workers:
 		s.gate = timeline.Workers
 	}
-	m.counted.Queued++
+	m.queued++
 	s.phase, s.pauses, s.due = queued, m.pauses, now
 	m.lanes.push(s, lane)
 }
@@ -220,7 +223,6 @@ func (m *machine[K]) take(now instant) (*keyState[K], Run, bool) {
 
 func (m *machine[K]) begin(now instant, s *keyState[K]) Run {
 	m.busy++
-	m.counted.Runs++
 	s.phase, s.forgotten = running, 0
 	if s.bypasses = min(s.bypasses+1, 100); !s.bypassing {
 		s.bypasses = 0
@@ -412,7 +414,7 @@ func (m *machine[K]) backOff(now instant, s *keyState[K], notBefore time.Duratio
 		m.exhaust(now, s)
 		return
 	}
-	m.counted.Retries++
+	m.retries++
 	s.slots[retrySlot] = now.after(max(delay, notBefore))
 }
 

@@ -23,6 +23,8 @@ type oracle struct {
 	stopped     bool
 	keys        map[string]*modelKey
 	failing     map[string]bool // the last run failed
+	queued      uint64          // keys that were queued
+	retries     uint64          // that were granted
 }
 
 type modelKey struct {
@@ -148,6 +150,7 @@ func (o *oracle) consider(k *modelKey, lane scheduler.Lane) {
 		return
 	}
 	k.queued, k.lane, k.queuedAt, k.dueAt = true, lane, o.now, o.now
+	o.queued++
 }
 
 // begin returns what a run that begins now receives.
@@ -291,6 +294,7 @@ func (o *oracle) failed(k *modelKey, notBefore time.Duration) {
 			delay = min(p.Max, 2*delay)
 		}
 		k.attempts++
+		o.retries++
 		k.retryAt = o.now.Add(max(delay, notBefore))
 		return
 	}

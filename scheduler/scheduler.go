@@ -40,9 +40,11 @@ type Event struct {
 type Run struct {
 	// Causes are the reasons for the run, in the order of their arrival.
 	Causes []timeline.Cause
-	// Waited is the time since the first cause arrived, Queued that since nothing held the key back
-	// but other keys.
-	Waited, Queued time.Duration
+	// Waited is the time since the first cause arrived.
+	Waited time.Duration
+	// Queued is the last part of Waited, in which the key was due and only other keys, or a pause,
+	// held it back.
+	Queued time.Duration
 	// Gate is what last held the key back.
 	Gate timeline.Gate
 	// Attempt is the number of retries granted since the last success; 0 for a run that is no retry.
@@ -167,7 +169,7 @@ type Scheduler[K comparable] struct {
 
 	zero time.Time // the origin of all instants
 
-	needless atomic.Uint64 // the events that Decide called needless when they arrived
+	needless atomic.Uint64 // the events that Decide called needless
 
 	mu      sync.Mutex // guards the fields below; a leaf
 	work    sync.Cond  // signalled when a key may be due or the scheduler stops
@@ -255,7 +257,7 @@ func (s *Scheduler[K]) reviewLocked(state *keyState[K]) {
 			}
 		}
 	}()
-	s.core.reviewed(state, asked, needless)
+	s.needless.Add(uint64(s.core.reviewed(state, asked, needless)))
 }
 
 // decideAndLock reports whether a cause needs a run, and if so returns with the lock held. A run

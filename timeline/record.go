@@ -49,8 +49,8 @@ type Record struct {
 	// Waited is the time from the first cause to the start of the run. It includes gates such as
 	// back-off.
 	Waited time.Duration
-	// Queued is the part of Waited in which only other keys held the key back: from the time at which
-	// it could have started, had there been a free worker.
+	// Queued is the last part of Waited, in which the key was due and only other keys, or a pause,
+	// held it back.
 	Queued time.Duration
 	// Gate is what last held the key back. It is Workers only if nothing else did.
 	Gate Gate

@@ -142,10 +142,10 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// TestFiguresOfSeeing prints what metrics add to a run; make figures AREA=seeing runs it.
+// TestFiguresOfSeeing prints what metrics add to a run.
 func TestFiguresOfSeeing(t *testing.T) {
 	if os.Getenv("EVENKEEL_FIGURES") == "" {
-		t.Skip("it measures; set EVENKEEL_FIGURES=1, or run make figures AREA=seeing")
+		t.Skip("it measures; set EVENKEEL_FIGURES=1")
 	}
 	one, many := inTurns(t, newMetered, newOurs, 1), inTurns(t, newMetered, newOurs, 16)
 	t.Logf("with 1 worker CPU %.2f, with 16 %.2f of those without metrics", one.cpu, many.cpu)

@@ -29,7 +29,7 @@ func print(out io.Writer, body []byte) error {
 }
 
 func printRun(to *strings.Builder, r why.Run) {
-	fmt.Fprintf(to, "%s  %s, took %s, waited %s", r.Started.Local().Format(time.DateTime), r.Outcome, seconds(r.Duration), seconds(r.Waited))
+	fmt.Fprintf(to, "%s  %s, took %s, waited %s", r.Started.Local().Format(time.DateTime), r.Outcome, why.Seconds(r.Duration), why.Seconds(r.Waited))
 	if r.Gate != "" {
 		fmt.Fprintf(to, " for %s", r.Gate)
 	}
@@ -53,17 +53,6 @@ func printRun(to *strings.Builder, r why.Run) {
 	case r.Final:
 		to.WriteString("  next     none: no retry can mend it\n")
 	case r.Next > 0:
-		fmt.Fprintf(to, "  next     after %s at the latest\n", seconds(r.Next))
+		fmt.Fprintf(to, "  next     after %s at the latest\n", why.Seconds(r.Next))
 	}
-}
-
-func seconds(s float64) time.Duration {
-	d := time.Duration(s * float64(time.Second))
-	switch {
-	case d >= time.Minute:
-		return d.Round(time.Second)
-	case d >= time.Second:
-		return d.Round(10 * time.Millisecond)
-	}
-	return d.Round(10 * time.Microsecond)
 }

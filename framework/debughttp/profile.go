@@ -2,7 +2,6 @@ package debughttp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -70,8 +69,8 @@ func secondsOf(r *http.Request) (time.Duration, error) {
 		return defaultProfileTime, nil
 	}
 	seconds, err := strconv.ParseFloat(text, 64)
-	if err != nil || seconds <= 0 || seconds > longestProfileTime.Seconds() {
-		return 0, errors.Join(fmt.Errorf("seconds=%q: must be a number above 0, and at most %v", text, longestProfileTime.Seconds()))
+	if err != nil || !(seconds > 0 && seconds <= longestProfileTime.Seconds()) { // NaN is neither
+		return 0, fmt.Errorf("seconds=%q: must be a number above 0, and at most %v", text, longestProfileTime.Seconds())
 	}
 	return time.Duration(seconds * float64(time.Second)), nil
 }

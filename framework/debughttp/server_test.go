@@ -118,6 +118,7 @@ func TestProfiles(t *testing.T) {
 		{"/debug/pprof/profile?seconds=0.2", 200, "\x1f\x8b"},
 		{"/debug/pprof/profile?seconds=x", 400, `seconds="x": must be a number above 0, and at most 300`},
 		{"/debug/pprof/profile?seconds=301", 400, `seconds="301"`},
+		{"/debug/pprof/trace?seconds=NaN", 400, `seconds="NaN"`},
 		{"/debug/pprof/trace?seconds=-1", 400, `seconds="-1"`},
 	} {
 		if code, text := get(t, h, c.path); code != c.code || !strings.Contains(text, c.text) {

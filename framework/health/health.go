@@ -1,6 +1,9 @@
 package health
 
 import (
+	"slices"
+	"time"
+
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -38,6 +41,19 @@ type Source struct {
 	// External is what a source of the author reports, nil if it reports nothing; see
 	// [eventsource.HealthReporter].
 	External *eventsource.Health `json:"external,omitempty"`
+}
+
+// Silence returns the longest time in which a watch of the source has delivered nothing: no event,
+// no bookmark and no list. Watches that have never delivered anything do not count, because the
+// source has a problem, or is not synced. It reports false if there is no other.
+func (s Source) Silence(now time.Time) (longest time.Duration, known bool) {
+	for _, w := range s.Watches {
+		last := slices.MaxFunc([]time.Time{w.LastEvent, w.LastBookmark, w.LastList}, time.Time.Compare)
+		if !last.IsZero() {
+			longest, known = max(longest, now.Sub(last)), true
+		}
+	}
+	return longest, known
 }
 
 // Cache is the state of one cache of an operator.

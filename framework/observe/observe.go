@@ -11,8 +11,8 @@ import (
 
 // Observer is told what an operator does: framework.OperatorOptions.Observers. Its methods are
 // called concurrently, also for several controllers at a time. They must return quickly, because
-// the primary has no further run before that. If one panics, the log reports it and the run is not
-// affected.
+// the primary has no further run before that. A panic affects neither the run nor the request.
+// The log reports a panic of RunEnded.
 //
 // An Observer may also be a [RequestObserver].
 type Observer interface {

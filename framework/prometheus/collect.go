@@ -121,13 +121,13 @@ func (s scrape) controller(c health.Controller) {
 
 func (s scrape) sources(all []health.Source) {
 	type source struct{ controller, name string } // several of a controller may have the same name
-	problems, quiet := map[source]bool{}, map[source]time.Duration{}
+	problems, quiet, now := map[source]bool{}, map[source]time.Duration{}, time.Now()
 	for _, h := range all {
 		of := source{h.Controller, h.Source}
 		if h.Problem != "" {
 			problems[of] = true
 		}
-		if d, any := silenceOf(h, time.Now()); any {
+		if d, known := h.Silence(now); known {
 			quiet[of] = max(quiet[of], d)
 		}
 	}
@@ -137,23 +137,6 @@ func (s scrape) sources(all []health.Source) {
 	for of, d := range quiet {
 		s.gauge(silent, d.Seconds(), of.controller, of.name)
 	}
-}
-
-// silenceOf returns the longest time in which a watch of a source has delivered nothing. Watches
-// that have delivered nothing at all do not count: their source has a problem, or is not synced.
-func silenceOf(h health.Source, now time.Time) (longest time.Duration, any bool) {
-	for _, w := range h.Watches {
-		last := w.LastEvent
-		for _, at := range []time.Time{w.LastBookmark, w.LastList} {
-			if at.After(last) {
-				last = at
-			}
-		}
-		if !last.IsZero() {
-			longest, any = max(longest, now.Sub(last)), true
-		}
-	}
-	return longest, any
 }
 
 func number(is bool) float64 {

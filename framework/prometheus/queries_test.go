@@ -22,6 +22,7 @@ var kubebuilders = []string{
 
 var (
 	nameIn   = regexp.MustCompile(`\b[a-z]+(?:_[a-z0-9]+)+\b`)
+	labelIn  = regexp.MustCompile(`([a-z]+)="`)
 	groupsIn = regexp.MustCompile(`by \(([^)]*)\)`)
 	// ofScrape are labels that Prometheus adds.
 	ofScrape = []string{"job", "instance"}
@@ -38,7 +39,7 @@ func TestEachQueryFindsSeries(t *testing.T) {
 		series, _, _ := strings.Cut(line, " ")
 		name, rest, _ := strings.Cut(series, "{")
 		labels[name] = nil
-		for _, label := range regexp.MustCompile(`([a-z]+)="`).FindAllStringSubmatch(rest, -1) {
+		for _, label := range labelIn.FindAllStringSubmatch(rest, -1) {
 			labels[name] = append(labels[name], label[1])
 		}
 	}

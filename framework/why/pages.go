@@ -54,13 +54,16 @@ func New(o Options) (*Pages, error) {
 			errs = append(errs, fmt.Errorf("why: Options: %s %d: must not be negative", field, value))
 		}
 	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
 	if o.Bytes == 0 {
 		o.Bytes = DefaultBytes
 	}
 	if o.PerPrimary == 0 {
 		o.PerPrimary = DefaultPerPrimary
 	}
-	return &Pages{store: store{limit: o.Bytes, each: o.PerPrimary, byID: map[id][]*list.Element{}}}, errors.Join(errs...)
+	return &Pages{store: store{limit: o.Bytes, each: o.PerPrimary, byID: map[id][]*list.Element{}}}, nil
 }
 
 // Of sets the operator that is shown. Without it there are only runs.

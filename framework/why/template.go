@@ -32,13 +32,13 @@ type view struct {
 }
 
 var templates = template.Must(template.New("pages").Funcs(template.FuncMap{
-	"seconds": seconds,
+	"seconds": Seconds,
 	"clock":   func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05.000") },
 	"percent": percent,
 }).Parse(source))
 
-// seconds returns a time as people read it: three digits, with a unit.
-func seconds(s float64) string {
+// Seconds returns a time in seconds as people read it, rounded, with a unit: "1.5s".
+func Seconds(s float64) string {
 	d := time.Duration(s * float64(time.Second))
 	switch {
 	case d >= time.Minute:

@@ -196,11 +196,8 @@ func sourceOf(h health.Source, now time.Time) Source {
 	v := Source{
 		Controller: h.Controller, Source: h.Source, Kind: h.Kind, Cluster: h.Cluster, Synced: h.Synced, Objects: h.Objects, Problem: h.Problem,
 	}
-	for _, w := range h.Watches {
-		last := slices.MaxFunc([]time.Time{w.LastEvent, w.LastBookmark, w.LastList}, time.Time.Compare)
-		if !last.IsZero() {
-			v.Silent = max(v.Silent, now.Sub(last).Round(time.Second).Seconds())
-		}
+	if silent, known := h.Silence(now); known {
+		v.Silent = silent.Round(time.Second).Seconds()
 	}
 	return v
 }

@@ -110,7 +110,7 @@ var ofSeeing = []mutant{
 		name:   "a pause whose condition was removed is shown no more",
 		breaks: "G18: what is shown of a pause is true",
 		file:   "framework/internal/run/paused.go",
-		old:    "	if was && (!h.conditions.has(t.Old, conditions.Paused) || h.conditions.has(t.New, conditions.Paused)) {\n",
+		old:    "	if was && (h.conditions.find(t.Old, conditions.Paused) == nil || h.conditions.find(t.New, conditions.Paused) != nil) {\n",
 		new:    "	if was {\n",
 		kills:  []suite{{folder: "framework", run: "TestControllersOfAKind"}},
 	},

@@ -21,8 +21,8 @@ import (
 // Paused is the annotation by which users pause a primary.
 const Paused = "evenkeel.dev/paused"
 
-// IsPaused reports whether the annotation pauses a primary.
-func IsPaused(primary trc.Object) bool {
+// isPaused reports whether the annotation pauses a primary.
+func isPaused(primary trc.Object) bool {
 	switch primary.GetAnnotations()[Paused] {
 	case "true":
 		return true
@@ -50,7 +50,7 @@ type pause struct {
 
 func (p *pause) holds(primary trc.Object) bool {
 	if p.runs == nil {
-		return IsPaused(primary)
+		return isPaused(primary)
 	}
 	return !p.runs(nil, primary)
 }
@@ -108,7 +108,7 @@ func (h primaryHandler) pausing(t trc.Transition) (paused, resumed bool) {
 	if !is {
 		return false, was || t.Old == nil && h.showsPaused(t.New)
 	}
-	if was && (!h.conditions.has(t.Old, conditions.Paused) || h.conditions.has(t.New, conditions.Paused)) {
+	if was && (h.conditions.find(t.Old, conditions.Paused) == nil || h.conditions.find(t.New, conditions.Paused) != nil) {
 		return true, false
 	}
 	key, event := trc.KeyOf(t.New), scheduler.Event{Cause: timeline.External{Source: h.Name, ID: "it is paused"}, Lane: scheduler.BulkLane}
@@ -125,12 +125,6 @@ func (h primaryHandler) pausing(t trc.Transition) (paused, resumed bool) {
 	return true, false
 }
 
-// has reports whether a primary has a condition.
-func (p conditionPath) has(primary trc.Object, condition string) bool {
-	conds := p.of(primary)
-	return conds != nil && meta.FindStatusCondition(*conds, condition) != nil
-}
-
 // pausedNote is the text of the condition. It tells the controller's condition from that of another
 // controller of the same kind.
 func pausedNote(controller string) string {
@@ -139,11 +133,7 @@ func pausedNote(controller string) string {
 
 // showsPaused reports whether a primary has this controller's condition.
 func (h primaryHandler) showsPaused(primary trc.Object) bool {
-	conds := h.conditions.of(primary)
-	if conds == nil {
-		return false
-	}
-	c := meta.FindStatusCondition(*conds, conditions.Paused)
+	c := h.conditions.find(primary, conditions.Paused)
 	return c != nil && c.Reason == pauseRequested && c.Message == pausedNote(h.Name)
 }
 
@@ -153,8 +143,7 @@ const pausedRetry = time.Minute
 // showPaused is the run of a paused primary: its status says so, if its type has conditions.
 func (e primaryWriter) showPaused(ctx context.Context, primary trc.Object) (scheduler.Result, error) {
 	nothing := scheduler.Result{Dropped: true, Unrecorded: true} // no state is kept for the key
-	conds := e.conditions.of(primary)
-	if conds == nil || !e.Resource.StatusApart.Load() || meta.FindStatusCondition(*conds, conditions.Paused) != nil {
+	if !e.canShowConditions() || e.conditions.find(primary, conditions.Paused) != nil {
 		return nothing, nil
 	}
 	with := primary.DeepCopyObject().(trc.Object)

@@ -72,27 +72,33 @@ func (p conditionPath) of(primary trc.Object) *[]metav1.Condition {
 	return reflect.ValueOf(primary).Elem().FieldByIndex(p).Addr().Interface().(*[]metav1.Condition)
 }
 
-// undecodable returns the condition that says that the primary is undecodable, nil if
-// there is none.
-func (p conditionPath) undecodable(primary trc.Object) *metav1.Condition {
+// find returns a condition of a primary, nil if there is none.
+func (p conditionPath) find(primary trc.Object, condition string) *metav1.Condition {
 	if conds := p.of(primary); conds != nil {
-		stalled := meta.FindStatusCondition(*conds, conditions.Stalled)
-		if stalled != nil && stalled.Reason == ReasonUndecodable && stalled.Status == metav1.ConditionTrue {
-			return stalled
-		}
+		return meta.FindStatusCondition(*conds, condition)
 	}
 	return nil
 }
 
-// canShowUndecodable reports whether primaries have a place for the condition. It must be asked
-// again in the run, which may have been due for another reason.
-func (c *Controller) canShowUndecodable() bool {
+// undecodable returns the condition that says that the primary is undecodable, nil if
+// there is none.
+func (p conditionPath) undecodable(primary trc.Object) *metav1.Condition {
+	stalled := p.find(primary, conditions.Stalled)
+	if stalled != nil && stalled.Reason == ReasonUndecodable && stalled.Status == metav1.ConditionTrue {
+		return stalled
+	}
+	return nil
+}
+
+// canShowConditions reports whether primaries have a place for conditions. It must be asked again
+// in the run, which may have been due for another reason.
+func (c *Controller) canShowConditions() bool {
 	return c.conditions != nil && c.Resource.StatusApart.Load()
 }
 
 // undecodableSeen enqueues the run that writes the condition.
 func (h primaryHandler) undecodableSeen(u *trc.Undecodable) {
-	if h.canShowUndecodable() {
+	if h.canShowConditions() {
 		h.Scheduler.Offer(trc.KeyOf(u), scheduler.Event{
 			Cause: timeline.External{Source: h.Name, ID: "it is undecodable"}, Lane: scheduler.BulkLane,
 		})
@@ -113,7 +119,7 @@ func (e primaryWriter) showUndecodable(u *trc.Undecodable) (result scheduler.Res
 		return result // its watch brings it
 	}
 	note := UndecodableNote(u)
-	if said := e.conditions.undecodable(u.Object); !e.canShowUndecodable() || said != nil && said.Message == note {
+	if said := e.conditions.undecodable(u.Object); !e.canShowConditions() || said != nil && said.Message == note {
 		return result
 	}
 	err := e.sendUndecodable(&e.run.Life, u, note)

@@ -95,7 +95,7 @@ func (t transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		t.Seen(r, response.StatusCode)
 	}
 	call(todo.After)
-	if err == nil && !sleep(request.Context(), todo.Slow) {
+	if err == nil && !Sleep(request.Context(), todo.Slow) {
 		err = errors.Join(request.Context().Err(), response.Body.Close())
 	}
 	switch {
@@ -171,8 +171,8 @@ func (l *Line) Do(r Request, do func() error) error {
 	return err
 }
 
-// sleep reports whether the time passed before the context ended.
-func sleep(ctx context.Context, d time.Duration) bool {
+// Sleep waits, and reports whether the time passed before the context ended.
+func Sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return true
 	}

@@ -25,7 +25,10 @@ type seeing struct {
 
 func newSeeing() (*seeing, error) {
 	pages, err := why.New(why.Options{})
-	return &seeing{metrics: prometheus.New(), pages: pages}, err
+	if err != nil {
+		return nil, err
+	}
+	return &seeing{metrics: prometheus.New(), pages: pages}, nil
 }
 
 func (s *seeing) observers() []observe.Observer { return []observe.Observer{s.metrics, s.pages} }
