@@ -31,6 +31,7 @@ type Proxy struct {
 	seed    uint64
 
 	exchanges sync.WaitGroup
+	writes    sync.WaitGroup // of the exchanges, those that may change something
 
 	mu       sync.Mutex // guards below
 	stopping bool
@@ -137,6 +138,15 @@ func (p *Proxy) listen() error {
 // Config returns a configuration for a client of the proxy. It has no credentials, the proxy adds
 // the target's; the rest is the target's but for its Wrap. It is the caller's.
 func (p *Proxy) Config() *rest.Config { return rest.CopyConfig(p.config) }
+
+// Finish lets no request through any more, and returns when the server has answered the writes that
+// were sent to it, also those whose client has gone. Stop ends the rest.
+func (p *Proxy) Finish() {
+	p.mu.Lock()
+	p.stopping = true
+	p.mu.Unlock()
+	p.writes.Wait()
+}
 
 // Stop breaks all connections and returns when nothing of the proxy runs any more. It may be called
 // repeatedly.

@@ -17,6 +17,15 @@ type Request struct {
 	Verb, Group, Version, Resource, Subresource, Namespace, Name, UserAgent, Path string
 }
 
+// changes tells whether it may change something.
+func (r Request) changes() bool {
+	switch r.Verb {
+	case "create", "update", "patch", "apply", "delete", "deletecollection":
+		return true
+	}
+	return false
+}
+
 // describe returns what a request is for; ok is false if it is for no resource.
 func describe(r *http.Request) (request Request, ok bool) {
 	request = Request{UserAgent: r.UserAgent(), Path: r.URL.Path}

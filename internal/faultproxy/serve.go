@@ -46,6 +46,9 @@ func (p *Proxy) enter(request Request, forResource bool, r *http.Request) *excha
 	if !forResource {
 		return x
 	}
+	if x.request.changes() {
+		p.writes.Add(1)
+	}
 	fault := decide(p.rules, request)
 	if fault != nil {
 		p.recordLocked(fault, request, false)
@@ -67,6 +70,9 @@ func (p *Proxy) leave(x *exchange) {
 		p.mu.Lock()
 		p.watches = slices.DeleteFunc(p.watches, func(open *exchange) bool { return open == x })
 		p.mu.Unlock()
+	}
+	if x.request.changes() {
+		p.writes.Done()
 	}
 	p.exchanges.Done()
 }
@@ -110,8 +116,16 @@ func pause(ctx context.Context, d time.Duration, released <-chan struct{}) error
 	return nil
 }
 
-// forward sends the request and passes the answer on.
+// forward sends the request and passes the answer on. A write that the server may have begun is not
+// taken back when the client goes: see [Proxy.Finish].
 func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, x *exchange) {
+	client := r.Context()
+	if x.request.changes() {
+		ctx, cancel := context.WithCancel(context.WithoutCancel(r.Context()))
+		defer cancel()
+		defer context.AfterFunc(p.stopped, cancel)()
+		r = r.WithContext(ctx)
+	}
 	if x.flow == nil && x.fault == nil {
 		p.reverse.ServeHTTP(w, r)
 		return
@@ -120,7 +134,7 @@ func (p *Proxy) forward(w http.ResponseWriter, r *http.Request, x *exchange) {
 		r.Header.Del("Accept-Encoding") // frames must be readable
 	}
 	reverse := p.reverse
-	reverse.ModifyResponse = func(response *http.Response) error { return p.after(r.Context(), response, x) }
+	reverse.ModifyResponse = func(response *http.Response) error { return p.after(client, response, x) }
 	reverse.ServeHTTP(w, r)
 }
 

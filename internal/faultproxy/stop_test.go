@@ -54,6 +54,44 @@ func TestStopEndsEverything(t *testing.T) {
 	}
 }
 
+func TestFinishWaitsForWritesWhoseClientHasGone(t *testing.T) {
+	b := newBench(t, runtime.ContentTypeJSON, faultproxy.Plan{})
+	b.set(faultproxy.Action{Hold: true}, "create")
+	before, err := faultproxy.Start(b.proxy.Config(), faultproxy.Plan{})
+	must(t, err)
+	defer before.Stop()
+	client := clientset(t, before.Config()).CoreV1().ConfigMaps(b.ns)
+	ctx, leave := context.WithCancel(b.ctx)
+	left, finished := make(chan error, 1), make(chan struct{})
+	go func() {
+		_, err := client.Create(ctx, configMap("a"), metav1.CreateOptions{})
+		left <- err
+	}()
+	b.acted(1)
+	leave()
+	if err := <-left; err == nil {
+		t.Error("the client got an answer")
+	}
+	go func() {
+		before.Finish()
+		close(finished)
+	}()
+	// Nothing tells that Finish waits; when it does not, this fails most of the time.
+	select {
+	case <-finished:
+		t.Error("it is finished while the server has not answered")
+	case <-time.After(50 * time.Millisecond):
+	}
+	b.release()
+	<-finished
+	if !b.exists("a") {
+		t.Error("the write was taken back when its client went")
+	}
+	if _, err := client.Create(b.ctx, configMap("b"), metav1.CreateOptions{}); err == nil {
+		t.Error("a finished proxy lets writes through")
+	}
+}
+
 // proxyGoroutines counts those that run the proxy's code, a server, or the client that the standard
 // library brings along for HTTP/2: nothing else in this process has servers, and client-go's client
 // is another.

@@ -35,6 +35,7 @@
 //
 // Thousands of histories, in virtual time, are for the tests of package framework/interlock. The
 // apps are of a built-in kind, as API servers keep custom resources in one store. What the API
-// server carries out of a killed process's requests, it has carried out before the next has
-// started: no later request can be its own.
+// server carries out of a killed process's requests, it has carried out before the next process
+// starts: kill waits for that. An implementation that is created later than that is one that nobody
+// can know of, and no interlock can prevent it (docs/concepts/interlock.md).
 package interlocktest

@@ -78,13 +78,14 @@ func readPlan(name string) (faultproxy.Plan, error) {
 }
 
 // kill ends it at once, with all that is on its way: when it returns, no request of it is sent any
-// more.
+// more, and the API server is done with those that were sent.
 func (o *operator) kill() error {
 	if o.command == nil {
 		return nil
 	}
 	err := o.command.Process.Kill()
 	ended := o.command.Wait() // says that it was killed
+	o.proxy.Finish()
 	o.proxy.Stop()
 	if o.command.ProcessState.Exited() {
 		err = fmt.Errorf("the %s has ended by itself: %v\n%s", o.role, ended, strings.Join(o.log.about(""), "\n"))
