@@ -74,8 +74,9 @@ type OperatorOptions struct {
 	Grace time.Duration
 	// KeepRecords is [ControllerOptions.KeepRecords] for controllers that set none. Default 0: none.
 	KeepRecords int
-	// Observers are told of each run, and those that are [observe.RequestObserver] of each request.
-	// Default: none. See package prometheus for metrics.
+	// Observers are told of each run, and those that are an [observe.RunObserver],
+	// [observe.RequestObserver] or [observe.TransportObserver] of more. Default: none. See package
+	// prometheus for metrics and package tracing for traces.
 	Observers []observe.Observer
 	// LeaderElection is how one of several instances is elected to work. Default: by a Lease of the
 	// operator's name if the process runs in a cluster, and no election elsewhere.
@@ -172,10 +173,12 @@ func ownConfig(config *rest.Config, operator string) *rest.Config {
 	return config
 }
 
-// observed adds a transport to the configuration that tells the observers of requests, if there are
-// any.
+// observed adds the transports to the configuration by which observers see requests.
 func observed(config *rest.Config, observers []observe.Observer) *rest.Config {
 	for _, o := range observers {
+		if o, sees := o.(observe.TransportObserver); sees {
+			config.Wrap(o.WrapTransport)
+		}
 		if o, tells := o.(observe.RequestObserver); tells {
 			config.Wrap(func(next http.RoundTripper) http.RoundTripper {
 				return observe.Transport(next, func(r observe.Request) { _ = author.Try(func() { o.RequestEnded(r) }) })

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -14,13 +15,33 @@ import (
 // the primary has no further run before that. A panic affects neither the run nor the request.
 // The log reports a panic of RunEnded.
 //
-// An Observer may also be a [RequestObserver].
+// An Observer may also be a [RunObserver], a [RequestObserver] and a [TransportObserver].
 type Observer interface {
 	// RunEnded is called once for each run, after it has ended and before its primary has another one.
 	// Runs that the framework drops before the reconciler is called, such as those of a primary that
 	// is gone, count too, but those of paused primaries only if they write. The record's Key is empty.
 	// Its slices are shared and must not be changed.
 	RunEnded(controller string, primary types.NamespacedName, record timeline.Record)
+}
+
+// RunObserver is an [Observer] that is also told when a run begins, and may give it a context.
+type RunObserver interface {
+	Observer
+	// RunBegins is called before the run sends anything, with the context of the run. It returns the
+	// context that the run, the reconciler and the requests of the run get: ctx, or one that is made
+	// from it. Keys and values that it returns are added to the run's logger. id is the run's
+	// reconcileID, which is also the ID of the record that [Observer.RunEnded] gets. RunEnded follows
+	// for each run that has begun. It is also called for runs that never begin, because their primary
+	// is gone, and these have no ID. If RunBegins panics or returns nil, the context stays as it was.
+	RunBegins(ctx context.Context, controller string, primary types.NamespacedName, id string) (_ context.Context, keysAndValues []any)
+}
+
+// TransportObserver is an [Observer] that sees the requests of the operator to API servers, and may
+// add headers. See [http.RoundTripper] for its rules.
+type TransportObserver interface {
+	Observer
+	// WrapTransport is called once for each client. It returns a transport that sends with next.
+	WrapTransport(next http.RoundTripper) http.RoundTripper
 }
 
 // RequestObserver is an [Observer] that is also told of the HTTP requests that the operator sends

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -75,6 +76,28 @@ func (s *Records) tell(key trc.Key, r timeline.Record) {
 			s.logger.Error(safely.Error(failure), "an observer panicked", "observer", fmt.Sprintf("%T", o))
 		}
 	}
+}
+
+// begin tells the observers that a run begins, and returns the run's context.
+func (s *Records) begin(ctx context.Context, run *Run) context.Context {
+	for _, o := range s.observers {
+		o, told := o.(observe.RunObserver)
+		if !told {
+			continue
+		}
+		id := run.theID()
+		failure := author.Try(func() {
+			own, values := o.RunBegins(ctx, s.controller, run.Key, id)
+			if own != nil {
+				ctx = own
+			}
+			run.told = append(run.told, values...)
+		})
+		if failure != nil && s.flawed.may() {
+			s.logger.Error(safely.Error(failure), "an observer panicked", "observer", fmt.Sprintf("%T", o))
+		}
+	}
+	return ctx
 }
 
 // Add passes the record of a run on to observers, keeps it and logs it.

@@ -65,20 +65,31 @@ type Run struct {
 
 	logging sync.Once // guards the making of logger
 	logger  logr.Logger
-	id      atomic.Pointer[string] // the logger's reconcileID; nil until it is made
+	told    []any                  // what observers add to the logger; set before the run begins
+	id      atomic.Pointer[string] // the run's reconcileID; nil until it is needed
 }
 
 // Logger returns the run's logger. It may be called at any time, by several goroutines.
 func (c *Run) Logger() logr.Logger {
 	c.logging.Do(func() {
-		id := string(uuid.NewUUID())
-		c.id.Store(&id)
-		c.logger = c.Controller.Operator.Logger.WithValues(append(c.Controller.Records.values(c.Key), "reconcileID", id)...)
+		values := append(c.Controller.Records.values(c.Key), "reconcileID", c.theID())
+		c.logger = c.Controller.Operator.Logger.WithValues(append(values, c.told...)...)
 	})
 	return c.logger
 }
 
-// logID returns the run's reconcileID if something was or will be logged with it, empty otherwise.
+// theID returns the run's reconcileID, which is made when it is first needed.
+func (c *Run) theID() string {
+	if id := c.id.Load(); id != nil {
+		return *id
+	}
+	id := string(uuid.NewUUID())
+	c.id.CompareAndSwap(nil, &id)
+	return *c.id.Load()
+}
+
+// logID returns the run's reconcileID if something was or will be logged with it, or an observer
+// knows it, empty otherwise.
 func (c *Run) logID(failed bool) string {
 	logger := c.Controller.Operator.Logger
 	if logger.Enabled() && (failed || logger.V(1).Enabled()) {
