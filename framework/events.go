@@ -29,6 +29,14 @@ const (
 	// ReasonNotSelected: the primary carries the controller's finalizer, and no longer matches the
 	// selectors. While that is so, Cleanup is not called, and a deletion does not complete.
 	ReasonNotSelected = run.ReasonNotSelected
+	// ReasonFight: the primary's runs and another writer have set fields of an object back at least
+	// three times in ten minutes. The note names the fields and both field managers. The runs are
+	// slowed down. It is repeated every ten minutes.
+	ReasonFight = run.ReasonFight
+	// ReasonLoop: at least eight runs in a row, within ten minutes, were caused by nothing but runs of
+	// this operator. The note names the controllers. The runs are slowed down. It is repeated every
+	// minute.
+	ReasonLoop = run.ReasonLoop
 )
 
 // ReasonUndecodable is the reason of the event and of the condition Stalled (see package

@@ -93,7 +93,9 @@ type Result struct {
 	Decided func()
 	// Requests are the write requests of the run, for the record.
 	Requests []timeline.Request
-	// Nodes, ReadsAhead, Excused and ID are for the record too.
+	// Fights, Loop, Nodes, ReadsAhead, Excused and ID are for the record too.
+	Fights     []timeline.Fight
+	Loop       *timeline.Chain
 	Nodes      []timeline.Node
 	ReadsAhead int
 	Excused    bool

@@ -201,5 +201,6 @@ func record(e end) timeline.Record {
 	}
 	r.Rescheduled = result.RescheduleNow || result.RescheduleAfter > 0 || result.Superseded
 	r.Nodes, r.ReadsAhead, r.ID = result.Nodes, result.ReadsAhead, result.ID
+	r.Fights, r.Loop = result.Fights, result.Loop
 	return r
 }

@@ -66,7 +66,11 @@ type Record struct {
 	// ReadsAhead is the number of objects that the run read from the overlay: as they were in the
 	// answers to own writes, ahead of their watch.
 	ReadsAhead int
-	Outcome    Outcome
+	// Fights are the fights that writes of the run were part of. Loop is the loop that the run belongs
+	// to, nil if there is none.
+	Fights  []Fight
+	Loop    *Chain
+	Outcome Outcome
 	// Err is the error's text, empty unless Outcome is Failed or Panicked. Stack is the stack of the
 	// panic.
 	Err, Stack string

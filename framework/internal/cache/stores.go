@@ -62,6 +62,29 @@ func (s *Stores) StoresOf(gvk schema.GroupVersionKind) []*Store {
 	return s.storesWhere(func(key schema.GroupVersionKind) bool { return key == gvk })
 }
 
+// Showing returns a store of a version of a kind that shows an object of that key, and the object.
+// It prefers stores that hold more than metadata. The store is nil if there is none.
+func (s *Stores) Showing(gvk schema.GroupVersionKind, key trc.Key) (store *Store, shown trc.Object) {
+	var some [4]*Store
+	found := some[:0] // without an allocation: this is done for each write
+	s.mu.Lock()
+	for kept, store := range s.byKey {
+		if kept.GVK == gvk {
+			found = append(found, store)
+		}
+	}
+	s.mu.Unlock()
+	for _, other := range found {
+		if store != nil && other.Key.Form == object.Metadata {
+			continue
+		}
+		if o := other.Get(key); o != nil {
+			store, shown = other, o
+		}
+	}
+	return store, shown
+}
+
 // StoresOfKind returns the stores of all versions of a kind.
 func (s *Stores) StoresOfKind(kind schema.GroupKind) []*Store {
 	return s.storesWhere(func(key schema.GroupVersionKind) bool { return key.GroupKind() == kind })

@@ -46,7 +46,8 @@ func (h *Host) ClusterAt(config *rest.Config) (*write.Port, error) {
 	}
 	remote.Calls = h.Calls
 	remote.At, remote.StaleAfter = h.nameLocked(config.Host), h.StaleAfter
-	remote.Inflight, remote.Fence, remote.Others = h.Cluster.Inflight, h.Cluster.Fence, h.severalClusters
+	remote.Inflight, remote.Contests = h.Cluster.Inflight, h.Cluster.Contests
+	remote.Fence, remote.Others = h.Cluster.Fence, h.severalClusters
 	remote.Hooks.Undecodable = func(schema.GroupVersionKind, *trc.Undecodable) {}
 	if h.remotes == nil {
 		h.remotes = map[*rest.Config]*remoteCluster{}

@@ -28,6 +28,8 @@ const (
 	ReasonSecondaryUnmapped = "SecondaryUnmapped"
 	ReasonNotSelected       = "NotSelected"
 	ReasonUndecodable       = "Undecodable"
+	ReasonFight             = "FieldFight"
+	ReasonLoop              = "RunsInLoop"
 )
 
 // maxNote is the longest note of an event that the API server accepts, in bytes.

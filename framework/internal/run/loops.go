@@ -4,50 +4,68 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/framework/internal/contest"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/scheduler"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
-const (
-	// namedLoops is how many such runs in a row the log reports as a loop, once per namedEvery.
-	namedLoops = 10
-	namedEvery = time.Minute
-)
+// namedEvery is how often the log and an event name a loop.
+const namedEvery = time.Minute
 
-// Loops are primaries whose runs make them due again, by asking for a run at once or by writes
-// without a proof. They are logged and slowed, never stopped: other causes wait for a second at
-// most.
+// Loops are primaries whose runs make each other due, by asking for a run at once, by writes
+// without a proof, or by writes to what another controller of the operator watches. They are named
+// and slowed, never stopped: other causes wait for a second at most.
 
-// loop is a primary whose last run has made it due again, or may have.
+// loop is a primary whose last run has made it due again, or may have, or is part of a long loop.
 type loop struct {
-	runs  int              // runs in a row that nothing else has caused
+	next  contest.Place    // of a run that only the last one has caused
 	asked bool             // the last run asked for a further run at once
 	left  []write.Unproven // the writes of the last run without a proof
 	// The unproven writes of the primary itself, by the current run and the one before.
 	now   []write.Unproven
 	since int       // where those of the current run begin in now
 	doing int       // the author's requests for the primary in flight
-	named time.Time // when it was last logged
+	named time.Time // when it was last named
 }
 
-// beginRun returns how many runs in a row the primary has caused itself, before a run with these
-// causes.
-func (p *primaryStates) beginRun(key trc.Key, causes []timeline.Cause) (turns int) {
+// beginRun returns the place of a run with these causes in a chain of runs: it follows the cause
+// with the fewest runs before it.
+func (p *primaryStates) beginRun(key trc.Key, causes []timeline.Cause, book *contest.Book) (place contest.Place) {
+	others, own := causes, false
 	p.look(key, func(s *primaryState) {
 		at := s.loop
 		if at == nil {
 			return
 		}
-		if slices.ContainsFunc(causes, func(c timeline.Cause) bool { return !at.explains(c) }) {
-			at.runs = 0
+		others = nil
+		for _, cause := range causes {
+			if at.explains(cause) {
+				own, place = true, at.next
+			} else {
+				others = append(others, cause)
+			}
 		}
 		at.now = slices.Clone(at.now[at.since:])
 		at.since = len(at.now)
-		turns = at.runs
 	})
-	return turns
+	for i, cause := range others {
+		change, is := cause.(timeline.Resource)
+		if !is {
+			return contest.Place{}
+		}
+		of, known := book.PlaceOf(types.UID(change.UID), change.NewVersion)
+		if !known {
+			return contest.Place{}
+		}
+		if i == 0 && !own || of.Runs < place.Runs {
+			place = of
+		}
+	}
+	return place
 }
 
 // explains reports whether the last run itself has brought a cause.
@@ -93,7 +111,7 @@ func (p *primaryStates) Does(key trc.Key) (done func()) {
 
 // isEmpty reports whether nothing is known of the loop, and no request is in flight.
 func (l *loop) isEmpty() bool {
-	return l.runs == 0 && !l.asked && len(l.left)+len(l.now)+l.doing == 0
+	return l.next.Runs == 0 && !l.asked && len(l.left)+len(l.now)+l.doing == 0
 }
 
 // theLoop returns the loop of a primary, and makes it if needed.
@@ -116,44 +134,67 @@ func (p *primaryStates) isOwn(key trc.Key, now trc.Object) (own bool) {
 	return own
 }
 
-// endRun records what a run has left, after that many runs in a row. named reports whether the loop
-// is to be logged now.
-func (p *primaryStates) endRun(key trc.Key, runs int, asked bool, wrote []write.Unproven) (named bool) {
-	if !asked && len(wrote) == 0 {
+// endRun records what a run has left. next is the place of a run that only this one has caused, and
+// loops says that this one is part of a loop. named reports whether the loop is to be named now.
+func (p *primaryStates) endRun(key trc.Key, next contest.Place, loops, asked bool, wrote []write.Unproven) (named bool) {
+	if !asked && len(wrote) == 0 && !loops {
 		p.look(key, func(s *primaryState) { s.loop = nil })
 		return false
 	}
 	p.change(key, func(s *primaryState) {
 		at := s.theLoop()
-		at.runs, at.asked, at.left = runs+1, asked, wrote
-		if named = at.runs >= namedLoops && time.Since(at.named) >= namedEvery; named {
+		at.next, at.asked, at.left = next, asked, wrote
+		if named = loops && time.Since(at.named) >= namedEvery; named {
 			at.named = time.Now()
 		}
 	})
 	return named
 }
 
-// followLoop slows a primary that causes its runs itself, and logs it. runs is how many in a row it
-// has caused before this one.
-func (e execution) followLoop(runs int, result *scheduler.Result) {
+// followLoop slows a primary whose runs cause each other, and names it. place is that of the run.
+func (e execution) followLoop(place contest.Place, result *scheduler.Result) {
 	if result.Err != nil || result.Superseded || result.Gone {
 		e.states.look(e.run.Key, func(s *primaryState) { s.loop = nil }) // these have pauses of their own
 		return
 	}
 	wrote := e.run.Writes.Record.Unproven()
 	asked := result.RescheduleNow || result.RescheduleAfter > 0 && result.RescheduleAfter < scheduler.AtOnce
-	named := e.states.endRun(e.run.Key, runs, asked, wrote)
-	if len(wrote) > 0 {
-		result.Rest = scheduler.Slowed(runs)
+	named := e.states.endRun(e.run.Key, e.run.Writes.Next, place.IsLoop(), asked, wrote)
+	if len(wrote) > 0 || place.IsLoop() {
+		result.Rest = scheduler.Slowed(place.Runs)
 	}
+	if !place.IsLoop() {
+		return
+	}
+	result.Loop = &timeline.Chain{Runs: place.Runs + 1, Controllers: e.contests().ControllersOf(e.run.Writes.Next)}
 	if named {
-		because := []any{"runs", runs + 1, "asksForARunAtOnce", asked}
+		because := []any{"runs", result.Loop.Runs, "controllers", result.Loop.Controllers, "asksForARunAtOnce", asked}
 		if len(wrote) > 0 {
 			because = append(because, "writesWithoutProof", len(wrote), "asIn", wrote[0].What)
 		}
 		e.run.Logger().Info("the runs of the primary keep triggering each other, and are slowed down", because...)
+		e.notices.warn(e.run.Writes.Primary.Object, ReasonLoop, "%v; they are slowed down", result.Loop)
 	}
 }
+
+// followFights slows a primary whose runs fight with others over fields, and names the fights.
+func (e execution) followFights(result *scheduler.Result) {
+	fights, tell := e.run.Writes.Record.Fights()
+	if result.Fights = fights; len(fights) == 0 {
+		return
+	}
+	result.Rest = scheduler.SlowestLoop
+	if !tell {
+		return
+	}
+	for _, f := range fights {
+		e.run.Logger().Info("another writer keeps changing what the primary's runs set, and the runs are slowed down", "fight", f.String())
+		e.notices.warn(e.run.Writes.Primary.Object, ReasonFight, "%v", f)
+	}
+}
+
+// contests returns the book of what the operator wrote.
+func (c *Controller) contests() *contest.Book { return c.Operator.Cluster.Contests }
 
 // Loops returns the number of primaries that may be in a loop.
 func (c *Controller) Loops() (n int) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/evenkeel/evenkeel/framework/internal/admission"
+	"github.com/evenkeel/evenkeel/framework/internal/contest"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/framework/internal/registry"
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
@@ -56,7 +57,7 @@ func (c *Controller) Reconcile(life context.Context, key trc.Key, due scheduler.
 		return scheduler.Result{Gone: true}
 	}
 	defer run.Life.End()
-	turns := e.begin(shared, gone)
+	place := e.begin(shared, gone)
 	ctx := c.Records.begin(&run.Life, run)
 	finished := false
 	defer func() {
@@ -72,14 +73,15 @@ func (c *Controller) Reconcile(life context.Context, key trc.Key, due scheduler.
 	result, err := goThrough(e, ctx, shared)
 	result, awaits := e.decide(ctx, result, err)
 	run.Writes.AwaitDelivery(life)
-	e.followLoop(turns, &result)
+	e.followLoop(place, &result)
+	e.followFights(&result)
 	result = e.finish(result, awaits)
 	finished = true
 	return result
 }
 
-// begin gives a run its primary. It returns how many runs in a row the primary has caused itself.
-func (e execution) begin(shared trc.Object, gone bool) (turns int) {
+// begin gives a run its primary. It returns the run's place in a chain of runs.
+func (e execution) begin(shared trc.Object, gone bool) contest.Place {
 	e.run.Gone, e.run.Writes.Primary.Gone = gone, gone
 	// The primary as it was read is not changed. The author's copy is made when it is known which
 	// version the author sees.
@@ -88,7 +90,9 @@ func (e execution) begin(shared trc.Object, gone bool) (turns int) {
 	if !gone {
 		e.run.Writes.Record.Reads(e.Store.Store, shared)
 	}
-	return e.states.beginRun(e.run.Key, e.run.Due.Causes)
+	place := e.states.beginRun(e.run.Key, e.run.Due.Causes, e.contests())
+	e.run.Writes.Next = e.contests().Next(place, e.Name)
+	return place
 }
 
 // decide says what the end of a run means. awaits reports whether the run waits for a source.

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/evenkeel/evenkeel/framework/internal/contest"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 	"github.com/evenkeel/evenkeel/trc"
@@ -44,10 +45,10 @@ func TestG16StatesAreAsThoughEachFactHadAMapOfItsOwn(t *testing.T) {
 				states.look(key, func(s *primaryState) { s.released = "" })
 				delete(released, key)
 			case 5:
-				states.endRun(key, loops[key], true, nil)
+				states.endRun(key, contest.Place{Runs: loops[key] + 1}, false, true, nil)
 				loops[key]++
 			case 6:
-				states.endRun(key, loops[key], false, nil)
+				states.endRun(key, contest.Place{Runs: loops[key] + 1}, false, false, nil)
 				delete(loops, key)
 			case 7:
 				result := &workflow.Result{}
@@ -89,7 +90,7 @@ func TestG16StatesAreAsThoughEachFactHadAMapOfItsOwn(t *testing.T) {
 			states.all(func(key trc.Key, s *primaryState) {
 				runs := 0
 				if s.loop != nil {
-					runs = s.loop.runs
+					runs = s.loop.next.Runs
 				}
 				if s.leftOver != leftOver[key] || s.released != released[key] || runs != loops[key] || s.result != results[key] {
 					t.Fatalf("seed %d: %v has %+v", seed, key, s)

@@ -72,6 +72,8 @@ type exchange struct {
 	w *Writer
 	// lost says that an attempt had no answer: the server may have carried it out.
 	lost bool
+	// meeting is what the write meets, if it is of a run.
+	meeting meeting
 }
 
 // exchange returns the exchange of a request, which is not sent yet.
@@ -98,6 +100,7 @@ func (x *exchange) execute(ctx context.Context) (trc.Object, error) {
 	if err := x.port.AwaitRoom(ctx, x.resource.GVK); err != nil {
 		return nil, fmt.Errorf("framework: %s: %w", x.describe(), err)
 	}
+	x.meeting = x.meets()
 	got, err := x.definite(ctx)
 	if got.Undecodable != nil {
 		err = nil // that it is undecodable concerns only the caller
@@ -130,7 +133,9 @@ func (x *exchange) take(ctx context.Context, got client.Answer) {
 	} else {
 		x.recordUnproven(got.Object, got.GetResourceVersion())
 	}
+	x.meeting.answered(got)
 	x.acknowledge(ctx, got, proof)
+	x.meeting.end(x)
 	if x.base != nil && got.Undecodable == nil {
 		w.primary.follow(&x.Request, got.Object)
 	}

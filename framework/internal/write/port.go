@@ -6,6 +6,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
+	"github.com/evenkeel/evenkeel/framework/internal/contest"
 	"github.com/evenkeel/evenkeel/framework/internal/lease"
 )
 
@@ -14,6 +15,8 @@ type Port struct {
 	*cache.Cluster
 	// Inflight holds the in-flight writes of all runs. All clusters of the operator share it.
 	Inflight *lease.Inflight
+	// Contests finds fights and loops. All clusters of the operator share it.
+	Contests *contest.Book
 	// Others returns all clusters of the operator, or nil if there is only one.
 	Others func() []*Port
 	// fieldConflict returns the error for a refusal because of fields of other field managers, nil for
@@ -30,7 +33,7 @@ func NewPort(config *rest.Config, scheme *runtime.Scheme, logger logr.Logger, fi
 	if err != nil {
 		return nil, err
 	}
-	c := &Port{Cluster: caches, Inflight: &lease.Inflight{}, fieldConflict: fieldConflict}
+	c := &Port{Cluster: caches, Inflight: &lease.Inflight{}, Contests: &contest.Book{}, fieldConflict: fieldConflict}
 	c.Hooks.Dropped, c.Hooks.Rewound = c.Memo.drop, c.Memo.Forget
 	return c, nil
 }

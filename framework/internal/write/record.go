@@ -27,6 +27,8 @@ type Record struct {
 	requests []timeline.Request
 	// unproven are the writes without a proof, which may make the primary due again.
 	unproven []Unproven
+	fights   []timeline.Fight
+	told     bool // one of the fights should be told of
 }
 
 // request records a request of the run, and returns its number, from 1. It returns 0 if the run is

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
+	"github.com/evenkeel/evenkeel/framework/internal/contest"
 	"github.com/evenkeel/evenkeel/framework/internal/lease"
 	"github.com/evenkeel/evenkeel/internal/author"
 	"github.com/evenkeel/evenkeel/timeline"
@@ -26,6 +27,8 @@ type Run struct {
 	Term *lease.Term
 	// Primary is the primary of the run.
 	Primary Primary
+	// Next is the place of a run that this one causes, in a chain of such runs.
+	Next contest.Place
 	// Record is what is kept of the run's requests and reads.
 	Record Record
 

@@ -1,0 +1,224 @@
+package contest
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/internal/fieldpath"
+	"github.com/evenkeel/evenkeel/trc"
+)
+
+// version is one version of an object in a history.
+type version struct {
+	by   string
+	data map[string]string
+	at   time.Time
+}
+
+func (v version) object(n int) *corev1.ConfigMap {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: fmt.Sprint(n + 1)}, Data: v.data}
+}
+
+// write returns the write of the last version of a history.
+func write(history []version) Write {
+	n := len(history) - 1
+	w := Write{UID: "u", Version: fmt.Sprint(n + 1), Manager: "m", By: trc.Writer{Controller: history[n].by}, After: history[n].object(n), Answer: history[n].object(n)}
+	if n > 0 {
+		w.Before = history[n-1].object(n - 1)
+	}
+	return w
+}
+
+// setBack returns when a writer set a field back, as the whole history tells: it gave it the value
+// that it had given it before, and others had changed it. Another value ends what was before.
+func setBack(history []version, key, by string) (times []time.Time) {
+	last, given := -1, ""
+	for i, v := range history {
+		if v.by != by {
+			continue
+		}
+		changed := last < 0 || v.data[key] != history[i-1].data[key]
+		switch alone := last < 0 || i-1 == last; {
+		case !changed:
+		case alone:
+			given = v.data[key]
+		case v.data[key] == given:
+			times = append(times, v.at)
+		default:
+			given, times = v.data[key], nil
+		}
+		last = i
+	}
+	now := history[len(history)-1].at
+	return slices.DeleteFunc(times, func(t time.Time) bool { return now.Sub(t) > Window })
+}
+
+// next returns a version that differs from the last one. Writer a mostly wants 0.
+func next(random *rand.Rand, last version, writers []string) version {
+	for {
+		v := version{by: writers[random.IntN(len(writers))], data: maps.Clone(last.data), at: time.Now()}
+		for key := range v.data {
+			if random.IntN(2) == 0 {
+				v.data[key] = fmt.Sprint(random.IntN(3))
+			}
+			if v.by == "a" && random.IntN(8) > 0 {
+				v.data[key] = "0"
+			}
+		}
+		if !maps.Equal(v.data, last.data) {
+			return v
+		}
+	}
+}
+
+// The first time that a change of others is met, nobody knows what the writer had given the field
+// before, and it is counted. So a fight that is named was set back at least Enough-1 times for sure.
+func TestFightsAreThoseOfTheWholeHistory(t *testing.T) {
+	found := 0
+	for seed := range uint64(300) {
+		synctest.Test(t, func(t *testing.T) {
+			random, book := rand.New(rand.NewPCG(seed, 1)), &Book{}
+			writers := []string{"a", "a", "user", "other"}
+			if several := seed%2 == 1; several {
+				writers = append(writers, "b") // a fight is found by one of two runs
+			}
+			history := []version{{by: "a", data: map[string]string{"x": "0", "y": "0"}, at: time.Now()}}
+			book.Wrote(write(history))
+			for range 120 {
+				time.Sleep(time.Duration(random.IntN(120)) * time.Second)
+				history = append(history, next(random, history[len(history)-1], writers))
+				now, before := history[len(history)-1], history[len(history)-2]
+				if now.by != "a" && now.by != "b" {
+					continue
+				}
+				fight := book.Wrote(write(history))
+				for _, key := range []string{"x", "y"} {
+					named := fight != nil && slices.ContainsFunc(fight.Fields, func(c fieldpath.Change) bool { return c.Path == "data."+key })
+					times, changed := setBack(history, key, now.by), now.data[key] != before.data[key]
+					if named {
+						found++
+					}
+					if named && (len(times) < Enough-1 || !changed) {
+						t.Fatalf("seed %d: %s by %s is no fight: set back at %v", seed, key, now.by, times)
+					}
+					if !named && len(writers) == 4 && changed && before.by != "a" && len(times) >= Enough {
+						t.Fatalf("seed %d: the fight over %s is not found: set back at %v", seed, key, times)
+					}
+				}
+			}
+		})
+	}
+	if found < 100 {
+		t.Errorf("only %d fights in all histories", found)
+	}
+}
+
+func TestAFightIsToldOfOnceInAWhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		book, told := &Book{}, 0
+		history := []version{{by: "a", data: map[string]string{"x": "0"}}}
+		book.Wrote(write(history))
+		for range 31 { // in 31 minutes
+			history = append(history, version{by: "user", data: map[string]string{"x": "1"}})
+			history = append(history, version{by: "a", data: map[string]string{"x": "0"}})
+			if fight := book.Wrote(write(history)); fight != nil && fight.Tell {
+				told++
+			}
+			time.Sleep(time.Minute)
+		}
+		if told != 3 {
+			t.Errorf("told %d times", told)
+		}
+	})
+}
+
+func TestOnlyFieldsOfTheManagerAreFoughtOver(t *testing.T) {
+	fields := func(text string) *metav1.FieldsV1 { return &metav1.FieldsV1{Raw: []byte(text)} }
+	entries := []metav1.ManagedFieldsEntry{
+		{Manager: "m", FieldsV1: fields(`{"f:data":{"f:x":{}},"f:spec":{"f:list":{"k:{\"name\":\"c\"}":{"f:image":{}}},"f:set":{}}}`)},
+		{Manager: "other", FieldsV1: fields(`{"f:data":{"f:y":{}}}`)},
+		{Manager: "m", Subresource: "status", FieldsV1: fields(`{"f:metadata":{"f:labels":{"f:example.com/a":{}}}}`)},
+	}
+	for path, want := range map[string]bool{
+		"data.x": true, "data.y": false, "data": true, "spec.list[0].image": true, "spec.set.below": true, "spec.other": false,
+		"metadata.labels[example.com/a]": true, "metadata.labels[example.com/b]": false, "status": false,
+	} {
+		if got := owns(entries, "m", path); got != want {
+			t.Errorf("%s: %v", path, got)
+		}
+	}
+	if !owns(nil, "m", "data.x") {
+		t.Error("without managedFields, nobody knows")
+	}
+}
+
+// A book is bounded, whatever is written.
+func TestABookIsBounded(t *testing.T) {
+	book := &Book{}
+	for round := range 4 {
+		for i := range 3 * maxObjects {
+			uid, data := types.UID(fmt.Sprint("u", i)), map[string]string{}
+			for field := range 2 * maxFields {
+				data[fmt.Sprint(field)] = fmt.Sprint(round % 2)
+			}
+			object := func(version int, data map[string]string) *corev1.ConfigMap {
+				return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: uid, ResourceVersion: fmt.Sprint(version)}, Data: data}
+			}
+			w := Write{UID: uid, Version: fmt.Sprint(2 * round), By: trc.Writer{Controller: "a"}, After: object(2*round, data), Answer: object(2*round, data)}
+			before := maps.Clone(data)
+			for field := range before {
+				before[field] = "-"
+			}
+			w.Before = object(2*round-1, before)
+			book.Wrote(w)
+		}
+	}
+	fields := 0
+	for _, o := range book.objects {
+		fields = max(fields, len(o.fields))
+	}
+	if len(book.objects) != maxObjects || fields != maxFields || len(book.written) != slots {
+		t.Errorf("%d objects with up to %d fields, %d slots", len(book.objects), fields, len(book.written))
+	}
+}
+
+func TestAPlaceIsThatOfTheWrittenVersion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		book := &Book{}
+		var place Place
+		for i := range 20 {
+			next := book.Next(place, []string{"b", "a"}[i%2])
+			book.Wrote(Write{UID: "u", Version: fmt.Sprint(i), By: trc.Writer{Controller: "a"}, Next: next, Answer: &corev1.Pod{}})
+			of, known := book.PlaceOf("u", fmt.Sprint(i))
+			if !known || of.Runs != i+1 || of.IsLoop() != (i+1 >= LongLoop) {
+				t.Fatalf("after %d runs: %+v, %v", i+1, of, known)
+			}
+			if _, known := book.PlaceOf("u", fmt.Sprint(i-1)); known {
+				t.Fatal("an older version is known")
+			}
+			place = of
+			time.Sleep(time.Second)
+		}
+		if got := book.ControllersOf(place); !slices.Equal(got, []string{"a", "b"}) {
+			t.Errorf("controllers are %q", got)
+		}
+		// Few runs in a window are no loop, however long that goes on.
+		place = Place{}
+		for range 50 {
+			place = book.Next(place, "a")
+			time.Sleep(Window / (LongLoop - 2))
+			if place.IsLoop() {
+				t.Fatalf("a loop: %+v", place)
+			}
+		}
+	})
+}

@@ -1,0 +1,35 @@
+// Package contest finds two things that make an operator busy for nothing: fights, in which two
+// writers keep setting the same field of an object back, and loops, in which runs of the operator
+// keep causing each other.
+//
+//	book := &contest.Book{}
+//	place := book.PlaceOf(causes)                         // before a run
+//	fight := book.Wrote(contest.Write{..., Place: place}) // after each write of it
+//
+// # How a fight is found
+//
+// Before a write is shown by the caches, they show what it met. If that is no version that the same
+// writer wrote, and the writer has written the object before, the two versions are compared. A field
+// that the write gave the value that the writer had given it before was set back. If that happens
+// [Enough] times within [Window], it is a fight. Only hashes of values are kept.
+//
+// # How a loop is found
+//
+// A run has a place in a chain: the number of runs before it that nothing but runs of the operator
+// has caused. The place of a run is known by the versions that it wrote: they are the causes of
+// others. A run that anything else has caused, too, begins a new chain.
+//
+// # Invariants
+//
+// The book never names a fight or a loop that is none, but may miss one: it keeps [slots] versions
+// and [maxObjects] objects, and drops others.
+//
+// # Concurrency
+//
+// A Book may be used from many goroutines. Its lock is a leaf.
+//
+// # What it does not do
+//
+// It stops nothing, and sees only objects that a cache shows. It does not find that others delete
+// what the operator creates: jobs and others that are deleted when they are done look the same.
+package contest
