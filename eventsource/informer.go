@@ -1,6 +1,7 @@
 package eventsource
 
 import (
+	"github.com/evenkeel/evenkeel/internal/fieldpath"
 	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
@@ -19,6 +20,8 @@ type InformerOptions struct {
 	Kind string
 	// Cluster is the cluster of the secondaries, for causes; empty for the operator's own cluster.
 	Cluster string
+	// Fields says that causes name the fields that an update changed. It costs a comparison for each.
+	Fields bool
 	// Map returns the primaries of a secondary. Required.
 	Map Mapper
 	// Indexes are further indexes, for [Informer.ByIndex]. They map a name to a function that returns
@@ -166,6 +169,9 @@ func (i *Informer) handle(t trc.Transition, sink Sink) {
 	}
 	cause := CauseOf(i.store, i.options.Name, i.options.Kind, t)
 	cause.Cluster = i.options.Cluster
+	if i.options.Fields {
+		cause.Fields = FieldsOf(i.options.Kind, t)
+	}
 	offered := map[trc.Key]bool{}
 	offer := func(o trc.Object) {
 		if o == nil {
@@ -181,6 +187,15 @@ func (i *Informer) handle(t trc.Transition, sink Sink) {
 	offer(t.Old)
 	cause.Entered = t.Old != nil
 	offer(t.New)
+}
+
+// FieldsOf returns the paths of the fields that an update changed, shortened; of a Secret, only the
+// first part of each. It is empty for other transitions.
+func FieldsOf(kind string, t trc.Transition) string {
+	if t.Old == nil || t.New == nil {
+		return ""
+	}
+	return fieldpath.Describe(kind, t.Old, t.New)
 }
 
 // CauseOf describes a transition of a store for the named source.

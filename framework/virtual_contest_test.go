@@ -67,7 +67,9 @@ func applies() *pages {
 }
 
 func TestAFightIsNamedWithBothManagersAndThePath(t *testing.T) {
-	data := func(v *virtual, i int) { v.as("rival", configMapOf(v.page("p"), ""), fmt.Sprintf(`{"data":{"data":"%d"}}`, i)) }
+	data := func(v *virtual, i int) {
+		v.as("rival", configMapOf(v.page("p"), ""), fmt.Sprintf(`{"data":{"data":"%d"}}`, i))
+	}
 	for name, c := range map[string]struct {
 		rival  func(v *virtual, i int)
 		fields string

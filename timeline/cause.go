@@ -54,6 +54,10 @@ type Resource struct {
 	// Manager is the field manager that wrote the object last, if the cache has it; empty for a
 	// deletion.
 	Manager string
+	// Fields are the paths of the fields that an update changed, for people, and never their values. Of
+	// a Secret, only the first part of each path is named. Empty unless somebody reads them: see
+	// observe.FieldObserver.
+	Fields string
 	// Entered is set for an update that made the object a secondary of this key: earlier changes of it
 	// were not causes of this key.
 	Entered bool
@@ -129,6 +133,9 @@ func (c Resource) String() string {
 	case Deleted:
 		return fmt.Sprintf("%s %s deleted %s", c.Kind, name, c.OldVersion)
 	default:
+		if c.Fields != "" {
+			by += ": " + c.Fields
+		}
 		return fmt.Sprintf("%s %s updated %s→%s%s", c.Kind, name, c.OldVersion, c.NewVersion, by)
 	}
 }

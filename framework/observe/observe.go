@@ -36,6 +36,14 @@ type RunObserver interface {
 	RunBegins(ctx context.Context, controller string, primary types.NamespacedName, id string) (_ context.Context, keysAndValues []any)
 }
 
+// FieldObserver is an [Observer] that may want to know which fields of objects have changed: the
+// Fields of a [timeline.Resource]. They are also there if records of runs are kept.
+type FieldObserver interface {
+	Observer
+	// WantsFields is called once for each controller.
+	WantsFields() bool
+}
+
 // TransportObserver is an [Observer] that sees the requests of the operator to API servers, and may
 // add headers. See [http.RoundTripper] for its rules.
 type TransportObserver interface {

@@ -50,7 +50,7 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 }
 
 func (m *Metrics) vectors() []prometheus.Collector {
-	return []prometheus.Collector{m.results, m.errors, m.terminal, m.panics, m.duration, m.queued, m.worked, m.runs, m.writes, m.requests}
+	return []prometheus.Collector{m.results, m.errors, m.terminal, m.panics, m.duration, m.queued, m.worked, m.runs, m.writes, m.fights, m.loops, m.requests}
 }
 
 // Collect sends all metrics. It makes no request.

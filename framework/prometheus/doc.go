@@ -30,6 +30,7 @@
 //     max_interval, external, manual or overflow
 //   - evenkeel_own_events_total: events that started no run because own writes had caused them
 //   - evenkeel_writes_total, by verb, and by proof: see [timeline.Proof]
+//   - evenkeel_fights_total, evenkeel_loop_runs_total: see [timeline.Fight] and [timeline.Chain]
 //   - evenkeel_failing_primaries: primaries whose last run failed. evenkeel_failing names them, up
 //     to [health.MaxFailing] of each controller. No other metric has a label for an object.
 //   - evenkeel_paused_primaries: primaries that are paused, see framework.Paused

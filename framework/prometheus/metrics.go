@@ -32,6 +32,7 @@ type Metrics struct {
 	results, errors, terminal, panics *prometheus.CounterVec
 	duration, queued, worked          *prometheus.HistogramVec
 	runs, writes, requests            *prometheus.CounterVec
+	fights, loops                     *prometheus.CounterVec
 	controllers                       sync.Map // name → *ofController
 }
 
@@ -53,6 +54,8 @@ func New() *Metrics {
 		worked:   histogram("workqueue_work_duration_seconds", "How long in seconds processing an item from workqueue takes.", queueBuckets, "name", "controller"),
 		requests: counter("rest_client_requests_total", "Number of HTTP requests, partitioned by status code, method, and host.", "code", "method", "host"),
 		runs:     counter("evenkeel_runs_total", "Runs by the kind of their first cause.", "controller", "cause"),
+		fights:   counter("evenkeel_fights_total", "Writes that set back, again, a field that another writer keeps changing.", "controller"),
+		loops:    counter("evenkeel_loop_runs_total", "Runs of loops: of at least nine runs in a row that nothing but runs of the operator has caused.", "controller"),
 		writes:   counter("evenkeel_writes_total", "Write requests by verb and by what the answer proved.", "controller", "verb", "proof"),
 	}
 }
@@ -116,7 +119,7 @@ func (m *Metrics) controller(name string) *ofController {
 	for _, cause := range causes {
 		c.causes[cause] = m.runs.WithLabelValues(name, cause)
 	}
-	for _, failures := range []*prometheus.CounterVec{m.errors, m.terminal, m.panics} {
+	for _, failures := range []*prometheus.CounterVec{m.errors, m.terminal, m.panics, m.fights, m.loops} {
 		failures.WithLabelValues(name) // alerts about an increase need the zero
 	}
 	known, _ := m.controllers.LoadOrStore(name, c)
@@ -144,6 +147,12 @@ func (m *Metrics) RunEnded(controller string, _ types.NamespacedName, r timeline
 	c.worked.Observe(r.Duration.Seconds())
 	c.queued.Observe(r.Queued.Seconds())
 	c.causes[causeOf(controller, r)].Inc()
+	if len(r.Fights) > 0 {
+		m.fights.WithLabelValues(controller).Add(float64(len(r.Fights)))
+	}
+	if r.Loop != nil {
+		m.loops.WithLabelValues(controller).Inc()
+	}
 	for _, q := range r.Requests {
 		m.writes.WithLabelValues(controller, q.Verb, q.Proof.String()).Inc()
 	}

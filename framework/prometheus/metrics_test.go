@@ -57,7 +57,9 @@ func full() *prometheus.Metrics {
 	m.RunEnded("pages", trc.Key{}, timeline.Record{Causes: []timeline.Cause{timeline.Manual{}}, Outcome: timeline.Panicked})
 	m.RunEnded("pages", trc.Key{}, timeline.Record{Causes: []timeline.Cause{timeline.External{}}, Outcome: timeline.Failed, Excused: true, Next: time.Second})
 	m.RunEnded("pages", trc.Key{}, timeline.Record{Causes: []timeline.Cause{timeline.MaxInterval{}}, Rescheduled: true, Next: time.Minute})
-	m.RunEnded("pages", trc.Key{}, timeline.Record{Causes: []timeline.Cause{timeline.Timer{}}, Rescheduled: true})
+	m.RunEnded("pages", trc.Key{}, timeline.Record{
+		Causes: []timeline.Cause{timeline.Timer{}}, Rescheduled: true, Fights: make([]timeline.Fight, 2), Loop: &timeline.Chain{Runs: 9},
+	})
 	m.RunEnded("pages", trc.Key{}, timeline.Record{Causes: []timeline.Cause{timeline.Overflow{}}, Outcome: timeline.Gone})
 	m.RequestEnded(observe.Request{Method: "GET", Host: "server:6443", Code: 200})
 	m.RequestEnded(observe.Request{Method: "PATCH", Host: "server:6443", Err: errors.New("reset")})
@@ -86,6 +88,8 @@ evenkeel_controller_waiting{controller="pages"} 0
 evenkeel_failing_primaries{controller="pages"} 3
 evenkeel_failing{controller="pages",name="cluster-wide",namespace=""} 1
 evenkeel_failing{controller="pages",name="hello",namespace="default"} 1
+evenkeel_fights_total{controller="pages"} 2
+evenkeel_loop_runs_total{controller="pages"} 1
 evenkeel_own_events_total{controller="pages"} 7
 evenkeel_primaries_with_state{controller="pages"} 20
 evenkeel_paused_primaries{controller="pages"} 6

@@ -96,6 +96,16 @@ func Join(path, key string) string {
 // SecretKind is the kind whose paths are cut: the keys of its data may say too much.
 const SecretKind = "Secret"
 
+// Describe returns the paths of the fields in which two versions of an object of a kind differ, as
+// one line, shortened.
+func Describe(kind string, old, new runtime.Object) string {
+	changes, more := Changes(old, new, maxDescribed)
+	return Text(changes, kind == SecretKind, more)
+}
+
+// maxDescribed is how many changes are counted for a description.
+const maxDescribed = 50
+
 // shown is how many paths a text has.
 const shown = 8
 

@@ -32,6 +32,7 @@ type Opener struct {
 	Scope       *cache.Scope            // the namespaces of secondaries without their own
 	Sink        eventsource.Sink        // where the sources offer primaries
 	AllDue      func(why string)        // makes all primaries due
+	Fields      bool                    // causes name the fields that have changed
 
 	// Set when the controller has its store, before the first secondary is opened.
 	primaries  *cache.Store
@@ -122,7 +123,7 @@ func (o *Opener) open(d source.Description, index string) (*source.Opened, error
 		return nil, err
 	}
 	options := eventsource.InformerOptions{
-		Name: d.Name, Index: index, Unindexed: d.References != nil, Kind: d.GVK.Kind, Cluster: d.Cluster.At,
+		Name: d.Name, Index: index, Unindexed: d.References != nil, Kind: d.GVK.Kind, Cluster: d.Cluster.At, Fields: o.Fields,
 		Map: d.Mapper, Filter: o.Filter("Filter", d.Name, d.Filter), Indexes: d.FiledUnder(),
 		Of: o.Controller, Apart: d.Mapping != nil || d.Filter != nil,
 		Missed: func() { o.AllDue(MissedSome) },

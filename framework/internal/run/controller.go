@@ -125,12 +125,14 @@ func New(h *host.Host, gvk schema.GroupVersionKind, o Options, a Author, sample 
 		recorder: timeline.NewRecorder(o.KeepRecords), histories: timeline.NewHistories(o.KeepRecordsPerPrimary),
 		exists: func(key trc.Key) bool { return c.Store.Get(key) != nil || c.finalRuns.Due(key) != nil },
 	}
+	c.Records.fields = c.Records.wantsFields()
 	c.scope, c.finalizer = h.Scope, finalizer{o.Finalizer, o.FormerFinalizer}
 	if len(o.Namespaces) > 0 {
 		c.scope = &cache.Scope{Of: c.Name, Namespaces: slices.Clone(o.Namespaces)}
 	}
 	c.Sources.Set(registry.Opener{
 		Host: h, Controller: o.Name, GVK: gvk, PrimaryType: reflect.TypeOf(sample), Scope: c.scope, Sink: sink{c}, AllDue: c.everythingDue,
+		Fields: c.Records.fields,
 	}, c.isGone, c.unknownSecondary)
 	c.notices.Controller, c.Namespaces.Controller, c.Startup.Controller = c, c, c
 	c.conditions, c.Workflow.controller, c.Workflow.describe = conditionsIn(sample), o.Name, c.Sources.Describe

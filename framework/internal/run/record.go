@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -26,6 +27,7 @@ type Records struct {
 	recorder   *timeline.Recorder      // the newest of the controller; nil if none are kept
 	histories  *timeline.Histories     // the newest of each primary; nil if none are kept
 	observers  []observe.Observer      // are told of every run
+	fields     bool                    // somebody reads which fields have changed
 	flawed     seldom                  // limits the log lines about observers that panic
 	// exists reports whether a primary exists, or owes its last run.
 	exists func(trc.Key) bool
@@ -34,6 +36,17 @@ type Records struct {
 // Wanted reports whether somebody gets the records of runs.
 func (s *Records) Wanted() bool {
 	return s.areKept() || len(s.observers) > 0 || s.logger.V(1).Enabled()
+}
+
+// wantsFields reports whether somebody reads which fields have changed.
+func (s *Records) wantsFields() bool {
+	return s.areKept() || slices.ContainsFunc(s.observers, func(o observe.Observer) bool {
+		wants := false
+		if o, is := o.(observe.FieldObserver); is {
+			_ = author.Try(func() { wants = o.WantsFields() }) // if it panics, it gets none
+		}
+		return wants
+	})
 }
 
 // areKept reports whether records are kept.

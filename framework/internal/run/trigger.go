@@ -106,6 +106,9 @@ func (h primaryHandler) primaryChanged(t trc.Transition) {
 	case requested || resumed || h.triggers(t, renewed):
 		cause := eventsource.CauseOf(h.Store.Store, h.Name, h.GVK.Kind, t)
 		cause.Requested = requested
+		if h.Records.fields {
+			cause.Fields = eventsource.FieldsOf(h.GVK.Kind, t)
+		}
 		event.Cause = cause
 	case t.Old == nil && h.conditions.undecodable(t.New) != nil:
 		event.Cause = timeline.External{Source: h.Name, ID: decodesAgain}
