@@ -57,7 +57,7 @@ func (c *Controller) Reconcile(life context.Context, key trc.Key, due scheduler.
 	}
 	defer run.Life.End()
 	turns := e.begin(shared, gone)
-	ctx := c.Records.begin(&run.Life, run)
+	c.Records.begin(life, run)
 	finished := false
 	defer func() {
 		if !finished { // the author's code has ended the goroutine: nobody gets a result
@@ -69,8 +69,8 @@ func (c *Controller) Reconcile(life context.Context, key trc.Key, due scheduler.
 	if gone {
 		goThrough = apart
 	}
-	result, err := goThrough(e, ctx, shared)
-	result, awaits := e.decide(ctx, result, err)
+	result, err := goThrough(e, &run.Life, shared)
+	result, awaits := e.decide(&run.Life, result, err)
 	run.Writes.AwaitDelivery(life)
 	e.followLoop(turns, &result)
 	result = e.finish(result, awaits)
