@@ -117,6 +117,7 @@ drift: generate manifests
 .PHONY: bench
 bench: ## Run the benchmarks.
 	go test -run '^$$' -bench . -benchmem ./...
+	cd framework/tracing && go test -run '^$$' -bench . -benchmem ./...
 	EVENKEEL_FIGURES=1 go test -count=1 -p 1 -run '^TestFigures$$' -v ./trc ./eventsource
 	cd benchmarks && EVENKEEL_FIGURES=1 go test -count=1 -p 1 -run '^TestFigures$$' -v ./queues ./runs ./stores ./events
 

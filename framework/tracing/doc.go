@@ -10,9 +10,8 @@
 //
 // # Runs
 //
-// A run that wrote or failed is a span, named "reconcile" and the controller. A run that did neither
-// leaves no span: see [Options].EveryRun. Its attributes have the names of the log's values where
-// there are such:
+// A run that wrote or failed is a span, named "reconcile" and the controller. Other runs leave no
+// span: see [Options].EveryRun. Attributes have the names of the log's values where there are such:
 //
 //   - controller, namespace, name, reconcileID
 //   - causes: up to 10 texts, and how many more there were
@@ -59,10 +58,11 @@
 //
 // Traces hold names, versions, field managers, numbers, and texts of errors and reasons. They never
 // hold objects, bodies of requests, or queries. But a text may quote: when an API server refuses an
-// object, its error has the values of the refused fields. The framework keeps out of its errors what
-// a server says of Secrets. Errors and reasons of the author's own code are exported as they are, up
-// to 1024 bytes each. If whoever reads the traces must not see that, set [Options].OmitTexts. The
-// IDs of events of external sources and the names of those who trigger runs are parts of causes.
+// object, its error has the values of the refused fields. The framework keeps out of its errors
+// what a server says of Secrets. Errors and reasons of the author's own code are exported as they
+// are, up to 1024 bytes each. If those who read the traces must not see that, set
+// [Options].OmitTexts. Causes have the IDs of events of external sources, and the names of those
+// who trigger runs.
 //
 // # Costs
 //
@@ -77,6 +77,6 @@
 //
 // # What it does not do
 //
-// It decides nothing about sampling. Samplers see the names of the spans, and no attributes. It sets
-// no global, and makes neither metrics nor logs.
+// It decides nothing about sampling. Samplers see the names of the spans, and no attributes. It
+// sets no global, and makes neither metrics nor logs.
 package tracing

@@ -14,8 +14,8 @@ import (
 func (t *Traces) WrapTransport(next http.RoundTripper) http.RoundTripper { return transport{t, next} }
 
 type transport struct {
-	*Traces
-	next http.RoundTripper
+	traces *Traces
+	next   http.RoundTripper
 }
 
 // RoundTrip sends a request.
@@ -32,12 +32,12 @@ func (t transport) RoundTrip(sent *http.Request) (*http.Response, error) {
 		return t.next.RoundTrip(t.withHeaders(sent))
 	}
 	about := targetOf(sent.URL.Path)
-	ctx, span := t.tracer.Start(sent.Context(), about.spanName(sent.Method), trace.WithSpanKind(trace.SpanKindClient))
+	ctx, span := t.traces.tracer.Start(sent.Context(), about.spanName(sent.Method), trace.WithSpanKind(trace.SpanKindClient))
 	response, err := t.next.RoundTrip(t.withHeaders(sent.WithContext(ctx)))
 	if span.IsRecording() {
 		span.SetAttributes(attribute.String("http.request.method", sent.Method), attribute.String("server.address", sent.URL.Hostname()))
 		span.SetAttributes(about.attributes()...)
-		t.outcome(span, response, err)
+		t.traces.outcome(span, response, err)
 	}
 	r.answer(span)
 	return response, err
@@ -53,7 +53,7 @@ func (t transport) withHeaders(sent *http.Request) *http.Request {
 	if sent.Header == nil {
 		sent.Header = http.Header{}
 	}
-	t.options.Propagator.Inject(sent.Context(), propagation.HeaderCarrier(sent.Header))
+	t.traces.options.Propagator.Inject(sent.Context(), propagation.HeaderCarrier(sent.Header))
 	return sent
 }
 

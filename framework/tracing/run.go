@@ -42,12 +42,13 @@ type request struct {
 // admit reports whether the next request of the run gets headers, and whether it gets a span. What
 // is not sampled has headers that say so.
 func (r *run) admit() (headers, span bool) {
+	sampled := r.span.SpanContext().IsSampled()
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {
 	case r.fate == dropped:
 		return false, false
-	case !r.span.SpanContext().IsSampled():
+	case !sampled:
 		return true, false
 	case r.begun == maxRequests:
 		r.omitted++

@@ -460,6 +460,30 @@ func TestRunsOfAllEndsAreForgotten(t *testing.T) {
 	})
 }
 
+// showing writes the errors of runs into the status.
+type showing struct{ *author }
+
+func (showing) ErrorStatus(_ context.Context, p *page, _ *pageContext, _ error) framework.ErrorStatusControl[*page] {
+	p.Status.ObservedGeneration = p.Generation
+	return framework.PatchErrorStatus(p)
+}
+
+// The status of a run that used up its time is written with a context of its own.
+func TestTheStatusOfARunThatTimedOutBelongsToItsTrace(t *testing.T) {
+	a := showing{&author{reconcile: func(ctx context.Context, _ *page, _ *pageContext) (pageUpdate, error) {
+		<-ctx.Done()
+		return pageUpdate{}, ctx.Err()
+	}}}
+	inWorld(t, a, setting{pages: pageOptions{RunTimeout: 10 * time.Second}}, func(w *world) {
+		w.create("hello")
+		spans, _ := w.take()
+		first, written := spans.runs()[0], spans.requests()
+		if first.Status.Code != codes.Error || len(written) != 1 || written[0].Name != "PATCH webpages/status" || written[0].Parent.SpanID() != first.SpanContext.SpanID() {
+			t.Errorf("the run has the status %v; %d requests: %v", first.Status, len(written), written)
+		}
+	})
+}
+
 // What comes late does not keep anything: requests after the end of a run, and ends without a begin.
 func TestWhatComesAfterTheEndOfARun(t *testing.T) {
 	for _, wrote := range []bool{false, true} {

@@ -23,7 +23,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 
 	"github.com/evenkeel/evenkeel/framework"
-	"github.com/evenkeel/evenkeel/framework/observe"
 	"github.com/evenkeel/evenkeel/framework/tracing"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
@@ -45,6 +44,8 @@ type author struct {
 func (a *author) Reconcile(ctx context.Context, p *page, c *pageContext) (pageUpdate, error) {
 	return a.reconcile(ctx, p, c)
 }
+
+func (a *author) reads() []framework.SecondarySource { return framework.Secondaries(&a.secrets) }
 
 // secret is an object that an author writes for a page.
 func secret(p *page, suffix string) *corev1.Secret {
@@ -95,7 +96,13 @@ type setting struct {
 	sampler  sdktrace.Sampler // default: all
 }
 
-func inWorld(t *testing.T, a *author, s setting, test func(w *world)) {
+// operated is an author, or one with more abilities.
+type operated interface {
+	framework.Reconciler[*page]
+	reads() []framework.SecondarySource
+}
+
+func inWorld(t *testing.T, a operated, s setting, test func(w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := &world{T: t, model: newModel(t), exporter: tracetest.NewInMemoryExporter()}
@@ -123,7 +130,7 @@ func inWorld(t *testing.T, a *author, s setting, test func(w *world)) {
 		var err error
 		w.op, err = framework.NewOperator(config, s.operator)
 		noError(t, err)
-		s.pages.Secondaries = append(s.pages.Secondaries, framework.Secondaries(&a.secrets)...)
+		s.pages.Secondaries = a.reads()
 		noError(t, framework.Register(w.op, a, s.pages))
 		running, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -172,8 +179,6 @@ func noError(t testing.TB, err error) {
 		t.Fatal(err)
 	}
 }
-
-var _ observe.RunObserver = (*tracing.Traces)(nil)
 
 // newPage returns a page for a dynamic client.
 func newPage(name, html string) *unstructured.Unstructured {
@@ -264,7 +269,7 @@ func header(of tracetest.SpanStub) string {
 func attributes(of tracetest.SpanStub) map[attribute.Key]string {
 	all := map[attribute.Key]string{}
 	for _, one := range of.Attributes {
-		all[one.Key] = one.Value.Emit()
+		all[one.Key] = one.Value.String()
 	}
 	return all
 }
