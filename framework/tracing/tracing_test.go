@@ -491,7 +491,8 @@ func TestWhatComesAfterTheEndOfARun(t *testing.T) {
 			w := &world{T: t}
 			w.observe()
 			key := types.NamespacedName{Name: "hello"}
-			ctx, values := w.traces.RunBegins(t.Context(), "webpage", key, "1")
+			main, _ := w.provider.Tracer("main").Start(t.Context(), "main") // a run is a trace of its own
+			ctx, values := w.traces.RunBegins(main, "webpage", key, "1")
 			if len(values) != 4 {
 				t.Errorf("the logger gets %v", values)
 			}
@@ -506,8 +507,8 @@ func TestWhatComesAfterTheEndOfARun(t *testing.T) {
 			if wrote {
 				want = 2
 			}
-			if len(spans.requests()) != want || wrote && (!headers[during] || !headers[after]) || !wrote && after != "" {
-				t.Errorf("wrote %v: %d requests were exported, with the headers %v; sent were %q and %q", wrote, len(spans.requests()), headers, during, after)
+			if len(spans.runs()) != want/2 || len(spans.requests()) != want || wrote && (!headers[during] || !headers[after]) || !wrote && after != "" {
+				t.Errorf("wrote %v: %d runs and %d requests were exported, with the headers %v; sent were %q and %q", wrote, len(spans.runs()), len(spans.requests()), headers, during, after)
 			}
 			w.traces.RunEnded("webpage", key, record) // once more, without a begin
 			spans, _ = w.take()
