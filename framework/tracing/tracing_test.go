@@ -21,6 +21,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 	"go.opentelemetry.io/otel/trace"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -80,7 +81,11 @@ func TestARunThatWritesIsATraceThatTheServerKnows(t *testing.T) {
 func TestRequestsOfNoRunHaveNoHeader(t *testing.T) {
 	a := writer()
 	reconcile := a.reconcile
+	var late framework.Secondary[*corev1.ConfigMap]
 	a.reconcile = func(ctx context.Context, p *page, c *pageContext) (pageUpdate, error) {
+		if err := c.AddSecondary(&late); err != nil { // a run begins the watch, which outlives it
+			return pageUpdate{}, err
+		}
 		c.Event(framework.Normal, "Reconcile", "Seen", "the page was seen")
 		return reconcile(ctx, p, c)
 	}
@@ -93,6 +98,8 @@ func TestRequestsOfNoRunHaveNoHeader(t *testing.T) {
 		kinds, within := map[string]int{}, parents(spans.requests())
 		for _, one := range all {
 			switch {
+			case one.watches && strings.HasSuffix(one.path, "/configmaps"):
+				kinds["watch that a run began"]++
 			case one.watches:
 				kinds["watch"]++
 			case strings.Contains(one.path, "/leases"):
@@ -115,7 +122,7 @@ func TestRequestsOfNoRunHaveNoHeader(t *testing.T) {
 				t.Errorf("%v has a header", one)
 			}
 		}
-		for _, kind := range []string{"watch", "lease", "event", "review"} {
+		for _, kind := range []string{"watch", "watch that a run began", "lease", "event", "review"} {
 			if kinds[kind] == 0 {
 				t.Errorf("there was no %s: %v", kind, kinds)
 			}
