@@ -29,6 +29,7 @@ type followed struct{}
 func (f *follower) RunBegins(ctx context.Context, controller string, primary types.NamespacedName, id string) (context.Context, []any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	_ = ctx.Value(followed{}) // makes nothing that the values come too late for
 	f.begun = append(f.begun, id)
 	return context.WithValue(ctx, followed{}, id), []any{"trace", "of " + controller + " " + primary.Name}
 }
@@ -75,6 +76,9 @@ func TestRunsAndTheirRequestsGetTheContextOfAnObserver(t *testing.T) {
 	reconcile := r.reconcile
 	r.reconcile = func(ctx context.Context, page *Page, c *pageContext) (pageUpdate, error) {
 		seen.Store(ctx.Value(followed{}), true)
+		if of := c.Ctx().Value(followed{}); of != ctx.Value(followed{}) {
+			t.Errorf("Ctx is of %v", of)
+		}
 		c.Logger().Info("here")
 		return reconcile(ctx, page, c)
 	}

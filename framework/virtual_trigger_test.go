@@ -114,7 +114,7 @@ func TestAnAnnotationAsksForARun(t *testing.T) {
 		annotate := func(value string) { v.patch(page, fmt.Sprintf(`{"metadata":{"annotations":{%q:%s}}}`, own, value)) }
 		annotate(`"1"`)
 		expect("a request", 1)
-		if cause := v.causesOf(page, runs-1)[0]; !strings.HasSuffix(cause, ", which asks for a run") {
+		if cause := v.causesOf(page, runs-1)[0]; !strings.HasSuffix(cause, ", which asks for a run: metadata.annotations") {
 			t.Errorf("its cause is %s", cause)
 		}
 		annotate(`"2"`)

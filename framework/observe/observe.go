@@ -27,9 +27,10 @@ type Observer interface {
 // RunObserver is an [Observer] that is also told when a run begins, and may give it a context.
 type RunObserver interface {
 	Observer
-	// RunBegins is called before the run sends anything, with the context of the run. It returns the
-	// context that the run, the reconciler and the requests of the run get: ctx, or one that is made
-	// from it. Keys and values that it returns are added to the run's logger. id is the run's
+	// RunBegins is called before the run sends anything, with the context that the run's is made from.
+	// That of the run has a deadline and a logger, too. RunBegins returns the context to make it from
+	// instead: ctx, or one that is made from it. The reconciler and the requests of the run get its
+	// values. Keys and values that it returns are added to the run's logger. id is the run's
 	// reconcileID, which is also the ID of the record that [Observer.RunEnded] gets. RunEnded follows
 	// for each run that has begun. It is also called for runs that never begin, because their primary
 	// is gone, and these have no ID. If RunBegins panics or returns nil, the context stays as it was.

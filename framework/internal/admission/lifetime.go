@@ -29,7 +29,9 @@ type Lifetime struct {
 
 	made atomic.Pointer[spans] // nil until it is needed
 
-	mu sync.Mutex // guards the making of spans, and over; a leaf
+	mu sync.Mutex // guards the making of spans, and the fields below; a leaf
+	// What the contexts are made from. It is nil if that is the parent.
+	from context.Context
 	// The cause of the end. It is nil if only the parent or the deadline can have ended the run.
 	over error
 }
@@ -39,6 +41,14 @@ var _ context.Context = (*Lifetime)(nil)
 // Begin starts the lifetime of a run.
 func (l *Lifetime) Begin(parent context.Context, limit time.Duration, of interface{ Logger() logr.Logger }) {
 	l.parent, l.limit, l.deadline, l.of = parent, limit, time.Now().Add(limit), of
+}
+
+// MakeFrom sets what the contexts of the run are made from: a context that is made from the parent
+// that Begin got. It must be called before the lifetime is used as a context.
+func (l *Lifetime) MakeFrom(ctx context.Context) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.from = ctx
 }
 
 // spans are the contexts of a run.
@@ -59,7 +69,11 @@ func (l *Lifetime) spans() *spans {
 	if made := l.made.Load(); made != nil {
 		return made
 	}
-	whole, cancel := context.WithCancelCause(logr.NewContext(l.parent, logger))
+	from := l.from
+	if from == nil {
+		from = l.parent
+	}
+	whole, cancel := context.WithCancelCause(logr.NewContext(from, logger))
 	if l.over != nil {
 		cancel(l.over) // before the deadline, which may have passed since
 	}

@@ -91,8 +91,9 @@ func (s *Records) tell(key trc.Key, r timeline.Record) {
 	}
 }
 
-// begin tells the observers that a run begins, and returns the run's context.
-func (s *Records) begin(ctx context.Context, run *Run) context.Context {
+// begin tells the observers that a run begins. The run's context is made from what they return.
+func (s *Records) begin(life context.Context, run *Run) {
+	ctx := life
 	for _, o := range s.observers {
 		o, told := o.(observe.RunObserver)
 		if !told {
@@ -110,7 +111,9 @@ func (s *Records) begin(ctx context.Context, run *Run) context.Context {
 			s.logger.Error(safely.Error(failure), "an observer panicked", "observer", fmt.Sprintf("%T", o))
 		}
 	}
-	return ctx
+	if ctx != life {
+		run.Life.MakeFrom(ctx)
+	}
 }
 
 // Add passes the record of a run on to observers, keeps it and logs it.

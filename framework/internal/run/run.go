@@ -58,7 +58,7 @@ func (c *Controller) Reconcile(life context.Context, key trc.Key, due scheduler.
 	}
 	defer run.Life.End()
 	place := e.begin(shared, gone)
-	ctx := c.Records.begin(&run.Life, run)
+	c.Records.begin(life, run)
 	finished := false
 	defer func() {
 		if !finished { // the author's code has ended the goroutine: nobody gets a result
@@ -70,8 +70,8 @@ func (c *Controller) Reconcile(life context.Context, key trc.Key, due scheduler.
 	if gone {
 		goThrough = apart
 	}
-	result, err := goThrough(e, ctx, shared)
-	result, awaits := e.decide(ctx, result, err)
+	result, err := goThrough(e, &run.Life, shared)
+	result, awaits := e.decide(&run.Life, result, err)
 	run.Writes.AwaitDelivery(life)
 	e.followLoop(place, &result)
 	e.followFights(&result)
