@@ -231,20 +231,19 @@ func boxOf(n WorkflowNode) box {
 	return b
 }
 
-// conditionsOf names the conditions of a node, without the words that all have.
+// conditionsOf names the conditions that decide whether there is a node. Nearly all nodes have the
+// others.
 func conditionsOf(n WorkflowNode) string {
 	var names []string
-	for _, name := range n.Conditions {
-		names = append(names, cmp.Or(shortNames[name], name))
+	for _, c := range []struct {
+		step workflow.Step
+		name string
+	}{{workflow.ActivationCondition, "activation"}, {workflow.ReconcilePrecondition, "precondition"}} {
+		if slices.Contains(n.Conditions, c.step.String()) {
+			names = append(names, c.name)
+		}
 	}
 	return strings.Join(names, ", ")
-}
-
-var shortNames = map[string]string{
-	workflow.ActivationCondition.String():   "activation",
-	workflow.ReconcilePrecondition.String(): "precondition",
-	workflow.ReadyPostcondition.String():    "readiness",
-	workflow.DeletePostcondition.String():   "deletion",
 }
 
 func shortened(text string) string {

@@ -31,7 +31,7 @@ func (still) Occupancy() health.Occupancy {
 			{
 				Name: "webpage", Kind: "samples.evenkeel.dev/v1, Kind=WebPage", Load: scheduler.Load{Workers: 8, Failing: 1, Counts: scheduler.Counts{Runs: 12, Needless: 34}},
 				FailingPrimaries: []trc.Key{{Namespace: "default", Name: "broken"}}, PausedPrimaries: 3,
-				Workflow: []health.Node{{Name: "content"}, {Name: "web", Wave: 1, DependsOn: []string{"content"}, Conditions: []string{"ready postcondition"}}},
+				Workflow: []health.Node{{Name: "content"}, {Name: "web", Wave: 1, DependsOn: []string{"content"}, Conditions: []string{"reconcile precondition", "ready postcondition"}}},
 			},
 			{Name: "site", Waiting: "the kind is not served"},
 		},
@@ -55,7 +55,7 @@ func pages(t *testing.T) *Pages {
 	if err != nil {
 		t.Fatal(err)
 	}
-	began := time.Date(2026, 11, 26, 1, 2, 3, 0, time.UTC)
+	began := time.Date(2020, 11, 26, 1, 2, 3, 0, time.UTC)
 	p.RunEnded("webpage", hello, timeline.Record{
 		Causes:  []timeline.Cause{timeline.Resource{Source: "webpage", Kind: "WebPage", Namespace: "default", Name: "hello", NewVersion: "41", Manager: "kubectl"}},
 		Started: began, Duration: 20 * time.Millisecond, Waited: 3 * time.Millisecond, ReadsAhead: 2, Next: time.Hour, ID: "abc",
@@ -151,14 +151,14 @@ func TestThePageOfAPrimary(t *testing.T) {
 func TestPagesShowTheWorkflow(t *testing.T) {
 	p := pages(t)
 	p.Of(still{})
-	expectPage(t, p, Root+"webpage", "<title>web: ready postcondition</title>", ">readiness<")
+	expectPage(t, p, Root+"webpage", "<title>web: reconcile precondition, ready postcondition</title>", ">precondition<")
 	var c OfController
 	twin(t, p, Root+"webpage", &c)
 	if len(c.Workflow) != 2 || c.Workflow[1].Wave != 1 || c.Workflow[1].DependsOn[0] != "content" || c.Workflow[1].State != "" || c.Now.Failing != 1 {
 		t.Errorf("%+v", c)
 	}
 	// The newest run has not come to the workflow.
-	expectPage(t, p, Root+"webpage/default/hello", "After the run of 2026-11-26 01:02:03.000 UTC", `<g class="ready">`, "✓ Ready", "<title>web: Waiting: it is not ready</title>", "‖ Waiting")
+	expectPage(t, p, Root+"webpage/default/hello", "After the run of 2020-11-26 01:02:03.000 UTC", `<g class="ready">`, "✓ Ready", "<title>web: Waiting: it is not ready</title>", "‖ Waiting")
 	var v OfPrimary
 	twin(t, p, Root+"webpage/default/hello", &v)
 	if len(v.Workflow) != 2 || v.Workflow[0].State != "Ready" || v.Workflow[1].Because != "content" || !v.WorkflowRun.Equal(v.Runs[1].Started) {
@@ -245,5 +245,27 @@ func TestBadOptionsAreNamed(t *testing.T) {
 	_, err := New(Options{Bytes: -1, PerPrimary: -2})
 	if err == nil || !strings.Contains(err.Error(), "Bytes -1: must not be negative") || !strings.Contains(err.Error(), "PerPrimary -2") {
 		t.Error(err)
+	}
+}
+
+func TestAPageSaysTheDayUnlessItIsToday(t *testing.T) {
+	noon := time.Date(2020, 11, 26, 12, 0, 0, 0, time.UTC)
+	for at, want := range map[time.Time]string{
+		noon: "12:00:00.000", noon.Add(-13 * time.Hour): "2020-11-25 23:00:00.000", noon.In(time.FixedZone("", 13*3600)): "12:00:00.000",
+	} {
+		if got := clock(at, noon); got != want {
+			t.Errorf("%v is %q, want %q", at, got, want)
+		}
+	}
+}
+
+func TestAPageSaysAnErrorOnce(t *testing.T) {
+	run := Run{Err: `node "web": refused`}
+	for want, node := range map[string]Node{
+		"": {Reason: "refused", Err: "refused"}, "not ready": {Reason: "not ready"}, "timeout": {Err: "timeout", Reason: "failed"},
+	} {
+		if got := reason(run, node); got != want {
+			t.Errorf("%+v: %q, want %q", node, got, want)
+		}
 	}
 }

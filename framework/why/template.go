@@ -1,6 +1,7 @@
 package why
 
 import (
+	"cmp"
 	"crypto/sha256"
 	_ "embed"
 	"encoding/base64"
@@ -36,8 +37,8 @@ type view struct {
 
 var templates = template.Must(template.New("pages").Funcs(template.FuncMap{
 	"seconds": Seconds,
-	"day":     func(t time.Time) string { return t.UTC().Format(time.DateOnly) },
-	"clock":   func(t time.Time) string { return t.UTC().Format("15:04:05.000") },
+	"clock":   func(t time.Time) string { return clock(t, time.Now()) },
+	"reason":  reason,
 	"symbol":  func(state string) string { return looks[state].symbol },
 	"percent": percent,
 	"kind":    kindOf,
@@ -62,7 +63,24 @@ func Seconds(s float64) string {
 // samples.evenkeel.dev/v1".
 func kindOf(text string) string {
 	version, kind, _ := strings.Cut(text, ", Kind=")
-	return strings.TrimPrefix(kind+", "+version, ", ")
+	return strings.TrimPrefix(kind+", "+strings.TrimPrefix(version, "/"), ", ")
+}
+
+// clock returns a time in UTC, with the day if it is not today.
+func clock(t, now time.Time) string {
+	const ofDay = "15:04:05.000"
+	if t, now = t.UTC(), now.UTC(); t.Format(time.DateOnly) == now.Format(time.DateOnly) {
+		return t.Format(ofDay)
+	}
+	return t.Format(time.DateOnly + " " + ofDay)
+}
+
+// reason returns the reason of a node's state, unless the error of the run says it already.
+func reason(r Run, n Node) string {
+	if text := cmp.Or(n.Err, n.Reason); !strings.Contains(r.Err, text) {
+		return text
+	}
+	return ""
 }
 
 // percent returns a part of a whole for a bar, from 0 to 100.
