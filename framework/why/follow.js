@@ -2,6 +2,7 @@
 // opened, closed, scrolled and focused stays so.
 const main = document.querySelector("main");
 const state = document.querySelector("#state");
+let shown = main.innerHTML;
 const toggled = new Map(); // by id: whether the reader has opened or closed it
 main.addEventListener("click", (click) => {
   const d = click.target.closest("summary")?.parentElement;
@@ -16,8 +17,8 @@ events.onmessage = async () => {
   const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
   if (!answer.ok) return;
   const page = new DOMParser().parseFromString(await answer.text(), "text/html").querySelector("main");
-  if (page.innerHTML === main.dataset.shown) return;
-  main.dataset.shown = page.innerHTML;
+  if (page.innerHTML === shown) return;
+  shown = page.innerHTML;
   const at = scrolled().map((e) => [e.scrollLeft, e.scrollTop]);
   const focused = main.contains(document.activeElement) && document.activeElement.getAttribute("href");
   main.replaceChildren(...page.childNodes);

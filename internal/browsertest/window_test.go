@@ -109,7 +109,9 @@ func (w *window) hear(event any) {
 	}
 	switch e := event.(type) {
 	case *runtime.EventConsoleAPICalled:
-		complain("console.%s %s", e.Type, e.Args[0].Value)
+		for _, argument := range e.Args {
+			complain("console.%s: %s", e.Type, argument.Value)
+		}
 	case *runtime.EventExceptionThrown:
 		complain("exception %v", e.ExceptionDetails)
 	case *log.EventEntryAdded:

@@ -52,7 +52,9 @@ func newWorld(t *testing.T) *world {
 	scheme := runtime.NewScheme()
 	noError(t, clientgoscheme.AddToScheme(scheme))
 	noError(t, v1.AddToScheme(scheme))
-	w.admin, err = client.New(model.Config(), scheme)
+	config := model.Config()
+	config.UserAgent = "kubectl"
+	w.admin, err = client.New(config, scheme)
 	noError(t, err)
 	runs := make(runEnds, 1000)
 	pages, err := why.New(why.Options{})
