@@ -72,7 +72,7 @@ func TestPagesAreReadableOnEveryScreen(t *testing.T) {
 	}
 	for name, url := range map[string]string{"an operator": newWorld(t).url, "long texts": longTexts(t), "an operator without records": nothingYet(t)} {
 		for _, l := range []look{{}, {dark: true}, {phone: true}, {phone: true, dark: true}} {
-			t.Run(fmt.Sprintf("%s %+v", name, l), func(t *testing.T) {
+			t.Run(fmt.Sprint(name, " ", l), func(t *testing.T) {
 				w := open(t, l)
 				w.everyPage(url, func(url string) {
 					if wrong := ask[string](w, tooWide); wrong != "" {

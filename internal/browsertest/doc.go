@@ -1,6 +1,6 @@
-// Package browsertest looks at the pages of package why in a headless Chromium, as their readers do:
-// with the real operator of samples/webpage on an API server in memory, and with records as no
-// reader wishes them.
+// Package browsertest looks at the pages of package why in a headless Chromium, as their readers
+// do: with the real operator of samples/webpage on an API server in memory, and with texts of every
+// length.
 //
 //	go test .                               # tools/browser installs the browser
 //	go test -screenshots ../../docs/images  # takes the pictures of docs, too: make screenshots

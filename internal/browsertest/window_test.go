@@ -42,6 +42,10 @@ func run(m *testing.M) int {
 	if err != nil {
 		lines := strings.Split(strings.TrimSpace(problems.String()), "\n")
 		noBrowser = fmt.Sprintf("tools/browser: %v: %s", err, lines[len(lines)-1])
+		if install.ProcessState.ExitCode() != 1 {
+			fmt.Fprintln(os.Stderr, noBrowser)
+			return 1
+		}
 		return m.Run()
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(strings.TrimSpace(string(path))),
@@ -71,6 +75,11 @@ type window struct {
 // look is how a window shows pages. The zero value is a large, light one with scripts.
 type look struct {
 	phone, dark, noScript bool
+}
+
+func (l look) String() string {
+	text := map[bool]string{false: "on a large screen", true: "on a phone"}[l.phone]
+	return text + map[bool]string{true: " at night"}[l.dark]
 }
 
 // open opens a window. Nothing in it takes longer than two minutes.
