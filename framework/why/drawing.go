@@ -3,6 +3,7 @@ package why
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -68,7 +69,7 @@ func draw(nodes []WorkflowNode) *drawing {
 	}
 	rows, edges := rowsOf(nodes, d.Boxes)
 	arrange(rows)
-	left, right := 0.0, 0.0
+	left, right := math.Inf(1), math.Inf(-1)
 	for _, row := range rows {
 		for _, i := range row {
 			left, right = min(left, i.middle-i.wide/2), max(right, i.middle+i.wide/2)
@@ -132,8 +133,8 @@ func rowsOf(nodes []WorkflowNode, boxes []box) (rows [][]*item, edges []edge) {
 	return rows, edges
 }
 
-// sweeps is how often the rows are arranged by their neighbours, down and up in turns.
-const sweeps = 6
+// sweeps is how often the rows are arranged by their neighbours, down and up.
+const sweeps = 3
 
 // arrange orders each row and places its items, so that lines are short and cross seldom: each item
 // goes to the mean of its neighbours in the row above, then below, and so on. (Sugiyama, Tagawa,
@@ -142,30 +143,29 @@ func arrange(rows [][]*item) {
 	for _, row := range rows {
 		place(row)
 	}
-	for s := range sweeps {
-		down := s%2 == 0
-		for y := range rows {
-			row := rows[y]
-			if !down {
-				row = rows[len(rows)-1-y]
-			}
-			for _, i := range row {
-				neighbours := i.above
-				if !down {
-					neighbours = i.below
-				}
-				if len(neighbours) > 0 {
-					sum := 0.0
-					for _, n := range neighbours {
-						sum += n.middle
-					}
-					i.middle = sum / float64(len(neighbours))
-				}
-			}
-			slices.SortStableFunc(row, func(a, b *item) int { return cmp.Compare(a.middle, b.middle) })
-			place(row)
+	for range sweeps {
+		for _, row := range rows {
+			follow(row, func(i *item) []*item { return i.above })
+		}
+		for _, row := range slices.Backward(rows) {
+			follow(row, func(i *item) []*item { return i.below })
 		}
 	}
+}
+
+// follow arranges a row by the neighbours of its items.
+func follow(row []*item, neighbours func(*item) []*item) {
+	for _, i := range row {
+		if others := neighbours(i); len(others) > 0 {
+			sum := 0.0
+			for _, n := range others {
+				sum += n.middle
+			}
+			i.middle = sum / float64(len(others))
+		}
+	}
+	slices.SortStableFunc(row, func(a, b *item) int { return cmp.Compare(a.middle, b.middle) })
+	place(row)
 }
 
 // place moves the items of a row apart, from where they are: it is the mean of what moving them to

@@ -77,6 +77,12 @@ func (p *Pages) primary(w http.ResponseWriter, r *http.Request) {
 	serve(w, r, "primary", view{Title: strings.TrimPrefix(key.String(), "/"), Above: v.Controller, Page: v})
 }
 
+// policy is the Content-Security-Policy of pages: nothing is loaded from elsewhere, nothing runs but
+// the script of the page, and it looks as its style sheet says. The picture is the empty icon:
+// without it browsers ask for one.
+var policy = "default-src 'none'; style-src '" + hashOf(styleCSS) + "'; script-src '" + hashOf(followJS) + "'; " +
+	"connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
 // serve answers with a page, or with its JSON twin.
 func serve(w http.ResponseWriter, r *http.Request, page string, v view) {
 	w.Header().Set("Cache-Control", "no-store")
@@ -89,8 +95,7 @@ func serve(w http.ResponseWriter, r *http.Request, page string, v view) {
 		_ = encoder.Encode(v.Page) // the client has gone
 		return
 	}
-	// Nothing is loaded from elsewhere, and nothing runs but the script of the page.
-	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src '"+hashOf(styleCSS)+"'; script-src '"+hashOf(followJS)+"'; connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	w.Header().Set("Content-Security-Policy", policy)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	v.Root, v.Style, v.Script = Root, template.CSS(styleCSS), template.JS(followJS)
 	_ = templates.ExecuteTemplate(w, page, v) // the client has gone
