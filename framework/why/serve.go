@@ -77,8 +77,8 @@ func (p *Pages) primary(w http.ResponseWriter, r *http.Request) {
 	serve(w, r, "primary", view{Title: strings.TrimPrefix(key.String(), "/"), Above: v.Controller, Page: v})
 }
 
-// policy is the Content-Security-Policy of pages: nothing is loaded from elsewhere, nothing runs but
-// the script of the page, and it looks as its style sheet says. The picture is the empty icon:
+// policy is the Content-Security-Policy of pages: nothing is loaded from elsewhere, nothing runs
+// but the script of the page, and it looks as its style sheet says. The picture is the empty icon:
 // without it browsers ask for one.
 var policy = "default-src 'none'; style-src '" + hashOf(styleCSS) + "'; script-src '" + hashOf(followJS) + "'; " +
 	"connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
