@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/health"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/framework/internal/run"
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
@@ -169,11 +170,36 @@ func manage[P Object](c *run.Controller, given Workflow[P]) (*workflow.Graph[*Co
 		if graph, err = workflow.New(plain, workflow.Options{Concurrency: given.Concurrency}); err != nil {
 			errs = append(errs, fmt.Errorf("framework: controller %q: Workflow: %w", c.Name, err))
 		} else {
-			m.Graph, m.Deletes = graph, graph.Cleans()
+			m.Graph, m.Deletes, m.Nodes = graph, graph.Cleans(), healthNodes(graph.Plan(), plain)
 			errs = checkNodes(c, nodes)
 		}
 	}
 	return graph, errors.Join(errs...)
+}
+
+// healthNodes describes the nodes, which are unique by name, in the order of the waves.
+func healthNodes[C any](waves [][]string, nodes []workflow.Node[C]) (all []health.Node) {
+	for wave, names := range waves {
+		for _, name := range names {
+			n := nodes[slices.IndexFunc(nodes, func(n workflow.Node[C]) bool { return n.Name == name })]
+			described := health.Node{Name: name, Wave: wave, DependsOn: slices.Clone(n.DependsOn)}
+			for _, c := range []struct {
+				step      workflow.Step
+				condition workflow.Condition[C]
+			}{
+				{workflow.ActivationCondition, n.ActivationCondition},
+				{workflow.ReconcilePrecondition, n.ReconcilePrecondition},
+				{workflow.ReadyPostcondition, n.ReadyPostcondition},
+				{workflow.DeletePostcondition, n.DeletePostcondition},
+			} {
+				if c.condition != nil {
+					described.Conditions = append(described.Conditions, c.step.String())
+				}
+			}
+			all = append(all, described)
+		}
+	}
+	return all
 }
 
 // checkNodes calls Check of each node.

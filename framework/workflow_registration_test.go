@@ -1,9 +1,11 @@
 package framework_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +20,7 @@ import (
 	"github.com/evenkeel/evenkeel/eventsource"
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/conditions"
+	"github.com/evenkeel/evenkeel/framework/health"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
@@ -201,3 +204,29 @@ func TestMarkWorkflowSaysWhatDecides(t *testing.T) {
 type panickyName struct{ source }
 
 func (panickyName) Name() string { panic("no name") }
+
+// TestOccupancyDescribesTheWorkflow by its nodes in order of dependency.
+func TestOccupancyDescribesTheWorkflow(t *testing.T) {
+	node := func(name string, dependsOn ...string) (n pageNode) {
+		n.Name, n.DependsOn, n.Reconcile = name, dependsOn, func(context.Context, *pageContext) error { return nil }
+		return n
+	}
+	web := node("web", "config", "first")
+	met := func(context.Context, *pageContext) (workflow.Verdict, error) { return workflow.Met(), nil }
+	web.ReconcilePrecondition, web.ReadyPostcondition = met, met
+	op := offline(t)
+	noError(t, framework.Register(op, &pages{}, pageOptions{Workflow: flowOf(web, node("config", "first"), node("first"))}))
+	noError(t, framework.Register(op, &pages{}, pageOptions{Name: "plain", Finalizer: "example.com/plain"}))
+	controllers := op.Occupancy().Controllers
+	want := []health.Node{
+		{Name: "first"},
+		{Name: "config", Wave: 1, DependsOn: []string{"first"}},
+		{Name: "web", Wave: 2, DependsOn: []string{"config", "first"}, Conditions: []string{"reconcile precondition", "ready postcondition"}},
+	}
+	if got := controllers[0].Workflow; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got := controllers[1].Workflow; got != nil {
+		t.Errorf("without a workflow: %+v", got)
+	}
+}

@@ -10,8 +10,8 @@
 //	server, err := debughttp.Listen(debughttp.Options{Operator: op, Pages: pages.Handler()})
 //
 //	/debug/evenkeel/                             the operator: controllers, what fails, sources, caches
-//	/debug/evenkeel/CONTROLLER                   its newest, slowest and most frequent runs
-//	/debug/evenkeel/CONTROLLER/NAMESPACE/NAME    the runs of a primary: causes, waits, writes, errors
+//	/debug/evenkeel/CONTROLLER                   its workflow, its newest, slowest and most frequent runs
+//	/debug/evenkeel/CONTROLLER/NAMESPACE/NAME    the runs of a primary: causes, waits, writes, nodes, errors
 //
 // NAMESPACE is - for what is cluster-scoped. With ?format=json, or for a client that accepts
 // application/json, each answer is JSON. Open pages follow what happens.

@@ -31,6 +31,7 @@ func (still) Occupancy() health.Occupancy {
 			{
 				Name: "webpage", Kind: "samples.evenkeel.dev/v1, Kind=WebPage", Load: scheduler.Load{Workers: 8, Failing: 1, Counts: scheduler.Counts{Runs: 12, Needless: 34}},
 				FailingPrimaries: []trc.Key{{Namespace: "default", Name: "broken"}}, PausedPrimaries: 3,
+				Workflow: []health.Node{{Name: "content"}, {Name: "web", Wave: 1, DependsOn: []string{"content"}, Conditions: []string{"reconcile precondition", "ready postcondition"}}},
 			},
 			{Name: "site", Waiting: "the kind is not served"},
 		},
@@ -54,7 +55,7 @@ func pages(t *testing.T) *Pages {
 	if err != nil {
 		t.Fatal(err)
 	}
-	began := time.Date(2026, 11, 26, 1, 2, 3, 0, time.UTC)
+	began := time.Date(2020, 11, 26, 1, 2, 3, 0, time.UTC)
 	p.RunEnded("webpage", hello, timeline.Record{
 		Causes:  []timeline.Cause{timeline.Resource{Source: "webpage", Kind: "WebPage", Namespace: "default", Name: "hello", NewVersion: "41", Manager: "kubectl"}},
 		Started: began, Duration: 20 * time.Millisecond, Waited: 3 * time.Millisecond, ReadsAhead: 2, Next: time.Hour, ID: "abc",
@@ -101,7 +102,7 @@ func TestThePageOfTheOperator(t *testing.T) {
 	p := pages(t)
 	p.Of(still{errors.New("the watch of ConfigMaps fails")})
 	expectPage(t, p, Root,
-		"the watch of ConfigMaps fails", `<a href="/debug/evenkeel/webpage">webpage</a>`, "samples.evenkeel.dev/v1, Kind=WebPage",
+		"the watch of ConfigMaps fails", `<a href="/debug/evenkeel/webpage">webpage</a>`, "WebPage, samples.evenkeel.dev/v1",
 		`<a class="bad" href="/debug/evenkeel/webpage/default/broken">default/broken</a>`, "the kind is not served", "pages-lease", "0 of 8",
 		"it is forbidden", "1h0m", "ConfigMap in all namespaces", "3 runs kept")
 	var v Overview
@@ -110,7 +111,7 @@ func TestThePageOfTheOperator(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	p.Of(still{})
-	expectPage(t, p, Root, `<p class="good">ready</p>`)
+	expectPage(t, p, Root, `<span class="pill good">ready</span>`)
 }
 
 func TestThePageOfAController(t *testing.T) {
@@ -130,18 +131,42 @@ func TestThePageOfAPrimary(t *testing.T) {
 	p := pages(t)
 	body := expectPage(t, p, Root+"webpage/default/hello",
 		"WebPage default/hello", "kubectl", "apply ConfigMap default/hello", "created", "read 2 objects ahead of the watch", "next run after 1h0m0s at the latest",
-		"waited 0s for back-off", "left:25.0%;width:50.0%", "because of content", "main.go:1", "&lt;script&gt;alert(1)&lt;/script&gt;", "reconcileID abc")
+		"waited 0s for back-off", `x="25.0%" width="50.0%"`, "because of content", "main.go:1", "&lt;script&gt;alert(1)&lt;/script&gt;", "reconcileID abc")
 	if first, second := strings.Index(body, "panicked"), strings.Index(body, "succeeded"); first > second {
 		t.Error("the newest run is not the first")
 	}
 	expectPage(t, p, Root+"planet/-/system:mars", "no next run is certain", "rescheduled")
 	var v OfPrimary
 	twin(t, p, Root+"webpage/default/hello", &v)
+	if len(v.Workflow) != 0 || !v.WorkflowRun.IsZero() {
+		t.Errorf("a workflow before Pages.Of: %+v", v)
+	}
 	if len(v.Runs) != 2 || v.Runs[1].Nodes[1].Start != -1 || v.Runs[1].Requests[0].Proof != "created" || v.Runs[0].Err == "" {
 		t.Errorf("%+v", v)
 	}
 	p.Of(still{})
 	expectPage(t, p, Root+"webpage/default/none", "No run of it is kept")
+}
+
+func TestPagesShowTheWorkflow(t *testing.T) {
+	p := pages(t)
+	p.Of(still{})
+	expectPage(t, p, Root+"webpage", "<title>web: reconcile precondition, ready postcondition</title>", ">precondition<")
+	var c OfController
+	twin(t, p, Root+"webpage", &c)
+	if len(c.Workflow) != 2 || c.Workflow[1].Wave != 1 || c.Workflow[1].DependsOn[0] != "content" || c.Workflow[1].State != "" || c.Now.Failing != 1 {
+		t.Errorf("%+v", c)
+	}
+	// The newest run has not come to the workflow.
+	expectPage(t, p, Root+"webpage/default/hello", "After the run of 2020-11-26 01:02:03.000 UTC", `<g class="ready">`, "✓ Ready", "<title>web: Waiting: it is not ready</title>", "‖ Waiting")
+	var v OfPrimary
+	twin(t, p, Root+"webpage/default/hello", &v)
+	if len(v.Workflow) != 2 || v.Workflow[0].State != "Ready" || v.Workflow[1].Because != "content" || !v.WorkflowRun.Equal(v.Runs[1].Started) {
+		t.Errorf("%+v", v)
+	}
+	if body := expectPage(t, p, Root+"site"); strings.Contains(body, "<h2>Workflow") {
+		t.Error("a drawing without a workflow")
+	}
 }
 
 // twin fetches the JSON of a page, both ways.
@@ -173,18 +198,21 @@ func TestWhatIsNotThereIsNotFound(t *testing.T) {
 	}
 }
 
-// Nothing runs in a page but its own script, which the header names by its hash.
+// Nothing runs in a page but its own script, and nothing changes its looks but its own style sheet.
+// The header names them by their hashes.
 func TestPagesRunNothingElse(t *testing.T) {
 	w := httptest.NewRecorder()
 	pages(t).Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, Root+"webpage", nil))
-	in := regexp.MustCompile(`(?s)<script type="module">(.*?)</script>`).FindAllStringSubmatch(w.Body.String(), -1)
-	if len(in) != 1 {
-		t.Fatalf("%d scripts", len(in))
-	}
-	sum := sha256.Sum256([]byte(in[0][1]))
 	policy := w.Header().Get("Content-Security-Policy")
-	if want := "script-src 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "';"; !strings.Contains(policy, want) || !strings.Contains(policy, "default-src 'none'") {
-		t.Errorf("the policy is %s, want %s", policy, want)
+	for directive, element := range map[string]string{"script-src": `script type="module"`, "style-src": "style"} {
+		in := regexp.MustCompile(`(?s)<`+element+`>(.*?)</`).FindAllStringSubmatch(w.Body.String(), -1)
+		if len(in) != 1 {
+			t.Fatalf("%d times %s", len(in), element)
+		}
+		sum := sha256.Sum256([]byte(in[0][1]))
+		if want := directive + " 'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "';"; !strings.Contains(policy, want) || !strings.Contains(policy, "default-src 'none'") {
+			t.Errorf("the policy is %s, want %s", policy, want)
+		}
 	}
 	if strings.Contains(w.Body.String(), "http://") || strings.Contains(w.Body.String(), "https://") {
 		t.Error("the page refers to something elsewhere")
@@ -217,5 +245,27 @@ func TestBadOptionsAreNamed(t *testing.T) {
 	_, err := New(Options{Bytes: -1, PerPrimary: -2})
 	if err == nil || !strings.Contains(err.Error(), "Bytes -1: must not be negative") || !strings.Contains(err.Error(), "PerPrimary -2") {
 		t.Error(err)
+	}
+}
+
+func TestAPageSaysTheDayUnlessItIsToday(t *testing.T) {
+	noon := time.Date(2020, 11, 26, 12, 0, 0, 0, time.UTC)
+	for at, want := range map[time.Time]string{
+		noon: "12:00:00.000", noon.Add(-13 * time.Hour): "2020-11-25 23:00:00.000", noon.In(time.FixedZone("", 13*3600)): "12:00:00.000",
+	} {
+		if got := clock(at, noon); got != want {
+			t.Errorf("%v is %q, want %q", at, got, want)
+		}
+	}
+}
+
+func TestAPageSaysAnErrorOnce(t *testing.T) {
+	run := Run{Err: `node "web": refused`}
+	for want, node := range map[string]Node{
+		"": {Reason: "refused", Err: "refused"}, "not ready": {Reason: "not ready"}, "timeout": {Err: "timeout", Reason: "failed"},
+	} {
+		if got := reason(run, node); got != want {
+			t.Errorf("%+v: %q, want %q", node, got, want)
+		}
 	}
 }

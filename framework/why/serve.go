@@ -3,11 +3,15 @@ package why
 import (
 	"encoding/json"
 	"fmt"
+	"html/template"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/framework/health"
 )
 
 // overview serves the page of the operator.
@@ -19,32 +23,37 @@ func (p *Pages) overview(w http.ResponseWriter, r *http.Request) {
 	}
 	v := overviewOf(*op, time.Now())
 	v.Records, v.Bytes = p.store.kept()
-	serve(w, r, "overview", "operator", v)
+	serve(w, r, "overview", view{Title: "operator", Page: v})
 }
 
 // controller serves the page of a controller.
 func (p *Pages) controller(w http.ResponseWriter, r *http.Request) {
 	name := r.PathValue("controller")
-	entries := p.store.all(name)
-	if len(entries) == 0 && !p.knows(name) {
+	entries, now := p.store.all(name), p.now(name)
+	if len(entries) == 0 && now == nil {
 		http.Error(w, fmt.Sprintf("there is no controller %q", name), http.StatusNotFound)
 		return
 	}
-	serve(w, r, "controller", name, ofController(name, entries))
+	v := ofController(name, entries)
+	if now != nil {
+		shown := controllerOf(*now)
+		v.Now = &shown
+		v.Workflow, _ = workflowOf(now.Workflow, nil)
+	}
+	serve(w, r, "controller", view{Title: name, Page: v})
 }
 
-// knows reports whether the operator has a controller of that name.
-func (p *Pages) knows(name string) bool {
+// now returns what the operator says of a controller, nil if it has none of that name.
+func (p *Pages) now(name string) *health.Controller {
 	op := p.operator.Load()
 	if op == nil {
-		return false
+		return nil
 	}
-	for _, c := range (*op).Occupancy().Controllers {
-		if c.Name == name {
-			return true
-		}
+	all := (*op).Occupancy().Controllers
+	if i := slices.IndexFunc(all, func(c health.Controller) bool { return c.Name == name }); i >= 0 {
+		return &all[i]
 	}
-	return false
+	return nil
 }
 
 // primary serves the page of a primary.
@@ -57,15 +66,25 @@ func (p *Pages) primary(w http.ResponseWriter, r *http.Request) {
 	for _, record := range p.store.of(id{v.Controller, key}) {
 		v.Runs = append(v.Runs, runOf(v.Controller, key, record))
 	}
-	if len(v.Runs) == 0 && !p.knows(v.Controller) {
+	now := p.now(v.Controller)
+	if len(v.Runs) == 0 && now == nil {
 		http.Error(w, fmt.Sprintf("there is no controller %q", v.Controller), http.StatusNotFound)
 		return
 	}
-	serve(w, r, "primary", key.String(), v)
+	if now != nil {
+		v.Workflow, v.WorkflowRun = workflowOf(now.Workflow, v.Runs)
+	}
+	serve(w, r, "primary", view{Title: strings.TrimPrefix(key.String(), "/"), Above: v.Controller, Page: v})
 }
 
+// policy is the Content-Security-Policy of pages: nothing is loaded from elsewhere, nothing runs
+// but the script of the page, and it looks as its style sheet says. The picture is the empty icon:
+// without it browsers ask for one.
+var policy = "default-src 'none'; style-src '" + hashOf(styleCSS) + "'; script-src '" + hashOf(followJS) + "'; " +
+	"connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
 // serve answers with a page, or with its JSON twin.
-func serve(w http.ResponseWriter, r *http.Request, page, title string, v any) {
+func serve(w http.ResponseWriter, r *http.Request, page string, v view) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Vary", "Accept")
@@ -73,13 +92,13 @@ func serve(w http.ResponseWriter, r *http.Request, page, title string, v any) {
 		w.Header().Set("Content-Type", "application/json")
 		encoder := json.NewEncoder(w)
 		encoder.SetIndent("", "  ")
-		_ = encoder.Encode(v) // the client has gone
+		_ = encoder.Encode(v.Page) // the client has gone
 		return
 	}
-	// Nothing is loaded from elsewhere, and nothing runs but the script of the page.
-	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-"+scriptHash+"'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
+	w.Header().Set("Content-Security-Policy", policy)
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
-	_ = templates.ExecuteTemplate(w, page, view{Title: title, Root: Root, Script: script, Page: v}) // the client has gone
+	v.Root, v.Style, v.Script = Root, template.CSS(styleCSS), template.JS(followJS)
+	_ = templates.ExecuteTemplate(w, page, v) // the client has gone
 }
 
 const (

@@ -202,9 +202,39 @@ func sourceOf(h health.Source, now time.Time) Source {
 	return v
 }
 
+// WorkflowNode is a node of a controller's workflow. Only the page of a primary has states: those
+// after the newest run of the workflow that is kept.
+type WorkflowNode struct {
+	health.Node
+	State   string `json:"state,omitempty"`
+	Because string `json:"because,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+}
+
+// workflowOf returns the nodes of a workflow with their states in the newest run that has any, and
+// when that run began.
+func workflowOf(nodes []health.Node, runs []Run) (all []WorkflowNode, of time.Time) {
+	last := map[string]Node{}
+	if i := slices.IndexFunc(runs, func(r Run) bool { return len(r.Nodes) > 0 }); i >= 0 {
+		of = runs[i].Started
+		for _, n := range runs[i].Nodes { // later passes come later
+			last[n.Name] = n
+		}
+	}
+	for _, n := range nodes {
+		in := last[n.Name]
+		all = append(all, WorkflowNode{n, in.State, in.Because, cmp.Or(in.Err, in.Reason)})
+	}
+	return all, of
+}
+
 // OfController is the page of a controller.
 type OfController struct {
 	Controller string `json:"controller"`
+	// Now is what the operator says of the controller, nil before [Pages.Of].
+	Now *Controller `json:"now,omitempty"`
+	// Workflow are the nodes of its workflow in order of dependency.
+	Workflow []WorkflowNode `json:"workflow,omitempty"`
 	// Newest, Slowest and Failed are runs that are kept, Often the primaries that had most of them.
 	Newest  []Run   `json:"newest"`
 	Slowest []Run   `json:"slowest"`
@@ -273,4 +303,8 @@ type OfPrimary struct {
 	Namespace  string `json:"namespace,omitempty"`
 	Name       string `json:"name"`
 	Runs       []Run  `json:"runs"`
+	// Workflow are the nodes of the controller's workflow in order of dependency, with their states
+	// after the run that began at WorkflowRun.
+	Workflow    []WorkflowNode `json:"workflow,omitempty"`
+	WorkflowRun time.Time      `json:"workflowRun,omitzero"`
 }

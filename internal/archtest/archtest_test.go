@@ -89,7 +89,7 @@ var rules = []rule{
 		"framework/why",
 		[]string{
 			"std", "k8s.io/apimachinery/pkg/types",
-			module + "/framework/health", module + "/framework/observe", module + "/timeline",
+			module + "/framework/health", module + "/framework/observe", module + "/framework/workflow", module + "/timeline",
 		},
 		"pages ask the operator by an interface, and keep what an observer is told",
 	},

@@ -12,7 +12,7 @@ import (
 
 // notForUsers are modules that our tests once needed, or that only modules of their own need: what
 // go.mod requires is in the module graph of every user. See docs/design/0021-users-modules.md.
-var notForUsers = []string{"sigs.k8s.io/controller-runtime", "go.etcd.io/", "google.golang.org/grpc", "go.opentelemetry.io/"}
+var notForUsers = []string{"sigs.k8s.io/controller-runtime", "go.etcd.io/", "google.golang.org/grpc", "go.opentelemetry.io/", "github.com/chromedp/"}
 
 func TestUsersDoNotTakeOverTheToolsOfTests(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join("..", "..", "go.mod"))

@@ -19,7 +19,7 @@ import (
 
 // Occupies adds what the controller holds in memory to o.
 func (c *Controller) Occupies(o *health.Occupancy, waiting error) {
-	h := health.Controller{Name: c.Name, Kind: c.GVK.String(), Waiting: author.Text(waiting), Load: c.Scheduler.Load(), PausedPrimaries: c.pause.count()}
+	h := health.Controller{Name: c.Name, Kind: c.GVK.String(), Waiting: author.Text(waiting), Load: c.Scheduler.Load(), PausedPrimaries: c.pause.count(), Workflow: c.Workflow.Nodes}
 	h.FailingPrimaries = slices.SortedFunc(slices.Values(c.Scheduler.Failing()), func(a, b trc.Key) int {
 		return cmp.Or(strings.Compare(a.Namespace, b.Namespace), strings.Compare(a.Name, b.Name))
 	})

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/evenkeel/evenkeel/eventsource"
+	"github.com/evenkeel/evenkeel/framework/health"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/framework/internal/source"
 	"github.com/evenkeel/evenkeel/framework/workflow"
@@ -13,11 +14,12 @@ import (
 
 // Workflow is the workflow of a controller. All fields are set before the first run.
 type Workflow struct {
-	Exists   bool  // the controller has a workflow
-	Graph    Graph // without nodes if there is no workflow
-	Explicit bool  // only the author asks for passes
-	Leaves   bool  // errors of nodes are left to the author
-	Deletes  bool  // it deletes something that nobody else deletes
+	Exists   bool          // the controller has a workflow
+	Graph    Graph         // without nodes if there is no workflow
+	Nodes    []health.Node // the same, described
+	Explicit bool          // only the author asks for passes
+	Leaves   bool          // errors of nodes are left to the author
+	Deletes  bool          // it deletes something that nobody else deletes
 	dormant  []*Dormant
 
 	controller string // the controller's name

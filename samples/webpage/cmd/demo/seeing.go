@@ -62,11 +62,11 @@ func (s *seeing) check(ctx context.Context, pages int) error {
 	expect("/readyz", "ok")
 	expect("/metrics", `controller_runtime_reconcile_total{controller="webpage",result="success"}`, "rest_client_requests_total{", "evenkeel_cache_objects{")
 	expect(why.Root, "webpage", "ready")
-	expect(why.Root+"webpage", "Newest")
+	expect(why.Root+"webpage", "Newest", `class="workflow"`)
 	var controller why.OfController
 	errs = append(errs, json.Unmarshal([]byte(expect(why.Root+"webpage?format=json")), &controller))
 	for _, page := range controller.Often { // each page has several runs
-		expect(page.Path, page.Name, "succeeded", "apply Deployment")
+		expect(page.Path, page.Name, "succeeded", "apply Deployment", "✓ Ready")
 	}
 	if len(controller.Often) != pages {
 		errs = append(errs, fmt.Errorf("%s shows runs of %d pages, want %d", why.Root+"webpage", len(controller.Often), pages))
