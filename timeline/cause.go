@@ -54,8 +54,8 @@ type Resource struct {
 	// Manager is the field manager that wrote the object last, if the cache has it; empty for a
 	// deletion.
 	Manager string
-	// Fields are the paths of the fields that an update changed, for people, and never their values. Of
-	// a Secret, only the first part of each path is named. Empty unless somebody reads them: see
+	// Fields are the paths of the fields that an update changed, for people, and never their values.
+	// Of a Secret, only the first part of each path is named. Empty unless somebody reads them: see
 	// observe.FieldObserver.
 	Fields string
 	// Entered is set for an update that made the object a secondary of this key: earlier changes of it

@@ -23,6 +23,7 @@ type rule struct {
 // third parties is what the design names; add a line here before adding an import.
 var rules = []rule{
 	{"internal/author", []string{"std"}, "it calls what authors wrote, and everything may call it"},
+	{"internal/fieldpath", []string{"std", "k8s.io/apimachinery/..."}, "it compares two objects, and everything may call it"},
 	{"retry", []string{"std", "github.com/cenkalti/backoff/v4"}, "the delay question knows nothing of Kubernetes"},
 	{"timeline", []string{"std", module + "/internal/author"}, "the record is a leaf that everything may import"},
 	{
@@ -37,7 +38,7 @@ var rules = []rule{
 	},
 	{
 		"eventsource",
-		[]string{"std", "k8s.io/apimachinery/...", "k8s.io/client-go/...", module + "/internal/author", module + "/trc", module + "/timeline"},
+		[]string{"std", "k8s.io/apimachinery/...", "k8s.io/client-go/...", module + "/internal/author", module + "/internal/fieldpath", module + "/trc", module + "/timeline"},
 		"sources offer to a sink and must not know the scheduler, whose siblings they are",
 	},
 	{
@@ -163,13 +164,19 @@ var rules = []rule{
 		"it shows what there is: no writes, no sources, no runs",
 	},
 	{
+		"framework/internal/contest",
+		[]string{"std", "k8s.io/apimachinery/...", module + "/trc", module + "/internal/fieldpath"},
+		"it compares what it is given, and asks nobody",
+	},
+	{
 		"framework/internal/write",
 		[]string{
 			"std", "golang.org/x/sync/...", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...", "github.com/go-logr/logr",
 			"gopkg.in/evanphx/json-patch.v4", "sigs.k8s.io/json",
 			module + "/eventsource", module + "/retry", module + "/timeline", module + "/trc", module + "/framework/conditions",
-			module + "/framework/internal/cache", module + "/framework/internal/client", module + "/framework/internal/lease",
-			module + "/framework/internal/object", module + "/framework/internal/safely", module + "/internal/author",
+			module + "/framework/internal/cache", module + "/framework/internal/client", module + "/framework/internal/contest",
+			module + "/framework/internal/lease", module + "/framework/internal/object", module + "/framework/internal/safely",
+			module + "/internal/author", module + "/internal/fieldpath",
 		},
 		"it writes and proves: no sources, no runs, no scheduler",
 	},

@@ -9,9 +9,9 @@
 // # How a fight is found
 //
 // Before a write is shown by the caches, they show what it met. If that is no version that the same
-// writer wrote, and the writer has written the object before, the two versions are compared. A field
-// that the write gave the value that the writer had given it before was set back. If that happens
-// [Enough] times within [Window], it is a fight. Only hashes of values are kept.
+// writer wrote, and the writer has written the object before, the two versions are compared. A
+// field that the write gave the value that the writer had given it before was set back. If that
+// happens [Enough] times within [Window], it is a fight. Only hashes of values are kept.
 //
 // # How a loop is found
 //

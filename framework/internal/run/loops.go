@@ -166,7 +166,7 @@ func (e execution) followLoop(place contest.Place, result *scheduler.Result) {
 	if !place.IsLoop() {
 		return
 	}
-	result.Loop = &timeline.Chain{Runs: place.Runs + 1, Controllers: e.contests().ControllersOf(e.run.Writes.Next)}
+	result.Loop = &timeline.Chain{Runs: place.Runs + 1, Controllers: e.Operator.Cluster.Contests.ControllersOf(e.run.Writes.Next)}
 	if named {
 		because := []any{"runs", result.Loop.Runs, "controllers", result.Loop.Controllers, "asksForARunAtOnce", asked}
 		if len(wrote) > 0 {
@@ -178,7 +178,7 @@ func (e execution) followLoop(place contest.Place, result *scheduler.Result) {
 }
 
 // followFights slows a primary whose runs fight with others over fields, and names the fights.
-func (e execution) followFights(result *scheduler.Result) {
+func followFights(e execution, result *scheduler.Result) {
 	fights, tell := e.run.Writes.Record.Fights()
 	if result.Fights = fights; len(fights) == 0 {
 		return
@@ -192,9 +192,6 @@ func (e execution) followFights(result *scheduler.Result) {
 		e.notices.warn(e.run.Writes.Primary.Object, ReasonFight, "%v", f)
 	}
 }
-
-// contests returns the book of what the operator wrote.
-func (c *Controller) contests() *contest.Book { return c.Operator.Cluster.Contests }
 
 // Loops returns the number of primaries that may be in a loop.
 func (c *Controller) Loops() (n int) {

@@ -74,7 +74,7 @@ func (c *Controller) Reconcile(life context.Context, key trc.Key, due scheduler.
 	result, awaits := e.decide(&run.Life, result, err)
 	run.Writes.AwaitDelivery(life)
 	e.followLoop(place, &result)
-	e.followFights(&result)
+	followFights(e, &result)
 	result = e.finish(result, awaits)
 	finished = true
 	return result
@@ -90,8 +90,9 @@ func (e execution) begin(shared trc.Object, gone bool) contest.Place {
 	if !gone {
 		e.run.Writes.Record.Reads(e.Store.Store, shared)
 	}
-	place := e.states.beginRun(e.run.Key, e.run.Due.Causes, e.contests())
-	e.run.Writes.Next = e.contests().Next(place, e.Name)
+	book := e.Operator.Cluster.Contests
+	place := e.states.beginRun(e.run.Key, e.run.Due.Causes, book)
+	e.run.Writes.Next = book.Next(place, e.Name)
 	return place
 }
 
