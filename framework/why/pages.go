@@ -43,7 +43,7 @@ type Pages struct {
 	operator atomic.Pointer[Operator]
 }
 
-var _ observe.Observer = (*Pages)(nil)
+var _ observe.FieldObserver = (*Pages)(nil)
 
 // New returns pages for the Observers of an operator's options, or an error that names a bad
 // option. Call [Pages.Of] with the operator next.
@@ -73,6 +73,9 @@ func (p *Pages) Of(op Operator) { p.operator.Store(&op) }
 func (p *Pages) RunEnded(controller string, primary types.NamespacedName, r timeline.Record) {
 	p.store.add(id{controller, primary}, r)
 }
+
+// WantsFields returns true: the pages show which fields have changed.
+func (*Pages) WantsFields() bool { return true }
 
 // Handler serves the pages below [Root].
 func (p *Pages) Handler() http.Handler {

@@ -47,6 +47,7 @@ func (still) Health() []health.Source {
 var (
 	hello  = trc.Key{Namespace: "default", Name: "hello"}
 	planet = trc.Key{Name: "system:mars"}
+	moon   = trc.Key{Name: "moon"}
 )
 
 func pages(t *testing.T) *Pages {
@@ -68,6 +69,11 @@ func pages(t *testing.T) *Pages {
 	p.RunEnded("webpage", hello, timeline.Record{
 		Causes: []timeline.Cause{timeline.Retry{Attempt: 1}}, Started: began.Add(time.Second), Duration: time.Second, Gate: timeline.BackOff, Attempt: 1,
 		Outcome: timeline.Panicked, Err: "panic: <script>alert(1)</script>", Stack: "main.go:1",
+	})
+	p.RunEnded("planet", moon, timeline.Record{
+		Started: began, Causes: []timeline.Cause{timeline.Resource{Kind: "Planet", Name: "moon", Action: timeline.Updated, OldVersion: "1", NewVersion: "2", Fields: "spec.mass, spec.<b>"}},
+		Fights: []timeline.Fight{{Kind: "ConfigMap", Namespace: "default", Name: "moon", Fields: "data.phase", Times: 3, Manager: "planet", Other: "<i>tide</i>"}},
+		Loop:   &timeline.Chain{Runs: 9, Controllers: []string{"planet", "webpage"}},
 	})
 	p.RunEnded("planet", planet, timeline.Record{Causes: []timeline.Cause{timeline.Timer{After: time.Minute}}, Started: began, Duration: time.Microsecond})
 	return p
@@ -104,10 +110,10 @@ func TestThePageOfTheOperator(t *testing.T) {
 	expectPage(t, p, Root,
 		"the watch of ConfigMaps fails", `<a href="/debug/evenkeel/webpage">webpage</a>`, "WebPage, samples.evenkeel.dev/v1",
 		`<a class="bad" href="/debug/evenkeel/webpage/default/broken">default/broken</a>`, "the kind is not served", "pages-lease", "0 of 8",
-		"it is forbidden", "1h0m", "ConfigMap in all namespaces", "3 runs kept")
+		"it is forbidden", "1h0m", "ConfigMap in all namespaces", "4 runs kept")
 	var v Overview
 	twin(t, p, Root, &v)
-	if len(v.Controllers) != 2 || v.Controllers[0].Own != 34 || v.Controllers[0].Names[0].Name != "broken" || v.Controllers[0].Paused != 3 || v.Records != 3 || !v.Leading || v.Caches[0].Ahead != 2 {
+	if len(v.Controllers) != 2 || v.Controllers[0].Own != 34 || v.Controllers[0].Names[0].Name != "broken" || v.Controllers[0].Paused != 3 || v.Records != 4 || !v.Leading || v.Caches[0].Ahead != 2 {
 		t.Errorf("%+v", v)
 	}
 	p.Of(still{})
@@ -124,6 +130,21 @@ func TestThePageOfAController(t *testing.T) {
 	twin(t, p, Root+"webpage", &v)
 	if len(v.Newest) != 2 || v.Newest[0].Attempt != 1 || v.Slowest[0].Duration != 1 || len(v.Failed) != 1 || v.Often[0].Runs != 2 || v.Often[0].Within != 1 {
 		t.Errorf("%+v", v)
+	}
+}
+
+func TestFightsAndLoopsAndFieldsAreShown(t *testing.T) {
+	p := pages(t)
+	fight := "&lt;i&gt;tide&lt;/i&gt; and planet keep changing data.phase of ConfigMap default/moon: set back 3 times"
+	loop := "9 runs in a row that nothing but runs of planet and webpage has caused"
+	expectPage(t, p, Root+"planet", "Fights and loops", `<a href="/debug/evenkeel/planet/-/moon">moon</a>`, fight, loop)
+	expectPage(t, p, Root+"planet/-/moon", "<h3>Fights</h3>", fight, "<h3>Loop</h3>", loop, "Planet moon updated 1→2: spec.mass, spec.&lt;b&gt;")
+	if body := expectPage(t, p, Root+"webpage"); strings.Contains(body, "Fights") {
+		t.Error("another controller's fights are shown")
+	}
+	var v OfController
+	if twin(t, p, Root+"planet", &v); len(v.Contests) != 1 || v.Contests[0].Name != "moon" || v.Contests[0].Loop != loop || len(v.Contests[0].Fights) != 1 {
+		t.Errorf("%+v", v.Contests)
 	}
 }
 
@@ -236,7 +257,7 @@ func TestPagesAreToldOfNews(t *testing.T) {
 	defer func() { _ = response.Body.Close() }()
 	p.RunEnded("webpage", hello, timeline.Record{})
 	line, err := bufio.NewReader(response.Body).ReadString('\n')
-	if err != nil || line != "data: 4\n" || response.Header.Get("Content-Type") != "text/event-stream" {
+	if err != nil || line != "data: 5\n" || response.Header.Get("Content-Type") != "text/event-stream" {
 		t.Errorf("%q %v", line, err)
 	}
 }

@@ -30,6 +30,10 @@ func TestSizesAreEstimatedWell(t *testing.T) {
 				Requests: []timeline.Request{{Text: fmt.Sprint("apply ConfigMap default/page-", i), Verb: "apply"}, {Text: fmt.Sprint("patch status of WebPage default/page-", i), Verb: "patch"}},
 			}
 		},
+		"a run that fights": func(i int) timeline.Record {
+			fight := timeline.Fight{Kind: "ConfigMap", Namespace: "default", Name: fmt.Sprint("page-", i), Fields: fmt.Sprint("data.", i), Manager: "webpage", Other: fmt.Sprint("rival-", i)}
+			return timeline.Record{Fights: []timeline.Fight{fight}, Loop: &timeline.Chain{Runs: i, Controllers: []string{"webpage"}}}
+		},
 		"a run that fails": func(i int) timeline.Record {
 			return timeline.Record{Causes: []timeline.Cause{timeline.Retry{Attempt: 1}}, Err: fmt.Sprintf("%01000d", i), Stack: fmt.Sprintf("%03000d", i)}
 		},

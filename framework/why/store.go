@@ -120,6 +120,8 @@ const (
 	causeBytes   = 200
 	requestBytes = 48
 	nodeBytes    = 150
+	fightBytes   = 180
+	loopBytes    = 64
 )
 
 // bytesOf estimates the size of a record.
@@ -133,8 +135,14 @@ func bytesOf(r timeline.Record) int {
 	}
 	for _, cause := range r.Causes {
 		if c, ok := cause.(timeline.Resource); ok {
-			n += len(c.Name) + len(c.Namespace) + len(c.UID) + len(c.OldVersion) + len(c.NewVersion)
+			n += len(c.Name) + len(c.Namespace) + len(c.UID) + len(c.OldVersion) + len(c.NewVersion) + len(c.Fields)
 		}
+	}
+	for _, f := range r.Fights {
+		n += fightBytes + len(f.Name) + len(f.Namespace) + len(f.Fields) + len(f.Other) + len(f.Rival)
+	}
+	if r.Loop != nil {
+		n += loopBytes
 	}
 	return n
 }

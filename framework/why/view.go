@@ -35,12 +35,15 @@ type Run struct {
 	Excused bool `json:"excused,omitempty"`
 	Final   bool `json:"final,omitempty"`
 
-	Causes     []string  `json:"causes"`
-	Requests   []Request `json:"requests,omitempty"`
-	Nodes      []Node    `json:"nodes,omitempty"`
-	ReadsAhead int       `json:"readsAhead,omitempty"`
-	Err        string    `json:"error,omitempty"`
-	Stack      string    `json:"stack,omitempty"`
+	Causes   []string  `json:"causes"`
+	Requests []Request `json:"requests,omitempty"`
+	Nodes    []Node    `json:"nodes,omitempty"`
+	// Fights are fights over fields that the run was part of. Loop is the loop that it belongs to.
+	Fights     []string `json:"fights,omitempty"`
+	Loop       string   `json:"loop,omitempty"`
+	ReadsAhead int      `json:"readsAhead,omitempty"`
+	Err        string   `json:"error,omitempty"`
+	Stack      string   `json:"stack,omitempty"`
 	// Next is the time until the next run that is certain, 0 if there is none.
 	Next float64 `json:"next,omitempty"`
 	ID   string  `json:"reconcileID,omitempty"`
@@ -90,6 +93,12 @@ func runOf(controller string, primary types.NamespacedName, r timeline.Record) R
 	}
 	for _, q := range r.Requests {
 		v.Requests = append(v.Requests, Request{q.Text, q.Proof.String()})
+	}
+	for _, f := range r.Fights {
+		v.Fights = append(v.Fights, f.String())
+	}
+	if r.Loop != nil {
+		v.Loop = r.Loop.String()
 	}
 	for _, n := range r.Nodes {
 		node := Node{n.Pass, n.Name, n.State, n.Because, n.Reason, n.Err, -1, n.Duration.Seconds()}
@@ -235,11 +244,13 @@ type OfController struct {
 	Now *Controller `json:"now,omitempty"`
 	// Workflow are the nodes of its workflow in order of dependency.
 	Workflow []WorkflowNode `json:"workflow,omitempty"`
-	// Newest, Slowest and Failed are runs that are kept, Often the primaries that had most of them.
-	Newest  []Run   `json:"newest"`
-	Slowest []Run   `json:"slowest"`
-	Failed  []Run   `json:"failed"`
-	Often   []Often `json:"often"`
+	// Contests are the newest runs of primaries that fight or loop, one of each. Newest, Slowest and
+	// Failed are runs that are kept, Often the primaries that had most of them.
+	Contests []Run   `json:"contests,omitempty"`
+	Newest   []Run   `json:"newest"`
+	Slowest  []Run   `json:"slowest"`
+	Failed   []Run   `json:"failed"`
+	Often    []Often `json:"often"`
 }
 
 // Often is how many runs of a primary are kept, and the time from the first to the last, in
@@ -267,9 +278,25 @@ func ofController(name string, entries []*entry) OfController {
 	v.Newest = show(entries)
 	failed := slices.DeleteFunc(slices.Clone(entries), func(e *entry) bool { return e.record.Err == "" || e.record.Excused })
 	v.Failed = show(failed)
+	if contests := contestsIn(entries); len(contests) > 0 {
+		v.Contests = show(contests)
+	}
 	slices.SortStableFunc(entries, func(a, b *entry) int { return cmp.Compare(b.record.Duration, a.record.Duration) })
 	v.Slowest = show(entries)
 	return v
+}
+
+// contestsIn returns the newest entry of each primary that was in a fight or a loop. The entries are
+// newest first.
+func contestsIn(entries []*entry) (found []*entry) {
+	seen := map[id]bool{}
+	for _, e := range entries {
+		if (len(e.record.Fights) > 0 || e.record.Loop != nil) && !seen[e.of] {
+			seen[e.of] = true
+			found = append(found, e)
+		}
+	}
+	return found
 }
 
 // oftenOf counts runs by primary. The entries are newest first.
