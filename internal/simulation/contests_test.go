@@ -128,7 +128,7 @@ var planted = []struct {
 	}},
 	{what: "the status", fields: "status.url", do: func(w *world, page string) {
 		w.patch(w.pages, object{webPages, page}, map[string]any{"status": w.some("url")}, "status")
-		w.pass(time.Second) // the watches of both deliver at different times
+		w.pass(time.Second)                                                                         // the watches of both deliver at different times
 		w.patch(w.maps, object{configMaps, page + "-own"}, map[string]any{"data": w.some("other")}) // makes the page due
 	}},
 	{what: "runs that ask for another one", loop: true},
