@@ -11,6 +11,7 @@ import (
 
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/framework/internal/planning"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -135,6 +136,9 @@ func (w *Writer) Do(ctx context.Context, about trc.Object, request func(context.
 	r, key, err := w.Target(ctx, about)
 	if err != nil {
 		return nil, err
+	}
+	if plan := planning.Of(ctx); plan != nil {
+		return nil, plan.Refuse(ctx, "Do about "+r.Describe(key)+": a request of your own")
 	}
 	done := func() {}
 	defer func() { done() }()
