@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/internal/planning"
@@ -46,7 +47,8 @@ func noError(t testing.TB, err error) {
 // world is a model of an API server, and an operator.
 type world struct {
 	*testing.T
-	model    *apimodel.Model
+	model    *apimodel.Model // nil for a real API server
+	config   *rest.Config
 	admin    *client.Client
 	options  framework.OperatorOptions
 	register func(*framework.Operator) error
@@ -64,8 +66,17 @@ func newWorld(t *testing.T, register ...func(*framework.Operator) error) *world 
 	var err error
 	w.model, err = apimodel.New(apimodel.Options{Kinds: kinds, Defaults: true})
 	noError(t, err)
-	w.admin, err = client.New(w.model.Config(), scheme)
-	noError(t, err)
+	w.config = w.model.Config()
+	w.prepare(register...)
+	return w
+}
+
+// prepare sets what a test of any server needs.
+func (w *world) prepare(register ...func(*framework.Operator) error) {
+	w.Helper()
+	var err error
+	w.admin, err = client.New(w.config, scheme)
+	noError(w, err)
 	w.options = framework.OperatorOptions{Scheme: scheme, Name: "planned", Logger: logr.Discard(), Grace: -1}
 	w.register = func(op *framework.Operator) error {
 		for _, register := range register {
@@ -75,7 +86,6 @@ func newWorld(t *testing.T, register ...func(*framework.Operator) error) *world 
 		}
 		return nil
 	}
-	return w
 }
 
 func (w *world) create(all ...client.Object) {
@@ -94,7 +104,7 @@ func (w *world) merge(o client.Object, patch string) {
 // operate runs the operator for some time.
 func (w *world) operate(d time.Duration) {
 	w.Helper()
-	op, err := framework.NewOperator(w.model.Config(), w.options)
+	op, err := framework.NewOperator(w.config, w.options)
 	noError(w, err)
 	noError(w, w.register(op))
 	ctx, stop := context.WithTimeout(w.Context(), d)
@@ -106,7 +116,7 @@ func (w *world) operate(d time.Duration) {
 func (w *world) plan() (*plan.Report, map[string]plan.Planned) {
 	w.Helper()
 	before := len(w.model.History())
-	report, planned, err := plan.RunAndShow(w.Context(), w.model.Config(), w.options, w.register, plan.Options{})
+	report, planned, err := plan.RunAndShow(w.Context(), w.config, w.options, w.register, plan.Options{})
 	noError(w, err)
 	if more := w.model.History()[before:]; len(more) > 0 {
 		w.Fatalf("a plan committed %d changes, first %s of %s %s", len(more), more[0].Verb, more[0].Resource, more[0].Object.GetName())
@@ -182,8 +192,14 @@ func (o *once) Refuse(context.Context, string) error { return errors.New("refuse
 func (w *world) act() (map[string]plan.Planned, *once) {
 	w.Helper()
 	before := len(w.model.History())
+	o := w.runOnce()
+	return changesIn(w.model.History()[before:]), o
+}
+
+func (w *world) runOnce() *once {
+	w.Helper()
 	o := &once{due: map[string]bool{}, completed: make(chan struct{})}
-	op, err := framework.NewOperator(w.model.Config(), w.options)
+	op, err := framework.NewOperator(w.config, w.options)
 	noError(w, err)
 	noError(w, w.register(op))
 	ctx, stop := context.WithCancel(planning.With(w.Context(), o))
@@ -192,7 +208,7 @@ func (w *world) act() (map[string]plan.Planned, *once) {
 	<-o.completed
 	stop()
 	noError(w, <-ended)
-	return changesIn(w.model.History()[before:]), o
+	return o
 }
 
 // changesIn sums up commits by object. Events do not count.
