@@ -276,7 +276,7 @@ func (op *Operator) Run(ctx context.Context) error {
 		return err
 	}
 	if plan := planning.Of(ctx); plan != nil {
-		op.onlyPlans(plan, controllers)
+		onlyPlan(plan, op, controllers)
 	}
 	defer op.noteEnd()
 	// This also covers writes of runs that ignored their cancellation.
@@ -321,9 +321,9 @@ func (op *Operator) work(ctx context.Context, l *host.Life, controllers []*run.C
 	return errors.Join(err, resign())
 }
 
-// onlyPlans prepares the operator for a plan, which needs no lease: nothing is written. The names
+// onlyPlan prepares the operator for a plan, which needs no lease: nothing is written. The names
 // that follow from the lease stay, see [Context.Instance].
-func (op *Operator) onlyPlans(plan planning.Plan, controllers []*run.Controller) {
+func onlyPlan(plan planning.Plan, op *Operator, controllers []*run.Controller) {
 	op.election, op.host.Cluster.Fence.Required = nil, false
 	var names []string
 	for _, c := range controllers {

@@ -21,8 +21,8 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 )
 
-// again plans a write of an object that the plan has written before. The server knows nothing of the
-// earlier writes. So the result is computed here, and the server tries the sum of all writes.
+// again plans a write of an object that the plan has written before. The server knows nothing of
+// the earlier writes. So the result is computed here, and the server tries the sum of all writes.
 func (t *transport) again(w *write, e *entry) (*step, *answer, error) {
 	isCreate := w.method == http.MethodPost
 	switch {

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// difference returns the lines of YAML that differ between two states of an object, below the fields
-// that they are in. before is nil for an object that would be created.
+// difference returns the lines of YAML that differ between two states of an object, below the
+// fields that they are in. before is nil for an object that would be created.
 func difference(before, after map[string]any) string {
 	if isSecret(after) {
 		before, after = masked(before, after)

@@ -8,28 +8,30 @@
 //	os.Exit(report.ExitCode())
 //
 // [Run] makes an operator of its own. Each primary that exists and that is due at the start has one
-// run. All writes are sent as server-side dry runs, so defaults, validation and admission count. The
-// answers are laid over what the operator reads, so a run reads what it would have written. [Report]
-// has a diff of each object. It shows the keys of Secrets, never their values.
+// run. All writes are sent as server-side dry runs, so defaults, validation and admission count.
+// The answers are laid over what the operator reads, so a run reads what it would have written.
+// [Report] has a diff of each object. It shows the keys of Secrets, never their values.
 //
 // # Concurrency
 //
-// Several plans may run at the same time, also beside the operator itself. A [Report] may be read by
-// several goroutines.
+// Several plans may run at the same time, also beside the operator itself. A [Report] may be read
+// by several goroutines.
 //
 // # What it does not do
 //
-//   - What others do in answer to a write is not simulated: no garbage collection, no rollouts, and no
-//     runs of primaries that the plan itself would create.
-//   - framework.Do, evictions, exec and other requests that are no write of an object are refused and
-//     named in the report, and their run fails. Values outside of the cluster (package external) are
-//     not changed, and named. Reads of them are made. Code of your own that changes other systems must
-//     ask [IsPlan] itself.
+//   - What others do in answer to a write is not simulated: no garbage collection, no rollouts, and
+//     no runs of primaries that the plan itself would create.
+//   - framework.Do, evictions, exec and other requests that are no write of an object are refused
+//     and named in the report, and their run fails. Values outside of the cluster (package
+//     external) are not changed, and named. Reads of them are made. Code of your own that changes
+//     other systems must ask [IsPlan] itself.
 //   - The server can try only one write of an object on what is stored. Further writes of the same
 //     object are merged locally, and the server tries the sum. An apply that follows the write of
-//     another manager adds its fields, and removes none. The status of an object that would be created,
-//     and objects in a namespace that would be created, are not validated.
-//   - Objects whose kind is served in several versions are known only in the version that was written.
-//   - Fields that only the server can choose, such as a Service's address, may differ from the plan.
+//     another manager adds its fields, and removes none. The status of an object that would be
+//     created, and objects in a namespace that would be created, are not validated.
+//   - Objects whose kind is served in several versions are known only in the version that was
+//     written.
+//   - Fields that only the server can choose, such as a Service's address, may differ from the
+//     plan.
 //   - API servers whose resource versions are not integers are not supported.
 package plan

@@ -31,8 +31,8 @@ type state struct {
 	identity
 	stored map[string]any // as the server has it; nil if it has none
 	now    map[string]any // as planned; nil if it would be gone
-	// version is the made-up version of now, empty as long as nothing is planned. The operator's caches
-	// take it for newer than all versions of the server.
+	// version is the made-up version of now, empty as long as nothing is planned. The operator's
+	// caches take it for newer than all versions of the server.
 	version string
 	// applier is the only field manager that has written the object itself, by apply; empty if there
 	// are others.
@@ -173,8 +173,8 @@ func (o *overlay) set(e *entry, w *write, made *step, version string) {
 	}
 }
 
-// answerOf returns the answer to a write that has been planned. If the object would be gone, it is a
-// Status after a deletion, and otherwise the object as it would have been last.
+// answerOf returns the answer to a write that has been planned. If the object would be gone, it is
+// a Status after a deletion, and otherwise the object as it would have been last.
 func (w *write) answerOf(made *step) (*answer, error) {
 	if made.now != nil {
 		return answerWith(made.code, made.now)
@@ -250,7 +250,8 @@ func (w *write) unvalidated(note string) *step {
 	return &step{now: now, code: http.StatusCreated, note: note}
 }
 
-// stays returns what is left of an object after a write, as the server answered it; nil for nothing.
+// stays returns what is left of an object after a write, as the server answered it; nil for
+// nothing.
 func stays(w *write, got map[string]any) map[string]any {
 	if got["kind"] == "Status" && got["apiVersion"] == "v1" {
 		return nil

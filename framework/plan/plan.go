@@ -53,15 +53,16 @@ func (p Progress) String() string {
 	return text
 }
 
-// ErrIncomplete means that the time was up before each primary had its run. The report has the rest.
+// ErrIncomplete means that the time was up before each primary had its run. The report has the
+// rest.
 var ErrIncomplete = errors.New("plan: the time was up")
 
 // IsPlan reports whether ctx is that of a run, or of a request, that is only planned. Code that
 // changes other systems must do nothing then.
 func IsPlan(ctx context.Context) bool { return planning.Of(ctx) != nil }
 
-// checkGone is how often the plan looks for primaries that others have deleted meanwhile: these have
-// no run. It is polled because the scheduler only drops them.
+// checkGone is how often the plan looks for primaries that others have deleted meanwhile: these
+// have no run. It is polled because the scheduler only drops them.
 const checkGone = time.Second
 
 // Run plans what the operator that register sets up would change. register is called once, with an

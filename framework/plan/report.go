@@ -50,9 +50,9 @@ type Change struct {
 	// By are the runs that would change it.
 	By []Writer `json:"by"`
 	// Diff has the lines of YAML that differ, below the fields that they are in. A line begins with
-	// "+", "-" or a space. It is empty for a deletion. Of a Secret it has the keys of the data, and ***
-	// for each value. Values of Secrets that the plan writes are replaced elsewhere too, if they have
-	// at least 8 bytes.
+	// "+", "-" or a space. It is empty for a deletion. Of a Secret it has the keys of the data, and
+	// *** for each value. Values of Secrets that the plan writes are replaced elsewhere too, if they
+	// have at least 8 bytes.
 	Diff string `json:"diff,omitempty"`
 	// Notes say what is not exact, or what becomes of a deleted object.
 	Notes []string `json:"notes,omitempty"`

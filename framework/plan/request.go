@@ -93,7 +93,8 @@ func (t target) isReview() bool {
 	return t.resource.Group == "authorization.k8s.io" || t.resource.Group == "authentication.k8s.io"
 }
 
-// isReadable reports whether a GET of the sub-resource only reads. A GET of pods/exec runs a command.
+// isReadable reports whether a GET of the sub-resource only reads. A GET of pods/exec runs a
+// command.
 func (t target) isReadable() bool {
 	return slices.Contains([]string{"", "status", "scale", "log", "ephemeralcontainers", "resize", "approval"}, t.subresource)
 }

@@ -23,8 +23,8 @@ type (
 // directory is a ConfigMap that all tenants enter themselves in, each by a merge patch.
 const directory = "directory"
 
-// tenants is a reconciler with all that a run can write: a workflow with a Secret, an object that it
-// reads live and updates, one that all primaries share, the primary itself, and a Cleanup.
+// tenants is a reconciler with all that a run can write: a workflow with a Secret, an object that
+// it reads live and updates, one that all primaries share, the primary itself, and a Cleanup.
 type tenants struct {
 	shared framework.Secondary[*corev1.ConfigMap]
 	leases framework.Secondary[*coordinationv1.Lease]

@@ -58,9 +58,20 @@ var rules = []rule{
 		[]string{
 			"std", "k8s.io/apimachinery/...", "k8s.io/api/...",
 			module + "/framework", module + "/framework/workflow", module + "/framework/conditions", module + "/eventsource",
+			module + "/framework/internal/planning",
 		},
-		"dependents stand on the framework, never beside it, and not on each other",
+		"dependents stand on the framework, never beside it, and not on each other; a plan keeps them from acting outside of the cluster",
 	},
+	{
+		"framework/plan",
+		[]string{
+			"std", "k8s.io/apimachinery/...", "k8s.io/client-go/...", "gopkg.in/evanphx/json-patch.v4", "sigs.k8s.io/yaml",
+			module + "/framework", module + "/framework/observe", module + "/timeline", module + "/internal/author",
+			module + "/framework/internal/object", module + "/framework/internal/planning",
+		},
+		"it stands between an operator and its API server: it sees requests and runs, and no caches or writers",
+	},
+	{"framework/internal/planning", []string{"std", "k8s.io/apimachinery/pkg/types"}, "every room may ask for the plan, which knows none of them"},
 	{
 		"framework/ready",
 		[]string{
@@ -158,7 +169,7 @@ var rules = []rule{
 		[]string{
 			"std", "golang.org/x/sync/...", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...", "github.com/go-logr/logr",
 			module + "/trc", module + "/framework/health", module + "/framework/internal/client", module + "/framework/internal/lease",
-			module + "/framework/internal/object", module + "/framework/internal/safely", module + "/internal/author",
+			module + "/framework/internal/object", module + "/framework/internal/planning", module + "/framework/internal/safely", module + "/internal/author",
 		},
 		"it shows what there is: no writes, no sources, no runs",
 	},
@@ -169,7 +180,7 @@ var rules = []rule{
 			"gopkg.in/evanphx/json-patch.v4", "sigs.k8s.io/json",
 			module + "/eventsource", module + "/retry", module + "/timeline", module + "/trc", module + "/framework/conditions",
 			module + "/framework/internal/cache", module + "/framework/internal/client", module + "/framework/internal/lease",
-			module + "/framework/internal/object", module + "/framework/internal/safely", module + "/internal/author",
+			module + "/framework/internal/object", module + "/framework/internal/planning", module + "/framework/internal/safely", module + "/internal/author",
 		},
 		"it writes and proves: no sources, no runs, no scheduler",
 	},

@@ -41,7 +41,7 @@ func (e execution) primary() primaryWriter { return primaryWriter(e) }
 func (c *Controller) Reconcile(life context.Context, key trc.Key, due scheduler.Run) scheduler.Result {
 	plan := planning.Of(life)
 	if plan == nil {
-		result, _ := c.reconcile(life, key, due)
+		result, _ := oneRun(c, life, key, due)
 		return result
 	}
 	life, ends := plan.Begins(life, c.Name, key)
@@ -50,14 +50,14 @@ func (c *Controller) Reconcile(life context.Context, key trc.Key, due scheduler.
 	}
 	failure, again := errors.New("the author's code ended the goroutine of the run"), false
 	defer func() { ends(failure, again) }()
-	result, awaits := c.reconcile(life, key, due)
+	result, awaits := oneRun(c, life, key, due)
 	failure, again = result.Err, result.Superseded || awaits
 	return result
 }
 
-// reconcile is one run: it begins, the author's code decides, and it is finished. awaits reports
+// oneRun is one run: it begins, the author's code decides, and it is finished. awaits reports
 // whether it waits for a source.
-func (c *Controller) reconcile(life context.Context, key trc.Key, due scheduler.Run) (result scheduler.Result, awaits bool) {
+func oneRun(c *Controller, life context.Context, key trc.Key, due scheduler.Run) (result scheduler.Result, awaits bool) {
 	run := c.newRun(life, key, due)
 	if !c.admission.Enter(key, &run.Life) { // it is offered again when the namespace is filled
 		return scheduler.Result{Gone: true}, false
