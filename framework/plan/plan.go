@@ -77,11 +77,11 @@ const checkGone = time.Second
 // the report.
 func Run(ctx context.Context, config *rest.Config, options framework.OperatorOptions, register func(*framework.Operator) error, o Options) (*Report, error) {
 	p := newPlanner()
-	if err := p.run(ctx, config, options, register, o); err != nil && !errors.Is(err, ErrIncomplete) {
+	err := p.run(ctx, config, options, register, o)
+	if err != nil && !errors.Is(err, ErrIncomplete) {
 		return nil, err
-	} else {
-		return p.report(), err
 	}
+	return p.report(), err
 }
 
 func (p *planner) run(ctx context.Context, config *rest.Config, options framework.OperatorOptions, register func(*framework.Operator) error, o Options) error {
@@ -110,14 +110,15 @@ func (p *planner) run(ctx context.Context, config *rest.Config, options framewor
 		ctx, cancel = context.WithTimeout(ctx, o.Timeout)
 		defer cancel()
 	}
-	running, stop := context.WithCancel(planning.With(ctx, p))
+	// The plan is over before its runs are cut off, so that these do not count as failed.
+	running, stop := context.WithCancel(planning.With(context.WithoutCancel(ctx), p))
 	defer stop()
 	ended := make(chan error, 1)
 	go func() { ended <- op.Run(running) }()
-	failed := p.follow(ctx, ended, o.Progress)
-	if failed != nil {
-		return failed
+	if err := p.follow(ctx, ended, o.Progress); err != nil {
+		return err
 	}
+	p.end()
 	stop()
 	if err := <-ended; err != nil {
 		return err
@@ -142,9 +143,6 @@ func (p *planner) follow(ctx context.Context, ended <-chan error, progress func(
 		case <-gone.C:
 			p.dropGone()
 		case err := <-ended:
-			if ctx.Err() != nil && err == nil {
-				return fmt.Errorf("%w: %w", ErrIncomplete, context.Cause(ctx))
-			}
 			return errors.Join(errors.New("plan: the operator has stopped"), err)
 		case <-ctx.Done():
 			return nil

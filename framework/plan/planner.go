@@ -46,6 +46,7 @@ type planner struct {
 	changed chan struct{} // receives when the progress has changed
 
 	mu          sync.Mutex // guards everything below; a leaf
+	over        bool       // the plan has ended: what happens to runs since does not count
 	order       []string   // the controllers' names
 	controllers map[string]*controller
 	failures    []Failure
@@ -105,6 +106,13 @@ func (p *planner) Starts(name string, due []types.NamespacedName, exists func(ty
 	p.tell()
 }
 
+// end ends the plan.
+func (p *planner) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.over = true
+}
+
 // tell tells that the progress has changed.
 func (p *planner) tell() {
 	select {
@@ -120,7 +128,7 @@ func (p *planner) Begins(ctx context.Context, name string, key types.NamespacedN
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	c := p.controllers[name]
-	if c == nil || c.due[key] == nil || c.due[key].done {
+	if c == nil || c.due[key] == nil || c.due[key].done || p.over {
 		return ctx, nil
 	}
 	of := c.due[key]
@@ -133,6 +141,10 @@ func (p *planner) Begins(ctx context.Context, name string, key types.NamespacedN
 func (p *planner) ended(c *controller, of *primary, by Writer, failure error, again bool) {
 	p.mu.Lock()
 	of.running = false
+	if p.over {
+		p.mu.Unlock()
+		return
+	}
 	if failure == nil && again && of.tries >= maxTries {
 		failure = fmt.Errorf("%d runs had no effect, because others change the same objects or a source is not filled", of.tries)
 	}

@@ -3,6 +3,8 @@ package plan_test
 import (
 	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -11,10 +13,12 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/interlock"
@@ -53,6 +57,24 @@ func (s *serverWorld) named(name string) metav1.ObjectMeta {
 	return metav1.ObjectMeta{Namespace: s.namespace, Name: name}
 }
 
+// useRightsOf gives the operator the rights that a sample has in a cluster, and no more.
+func (s *serverWorld) useRightsOf(sample string) {
+	s.Helper()
+	for _, name := range []string{"namespace", "service_account", "role"} {
+		content, err := os.ReadFile(filepath.Join(testenv.Root(), "samples", sample, "config", "rbac", name+".yaml"))
+		noError(s, err)
+		for _, document := range strings.Split(string(content), "\n---\n") {
+			var o unstructured.Unstructured
+			noError(s, yaml.Unmarshal([]byte(document), &o.Object))
+			s.create(&o)
+		}
+	}
+	operator := sample + "-operator"
+	s.config.Impersonate = rest.ImpersonationConfig{
+		UserName: "system:serviceaccount:" + operator + ":" + operator, Groups: []string{"system:serviceaccounts", "system:authenticated"},
+	}
+}
+
 // planAndAct plans, checks that nothing was committed, runs the operator, and compares.
 func (s *serverWorld) planAndAct() *plan.Report {
 	s.Helper()
@@ -85,7 +107,7 @@ func (s *serverWorld) planAndAct() *plan.Report {
 // objects returns everything in the namespace that the operators write.
 func (s *serverWorld) objects() map[string]map[string]any {
 	s.Helper()
-	c, err := dynamic.NewForConfig(s.config)
+	c, err := dynamic.NewForConfig(s.env.Config)
 	noError(s, err)
 	all := map[string]map[string]any{}
 	for _, resource := range []schema.GroupVersionResource{
@@ -131,6 +153,7 @@ func (s *serverWorld) mustChange(report *plan.Report, n int) {
 
 func planPages(s *serverWorld) {
 	s.register = webpage.Register
+	s.useRightsOf("webpage")
 	first := &webpagev1.WebPage{ObjectMeta: s.named("first"), Spec: webpagev1.WebPageSpec{HTML: "<p>first</p>", Exposed: true}}
 	second := &webpagev1.WebPage{ObjectMeta: s.named("second"), Spec: webpagev1.WebPageSpec{HTML: "<p>second</p>"}}
 	s.create(first, second)
