@@ -68,17 +68,23 @@ func configMap(name, value string) *corev1.ConfigMap {
 
 func TestEachPrimaryHasOneRun(t *testing.T) {
 	var runs sync.Map
-	count := func(_ context.Context, p *page, _ *pageContext) error {
+	count := func(ctx context.Context, p *page, _ *pageContext) error {
 		n, _ := runs.LoadOrStore(p.Name, new(atomic.Int32))
 		n.(*atomic.Int32).Add(1)
-		if p.Name == "bad" {
+		switch p.Name {
+		case "bad":
 			return errors.New("it fails")
+		case "slow": // so that there is time for a retry
+			select {
+			case <-time.After(time.Minute):
+			case <-ctx.Done():
+			}
 		}
 		return nil
 	}
-	withPages(t, []string{"good", "bad"}, count, func(w *world) {
+	withPages(t, []string{"good", "bad", "slow"}, count, func(w *world) {
 		report, _ := w.plan()
-		for _, name := range []string{"good", "bad"} {
+		for _, name := range []string{"good", "bad", "slow"} {
 			if n, ran := runs.Load(name); !ran || n.(*atomic.Int32).Load() != 1 {
 				t.Errorf("%s: %v runs", name, n)
 			}
