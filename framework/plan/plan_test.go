@@ -56,10 +56,14 @@ func withPages(t *testing.T, names []string, r pages, test func(w *world)) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, registerPages(r))
 		for _, name := range names {
-			w.create(&page{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: webpagev1.WebPageSpec{HTML: "<p/>"}})
+			w.create(somePage(name))
 		}
 		test(w)
 	})
+}
+
+func somePage(name string) *page {
+	return &page{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}, Spec: webpagev1.WebPageSpec{HTML: "<p/>"}}
 }
 
 func configMap(name, value string) *corev1.ConfigMap {
@@ -158,7 +162,7 @@ func TestARunReadsWhatItWouldHaveWritten(t *testing.T) {
 		w := newWorld(t, func(op *framework.Operator) error {
 			return framework.Register(op, reads, framework.ControllerOptions[*page]{Secondaries: framework.Secondaries(configMaps)})
 		})
-		w.create(&page{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: webpagev1.WebPageSpec{HTML: "<p/>"}})
+		w.create(somePage("p"))
 		if report, _ := w.plan(); report.ExitCode() != 0 {
 			t.Errorf("exit code %d:\n%s", report.ExitCode(), report)
 		}
@@ -217,7 +221,7 @@ func TestValuesOutsideOfTheClusterAreNamedAndLeftAlone(t *testing.T) {
 			}
 			return gone.Delete(ctx, c)
 		}))
-		w.create(&page{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: webpagev1.WebPageSpec{HTML: "<p/>"}})
+		w.create(somePage("p"))
 		report, _ := w.plan()
 		var named []string
 		for _, e := range report.Externals {
@@ -317,7 +321,7 @@ func TestAPrimaryThatOthersDeleteHasNoRun(t *testing.T) {
 			return framework.Register(op, pages(waits), framework.ControllerOptions[*page]{Concurrency: 1})
 		})
 		for i := range 3 {
-			w.create(&page{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: fmt.Sprint("p", i)}, Spec: webpagev1.WebPageSpec{HTML: "<p/>"}})
+			w.create(somePage(fmt.Sprint("p", i)))
 		}
 		done := make(chan error)
 		go func() {
@@ -348,7 +352,7 @@ func TestOtherClustersAreOnlyPlanned(t *testing.T) {
 			})
 			return framework.Register(op, r, framework.ControllerOptions[*page]{Secondaries: framework.Secondaries(secondary)})
 		})
-		w.create(&page{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "p"}, Spec: webpagev1.WebPageSpec{HTML: "<p/>"}})
+		w.create(somePage("p"))
 		report, _ := w.plan()
 		if n := len(other.model.History()); n > 0 {
 			t.Errorf("%d commits in the other cluster", n)

@@ -56,19 +56,41 @@ type world struct {
 
 func newWorld(t *testing.T, register ...func(*framework.Operator) error) *world {
 	t.Helper()
+	model, err := newModel()
+	noError(t, err)
+	w := &world{T: t, model: model, config: model.Config()}
+	w.prepare(register...)
+	return w
+}
+
+func newModel() (*apimodel.Model, error) {
 	var kinds []apimodel.Kind
 	for _, folder := range []string{testenv.WebPageCRDs(), testenv.Root() + "/samples/prefixedpod/config/crd/bases"} {
 		more, err := apimodel.CustomResources(folder)
-		noError(t, err)
+		if err != nil {
+			return nil, err
+		}
 		kinds = append(kinds, more...)
 	}
-	w := &world{T: t}
-	var err error
-	w.model, err = apimodel.New(apimodel.Options{Kinds: kinds, Defaults: true})
-	noError(t, err)
-	w.config = w.model.Config()
-	w.prepare(register...)
-	return w
+	return apimodel.New(apimodel.Options{Kinds: kinds, Defaults: true})
+}
+
+// clusterWith returns the configuration of a cluster with some objects.
+func clusterWith(all ...client.Object) *rest.Config {
+	model, err := newModel()
+	if err != nil {
+		panic(err)
+	}
+	admin, err := client.New(model.Config(), scheme)
+	if err != nil {
+		panic(err)
+	}
+	for _, o := range all {
+		if err := admin.Create(context.Background(), o); err != nil {
+			panic(err)
+		}
+	}
+	return model.Config()
 }
 
 // prepare sets what a test of any server needs.
