@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/rand"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -40,10 +41,13 @@ func (t *transport) again(w *write, e *entry) (*step, *answer, error) {
 		return nil, refused, err
 	case w.method == http.MethodDelete:
 		return t.deleteAgain(w, e)
-	case w.isApply() && w.subresource == "" && e.applier != "" && e.applier == w.manager():
+	case isOutdated(w.content, e.now):
+		refused, err := conflict(w, errOutdated)
+		return nil, refused, err
+	case w.isApply() && w.subresource == "":
 		return t.applyAgain(w, e)
 	}
-	wanted, refused, err := t.composed(w, e.now)
+	wanted, refused, err := composed(w, e.now)
 	if err != nil || refused != nil {
 		return nil, refused, err
 	}
@@ -54,11 +58,19 @@ func (t *transport) again(w *write, e *entry) (*step, *answer, error) {
 	if w.subresource == "status" {
 		return t.tryStatus(w, e, wanted)
 	}
-	if e.stored == nil {
+	return t.trySum(w, e, wanted)
+}
+
+// trySum has the server try the sum of all writes of an object.
+func (t *transport) trySum(w *write, e *entry, wanted map[string]any) (*step, *answer, error) {
+	if e.isNew() {
 		return t.tryNew(w, e, wanted)
 	}
 	return t.tryChange(w, e, wanted)
 }
+
+// isNew reports whether the object as planned is another one than the stored one.
+func (s *state) isNew() bool { return s.stored == nil || uidIn(s.stored) != uidIn(s.now) }
 
 // isOutdated reports whether a result is of another version or UID than the object it is for.
 func isOutdated(wanted, now map[string]any) bool {
@@ -67,7 +79,7 @@ func isOutdated(wanted, now map[string]any) bool {
 }
 
 // composed returns what a write makes of an object as planned.
-func (t *transport) composed(w *write, now map[string]any) (map[string]any, *answer, error) {
+func composed(w *write, now map[string]any) (map[string]any, *answer, error) {
 	before, err := utiljson.Marshal(now)
 	if err != nil {
 		return nil, nil, err
@@ -77,7 +89,7 @@ func (t *transport) composed(w *write, now map[string]any) (map[string]any, *ans
 	case w.method == http.MethodPut:
 		return filledIn(w.content, now), nil, nil
 	case how == types.ApplyPatchType:
-		return merged(w, now)
+		return added(w, now)
 	case how == types.MergePatchType:
 		after, err = jsonpatch.MergePatch(before, w.raw)
 	case how == types.JSONPatchType:
@@ -111,30 +123,37 @@ func filledIn(content, now map[string]any) map[string]any {
 	return content
 }
 
-// merged adds the fields of an apply. Lists of built-in kinds are merged by their keys.
-func merged(w *write, now map[string]any) (map[string]any, *answer, error) {
+// added adds the fields of an apply. Lists of built-in kinds are merged by their keys.
+func added(w *write, now map[string]any) (map[string]any, *answer, error) {
 	current := &unstructured.Unstructured{Object: runtime.DeepCopyJSON(now)}
 	keys := object.ListKeysOf(scheme.Scheme, current.GroupVersionKind(), current)
 	patch, err := object.Additions(current, runtime.DeepCopyJSON(w.content), keys)
 	if err != nil {
 		return nil, nil, err
 	}
-	raw, err := utiljson.Marshal(patch)
-	if err != nil {
-		return nil, nil, err
+	changed, err := patched(now, patch)
+	return changed, nil, err
+}
+
+// patched returns a copy of an object with a merge patch, which may be nil.
+func patched(o, patch map[string]any) (map[string]any, error) {
+	if patch == nil {
+		return runtime.DeepCopyJSON(o), nil
 	}
-	before, err := utiljson.Marshal(now)
+	before, err := utiljson.Marshal(o)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	after := before
-	if patch != nil {
-		if after, err = jsonpatch.MergePatch(before, raw); err != nil {
-			return nil, nil, err
-		}
+	change, err := utiljson.Marshal(patch)
+	if err != nil {
+		return nil, err
+	}
+	after, err := jsonpatch.MergePatch(before, change)
+	if err != nil {
+		return nil, err
 	}
 	content := map[string]any{}
-	return content, nil, utiljson.Unmarshal(after, &content)
+	return content, utiljson.Unmarshal(after, &content)
 }
 
 // tryChange has the server try the sum of all writes of a stored object.
@@ -149,11 +168,7 @@ func (t *transport) tryChange(w *write, e *entry, wanted map[string]any) (*step,
 	if reflect.DeepEqual(now["status"], e.stored["status"]) {
 		setOrDelete(now, "status", e.now["status"]) // it is a sub-resource
 	}
-	made := &step{stored: e.stored, now: now, code: got.code}
-	if timestampIn(now) != nil && !isHeld(now) {
-		made.now = nil
-	}
-	return made, nil, nil
+	return &step{stored: e.stored, now: now, code: got.code}, nil, nil
 }
 
 // tryFrom has the server try a change of the stored object: as PUT if the operator sent one, and as
@@ -181,8 +196,13 @@ func (t *transport) tryFrom(w *write, e *entry, from, to map[string]any, path st
 // tryStatus plans the status of an object. Only the status is taken from the answer.
 func (t *transport) tryStatus(w *write, e *entry, wanted map[string]any) (*step, *answer, error) {
 	now := runtime.DeepCopyJSON(e.now)
-	made := &step{stored: e.stored, now: now, code: http.StatusOK, applier: e.applier}
-	if e.stored == nil {
+	made := &step{stored: e.stored, now: now, code: http.StatusOK}
+	if e.isNew() {
+		// The server says that there is no such object. If there is no such sub-resource, it says so.
+		got, err := t.dryRun(w, w.method, w.request.URL.Path, w.contentType, w.raw)
+		if err != nil || !got.lacksObject(w.name) {
+			return nil, got, err
+		}
 		setOrDelete(now, "status", wanted["status"])
 		made.note = "it would be created, so the server has not validated its status"
 		return made, nil, nil
@@ -199,72 +219,98 @@ func (t *transport) tryStatus(w *write, e *entry, wanted map[string]any) (*step,
 
 // tryNew has the server try the creation of an object that is not stored, as it is planned now.
 func (t *transport) tryNew(w *write, e *entry, wanted map[string]any) (*step, *answer, error) {
-	body, err := utiljson.Marshal(unborn(wanted))
-	if err != nil {
-		return nil, nil, err
+	got, err := t.birth(w, e, http.MethodPost, runtime.ContentTypeJSON, unborn(wanted))
+	if err != nil || got.failed() {
+		return nil, got, err
 	}
-	got, err := t.dryRun(w, http.MethodPost, w.collection, runtime.ContentTypeJSON, body)
-	if err != nil {
-		return nil, nil, err
-	}
-	now := got.content
-	if got.failed() {
-		if made := t.inNewNamespace(&write{target: w.target, method: http.MethodPost, content: wanted}, got); made == nil {
-			return nil, got, nil
-		}
-		now = runtime.DeepCopyJSON(wanted)
-	}
-	return &step{now: grown(now, e.now), code: http.StatusOK}, nil, nil
+	return &step{stored: e.stored, now: grown(got.content, wanted, e.now), code: http.StatusOK}, nil, nil
 }
 
-// applyAgain repeats the apply of the only manager. Its last apply alone decides, as on the server.
-func (t *transport) applyAgain(w *write, e *entry) (*step, *answer, error) {
-	if isOutdated(w.content, e.now) {
-		refused, err := conflict(w, errOutdated)
-		return nil, refused, err
-	}
-	body := runtime.DeepCopyJSON(w.content)
-	metadata := child(body, "metadata")
-	delete(metadata, "resourceVersion")
-	delete(metadata, "uid")
+// birth has the server try a creation, by POST or by an apply. If another object of that name is
+// stored, it tries the same under another name. In a namespace that would be created, it cannot.
+func (t *transport) birth(w *write, e *entry, method, contentType string, content map[string]any) (*answer, error) {
+	name, path := w.name, w.collection
 	if e.stored != nil {
-		metadata["resourceVersion"], metadata["uid"] = versionIn(e.stored), uidIn(e.stored)
+		name = w.name[:min(len(w.name), 50)] + "-" + rand.String(8)
 	}
-	raw, err := utiljson.Marshal(body)
-	if err != nil {
-		return nil, nil, err
+	content = runtime.DeepCopyJSON(content)
+	child(content, "metadata")["name"] = name
+	if method == http.MethodPatch {
+		path += "/" + name
 	}
-	got, err := t.dryRun(w, w.method, w.request.URL.Path, w.contentType, raw)
+	body, err := utiljson.Marshal(content)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
+	}
+	got, err := t.dryRun(w, method, path, contentType, body)
+	if err != nil || got.failed() && !t.isInNewNamespace(w, got) {
+		return got, err
 	}
 	if got.failed() {
-		if t.inNewNamespace(w, got) == nil {
-			return nil, got, nil
+		return answerWith(http.StatusCreated, withName(content, w.name))
+	}
+	got.content = withName(got.content, w.name)
+	return got, nil
+}
+
+// applyAgain plans an apply of an object that was planned before. It sets its fields, and removes
+// those that differ between two trials on what is stored: of the manager's last apply, or none, and
+// of this one.
+func (t *transport) applyAgain(w *write, e *entry) (*step, *answer, error) {
+	intent := unborn(w.content)
+	var got *answer
+	var err error
+	if e.isNew() {
+		got, err = t.birth(w, e, w.method, w.contentType, intent)
+	} else {
+		var body []byte
+		if body, err = utiljson.Marshal(intent); err != nil {
+			return nil, nil, err
 		}
-		got.content = body
+		got, err = t.dryRun(w, w.method, w.request.URL.Path, w.contentType, body)
 	}
-	made := &step{stored: e.stored, now: runtime.DeepCopyJSON(got.content), code: http.StatusOK, applier: e.applier}
+	if err != nil || got.failed() {
+		return nil, got, err
+	}
+	base := e.applied[w.manager()]
+	if w.content["stringData"] != nil { // the server does not track it: what is no longer applied stays
+		base = nil
+	} else if base == nil && !e.isNew() {
+		base = e.stored
+	}
+	wanted := e.now
+	if base != nil { // this is what no longer applied fields show in
+		if wanted, err = patched(wanted, object.MergePatch(unborn(base), unborn(got.content))); err != nil {
+			return nil, nil, err
+		}
+	}
+	if wanted, _, err = added(w, wanted); err != nil { // and these are set, whoever has changed them since
+		return nil, nil, err
+	}
+	if same(wanted, e.now) {
+		return &step{stored: e.stored, now: wanted, code: http.StatusOK}, nil, nil
+	}
+	made, refused, err := t.trySum(w, e, wanted)
+	if made != nil {
+		made.applied = got.content
+	}
+	return made, refused, err
+}
+
+// anew plans the creation of an object that the plan has deleted.
+func (t *transport) anew(w *write, e *entry) (*step, *answer, error) {
 	if e.stored == nil {
-		made.now = grown(made.now, e.now)
-		return made, nil, nil
+		return t.first(w)
 	}
-	keepDeletion(made.now, e.now)
-	if reflect.DeepEqual(made.now["status"], e.stored["status"]) {
-		setOrDelete(made.now, "status", e.now["status"])
+	got, err := t.birth(w, e, w.method, w.contentType, w.content)
+	if err != nil || got.failed() {
+		return nil, got, err
+	}
+	made := &step{stored: e.stored, now: got.content, code: http.StatusCreated, note: "it would be deleted and created again"}
+	if w.isApply() {
+		made.applied = got.content
 	}
 	return made, nil, nil
-}
-
-// anew plans the creation of an object that the plan has deleted. What is stored hinders the server
-// from trying it.
-func (t *transport) anew(w *write, e *entry) (*step, *answer, error) {
-	if e.stored != nil {
-		made := w.unvalidated("it would be deleted and created again, so the server has not validated it")
-		made.stored = e.stored
-		return made, nil, nil
-	}
-	return t.first(w)
 }
 
 // deleteAgain plans the deletion of an object that the plan has written.
@@ -277,7 +323,7 @@ func (t *transport) deleteAgain(w *write, e *entry) (*step, *answer, error) {
 		return nil, refused, err
 	}
 	now := runtime.DeepCopyJSON(e.now)
-	if e.stored != nil && uidIn(e.stored) == uidIn(e.now) {
+	if !e.isNew() {
 		options := runtime.DeepCopyJSON(w.content)
 		if version != "" {
 			child(options, "preconditions")["resourceVersion"] = versionIn(e.stored)
@@ -296,10 +342,7 @@ func (t *transport) deleteAgain(w *write, e *entry) (*step, *answer, error) {
 		metadata := child(now, "metadata")
 		metadata["deletionTimestamp"], metadata["deletionGracePeriodSeconds"] = timestamp(), int64(0)
 	}
-	if !isHeld(now) {
-		now = nil
-	}
-	return &step{stored: e.stored, now: now, code: http.StatusOK, applier: e.applier}, nil, nil
+	return &step{stored: e.stored, now: now, code: http.StatusOK}, nil, nil
 }
 
 // asStored returns a planned object with the metadata by which the server takes it for the stored
@@ -327,8 +370,8 @@ func unborn(planned map[string]any) map[string]any {
 	return o
 }
 
-// grown returns a new state of an object that would be created before.
-func grown(now, before map[string]any) map[string]any {
+// grown returns a new state of an object that would be created before, as the server has tried it.
+func grown(now, wanted, before map[string]any) map[string]any {
 	now = runtime.DeepCopyJSON(now)
 	metadata, was := child(now, "metadata"), child(runtime.DeepCopyJSON(before), "metadata")
 	for _, field := range []string{"uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"} {
@@ -340,8 +383,8 @@ func grown(now, before map[string]any) map[string]any {
 		}
 		metadata["generation"] = generation
 	}
-	if _, has := now["status"]; !has {
-		setOrDelete(now, "status", before["status"])
+	if before["status"] != nil && !reflect.DeepEqual(now["status"], wanted["status"]) {
+		now["status"] = before["status"] // it is a sub-resource: creations have none
 	}
 	return now
 }
@@ -390,6 +433,13 @@ func versionIn(o map[string]any) string { return metadataOf(o, "resourceVersion"
 
 func timestampIn(o map[string]any) *metav1.Time {
 	return (&unstructured.Unstructured{Object: o}).GetDeletionTimestamp()
+}
+
+// withName returns a copy of an object with another name.
+func withName(o map[string]any, name string) map[string]any {
+	o = runtime.DeepCopyJSON(o)
+	child(o, "metadata")["name"] = name
+	return o
 }
 
 // withVersion returns a copy of an object with another version.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 
 	"k8s.io/client-go/rest"
 
@@ -21,6 +22,9 @@ func Canonical(o map[string]any) string {
 
 // Same is same.
 var Same = same
+
+// NewTransport returns the wrapper by which a client only plans, as one that is outside of runs.
+func NewTransport() func(http.RoundTripper) http.RoundTripper { return newPlanner().WrapTransport }
 
 // Planned is what a plan has in its overlay for an object; Now is nil if it would be gone.
 type Planned struct{ Stored, Now map[string]any }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"errors"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -34,9 +35,8 @@ type state struct {
 	// version is the made-up version of now, empty as long as nothing is planned. The operator's
 	// caches take it for newer than all versions of the server.
 	version string
-	// applier is the only field manager that has written the object itself, by apply; empty if there
-	// are others.
-	applier string
+	// applied has what the server made of the last apply of each field manager, tried on stored.
+	applied map[string]map[string]any
 	writers []Writer
 	notes   []string
 }
@@ -92,7 +92,7 @@ func (o *overlay) of(selected func(identity) bool) (all []state) {
 // step is what a write would make of an object.
 type step struct {
 	stored, now map[string]any // now is nil if the object would be gone
-	applier     string
+	applied     map[string]any // what the server made of an apply, tried on stored
 	code        int
 	note        string
 }
@@ -137,6 +137,10 @@ func (t *transport) createNameless(w *write) (*answer, error) {
 
 // take adds a step to the overlay, and answers the write.
 func (t *transport) take(w *write, e *entry, made *step) (*answer, error) {
+	last := made.now
+	if last != nil && (w.method == http.MethodDelete || timestampIn(last) != nil) && !isHeld(last) {
+		made.now = nil
+	}
 	before := e.now
 	if e.version == "" {
 		before = made.stored
@@ -145,7 +149,7 @@ func (t *transport) take(w *write, e *entry, made *step) (*answer, error) {
 	if !gone && before != nil && same(before, made.now) {
 		// Nothing changes, so the version stays.
 		made.now = withVersion(made.now, versionIn(before))
-		return w.answerOf(made)
+		return w.answerOf(made, last)
 	}
 	version := t.overlay.nextVersion()
 	if !gone {
@@ -154,7 +158,7 @@ func (t *transport) take(w *write, e *entry, made *step) (*answer, error) {
 	if !w.dry {
 		t.overlay.set(e, w, made, version)
 	}
-	return w.answerOf(made)
+	return w.answerOf(made, last)
 }
 
 // set changes the state of an entry.
@@ -164,7 +168,17 @@ func (o *overlay) set(e *entry, w *write, made *step, version string) {
 	if e.version == "" {
 		e.stored = made.stored
 	}
-	e.now, e.version, e.applier = made.now, version, made.applier
+	if made.now == nil || e.now != nil && uidIn(made.now) != uidIn(e.now) {
+		e.applied = nil
+	}
+	if made.applied != nil {
+		e.applied = maps.Clone(e.applied)
+		if e.applied == nil {
+			e.applied = map[string]map[string]any{}
+		}
+		e.applied[w.manager()] = made.applied
+	}
+	e.now, e.version = made.now, version
 	if !slices.Contains(e.writers, w.by) {
 		e.writers = append(e.writers, w.by)
 	}
@@ -175,13 +189,11 @@ func (o *overlay) set(e *entry, w *write, made *step, version string) {
 
 // answerOf returns the answer to a write that has been planned. If the object would be gone, it is
 // a Status after a deletion, and otherwise the object as it would have been last.
-func (w *write) answerOf(made *step) (*answer, error) {
+func (w *write) answerOf(made *step, last map[string]any) (*answer, error) {
 	if made.now != nil {
 		return answerWith(made.code, made.now)
 	}
-	if last := made.stored; w.method != http.MethodDelete && last != nil {
-		last = runtime.DeepCopyJSON(last)
-		delete(child(last, "metadata"), "finalizers")
+	if w.method != http.MethodDelete && last != nil {
 		return answerWith(http.StatusOK, last)
 	}
 	return answerWith(http.StatusOK, map[string]any{"apiVersion": "v1", "kind": "Status", "status": metav1.StatusSuccess, "metadata": map[string]any{}})
@@ -206,14 +218,15 @@ func (t *transport) first(w *write) (*step, *answer, error) {
 			return nil, nil, err
 		}
 		if got.failed() {
-			if made := t.inNewNamespace(w, got); made != nil {
-				return made, nil, nil
+			creates := w.method == http.MethodPost || w.isApply() && w.subresource == ""
+			if !creates || !t.isInNewNamespace(w, got) {
+				return nil, got, nil
 			}
-			return nil, got, nil
+			return w.unvalidated("its namespace would be created, so the server has not validated it"), nil, nil
 		}
-		made := &step{stored: stored, code: got.code, now: stays(w, got.content)}
+		made := &step{stored: stored, code: got.code, now: objectIn(got.content)}
 		if w.isApply() && w.subresource == "" {
-			made.applier = w.manager()
+			made.applied = got.content
 		}
 		if stored == nil || w.method == http.MethodDelete || versionIn(got.content) == versionIn(stored) {
 			return made, nil, nil
@@ -223,19 +236,16 @@ func (t *transport) first(w *write) (*step, *answer, error) {
 	return nil, refused, err
 }
 
-// inNewNamespace returns the step for an object in a namespace that would be created, nil if got is
-// another refusal. The server cannot try it.
-func (t *transport) inNewNamespace(w *write, got *answer) *step {
-	creates := w.method == http.MethodPost || w.isApply() && w.subresource == ""
-	if got.code != http.StatusNotFound || !creates || w.namespace == "" {
-		return nil
+// isInNewNamespace reports whether the server refuses a creation because its namespace is only
+// planned.
+func (t *transport) isInNewNamespace(w *write, got *answer) bool {
+	if got.code != http.StatusNotFound || w.namespace == "" || got.lacksObject(w.name) {
+		return false
 	}
 	of := identity{cluster: w.cluster, name: w.namespace}
 	of.resource.Version, of.resource.Resource = "v1", "namespaces"
-	if now, is := t.overlay.planned(of); !is || now == nil {
-		return nil
-	}
-	return w.unvalidated("its namespace would be created, so the server has not validated it")
+	now, is := t.overlay.planned(of)
+	return is && now != nil
 }
 
 // unvalidated returns the step for a new object as it was sent.
@@ -250,14 +260,9 @@ func (w *write) unvalidated(note string) *step {
 	return &step{now: now, code: http.StatusCreated, note: note}
 }
 
-// stays returns what is left of an object after a write, as the server answered it; nil for
-// nothing.
-func stays(w *write, got map[string]any) map[string]any {
+// objectIn returns the object of an answer, nil for a Status.
+func objectIn(got map[string]any) map[string]any {
 	if got["kind"] == "Status" && got["apiVersion"] == "v1" {
-		return nil
-	}
-	isDeleted := w.method == http.MethodDelete || timestampIn(got) != nil
-	if isDeleted && !isHeld(got) {
 		return nil
 	}
 	return got

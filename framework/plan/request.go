@@ -194,6 +194,12 @@ type answer struct {
 
 func (a *answer) failed() bool { return a.code >= 300 }
 
+// lacksObject reports whether the server has no object of that name, rather than no such resource.
+func (a *answer) lacksObject(name string) bool {
+	var status metav1.Status
+	return a.code == http.StatusNotFound && utiljson.Unmarshal(a.raw, &status) == nil && status.Details != nil && status.Details.Name == name
+}
+
 // reply returns the answer as the response to a request.
 func (a *answer) reply(request *http.Request) *http.Response {
 	header := http.Header{"Content-Type": {runtime.ContentTypeJSON}}
