@@ -198,10 +198,8 @@ func (t *transport) tryStatus(w *write, e *entry, wanted map[string]any) (*step,
 	now := runtime.DeepCopyJSON(e.now)
 	made := &step{stored: e.stored, now: now, code: http.StatusOK}
 	if e.isNew() {
-		// The server says that there is no such object. If there is no such sub-resource, it says so.
-		got, err := t.dryRun(w, w.method, w.request.URL.Path, w.contentType, w.raw)
-		if err != nil || !got.lacksObject(w.name) {
-			return nil, got, err
+		if refused, err := t.trySubresource(w); err != nil || refused != nil {
+			return nil, refused, err
 		}
 		setOrDelete(now, "status", wanted["status"])
 		made.note = "it would be created, so the server has not validated its status"
@@ -217,6 +215,30 @@ func (t *transport) tryStatus(w *write, e *entry, wanted map[string]any) (*step,
 	return made, nil, nil
 }
 
+// trySubresource returns the answer if there is no such sub-resource. It writes that of an object
+// that is not there, so the server says which of the two is missing.
+func (t *transport) trySubresource(w *write) (*answer, error) {
+	other, body := otherName(w.name), []byte("{}")
+	if w.method == http.MethodPut {
+		var err error
+		if body, err = utiljson.Marshal(withName(w.content, other)); err != nil {
+			return nil, err
+		}
+	}
+	contentType := w.contentType
+	if w.method == http.MethodPatch {
+		contentType = string(types.MergePatchType)
+	}
+	got, err := t.dryRun(w, w.method, w.collection+"/"+other+"/"+w.subresource, contentType, body)
+	if err != nil || got.lacksObject(other) {
+		return nil, err
+	}
+	return got, nil
+}
+
+// otherName returns a name that no object has.
+func otherName(name string) string { return name[:min(len(name), 50)] + "-" + rand.String(8) }
+
 // tryNew has the server try the creation of an object that is not stored, as it is planned now.
 func (t *transport) tryNew(w *write, e *entry, wanted map[string]any) (*step, *answer, error) {
 	got, err := t.birth(w, e, http.MethodPost, runtime.ContentTypeJSON, unborn(wanted))
@@ -231,7 +253,7 @@ func (t *transport) tryNew(w *write, e *entry, wanted map[string]any) (*step, *a
 func (t *transport) birth(w *write, e *entry, method, contentType string, content map[string]any) (*answer, error) {
 	name, path := w.name, w.collection
 	if e.stored != nil {
-		name = w.name[:min(len(w.name), 50)] + "-" + rand.String(8)
+		name = otherName(w.name)
 	}
 	content = runtime.DeepCopyJSON(content)
 	child(content, "metadata")["name"] = name
@@ -280,7 +302,8 @@ func (t *transport) applyAgain(w *write, e *entry) (*step, *answer, error) {
 	}
 	wanted := e.now
 	if base != nil { // this is what no longer applied fields show in
-		if wanted, err = patched(wanted, object.MergePatch(unborn(base), unborn(got.content))); err != nil {
+		removals := object.MergePatch(unborn(base), unborn(got.content))
+		if wanted, err = patched(wanted, unlessChanged(removals, base, e.now)); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -295,6 +318,23 @@ func (t *transport) applyAgain(w *write, e *entry) (*step, *answer, error) {
 		made.applied = got.content
 	}
 	return made, refused, err
+}
+
+// unlessChanged returns the part of a merge patch that is about values that now has as base has them.
+// Others own the rest.
+func unlessChanged(patch, base, now map[string]any) map[string]any {
+	kept := map[string]any{}
+	for field, change := range patch {
+		inner, isObject := change.(map[string]any)
+		was, _ := base[field].(map[string]any)
+		is, _ := now[field].(map[string]any)
+		if isObject && was != nil && is != nil {
+			kept[field] = unlessChanged(inner, was, is)
+		} else if reflect.DeepEqual(base[field], now[field]) {
+			kept[field] = change
+		}
+	}
+	return kept
 }
 
 // anew plans the creation of an object that the plan has deleted.

@@ -3,6 +3,7 @@ package plan_test
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -23,6 +24,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/interlock"
 	"github.com/evenkeel/evenkeel/framework/plan"
+	"github.com/evenkeel/evenkeel/internal/depth"
 	"github.com/evenkeel/evenkeel/internal/testenv"
 	"github.com/evenkeel/evenkeel/samples/webpage"
 	webpagev1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
@@ -44,6 +46,36 @@ func TestOnServer(t *testing.T) {
 			life(s)
 		})
 	}
+	t.Run("writes", func(t *testing.T) { compareWrites(t, env) })
+}
+
+// compareWrites is TestWritesOfAPlanAreAnsweredAsWritesAre in two namespaces of a real API server.
+func compareWrites(t *testing.T, env *testenv.Env) {
+	config := rest.CopyConfig(env.Config)
+	config.QPS = -1
+	w := &world{T: t, config: config}
+	w.prepare()
+	truth, err := env.Truth(t.Context())
+	noError(t, err)
+	first := rand.Uint64N(1_000_000)
+	for seed := first; seed < first+depth.Of[uint64](10, 10, 300); seed++ {
+		p := newPair(t, seed)
+		p.configs, p.namespaces = [2]*rest.Config{config, config}, [2]string{fmt.Sprint("direct-", seed), fmt.Sprint("planned-", seed)}
+		for _, name := range p.namespaces {
+			w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+		}
+		p.committed = func() (n int) {
+			noError(t, truth.WaitNow(t.Context()))
+			for _, e := range truth.Events() {
+				if strings.Contains(e.Key, "/"+p.namespaces[1]+"/") {
+					n++
+				}
+			}
+			return n
+		}
+		p.live()
+	}
+	noError(t, truth.Stop())
 }
 
 // serverWorld is a namespace of a real API server.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -17,7 +18,6 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/framework/plan"
-	"github.com/evenkeel/evenkeel/internal/apimodel"
 	"github.com/evenkeel/evenkeel/internal/depth"
 )
 
@@ -28,19 +28,34 @@ func TestWritesOfAPlanAreAnsweredAsWritesAre(t *testing.T) {
 	sequences, first := depth.Of(20, 200, 5000), rand.Uint64N(1_000_000)
 	for seed := first; seed < first+uint64(sequences); seed++ {
 		if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { (&pair{T: t, Rand: rand.New(rand.NewPCG(seed, 1))}).live() })
+			synctest.Test(t, func(t *testing.T) {
+				p := newPair(t, seed)
+				p.namespaces = [2]string{"default", "default"}
+				for i := range p.configs {
+					model, err := newModel()
+					noError(t, err)
+					p.configs[i], p.committed = model.Config(), func() int { return len(model.History()) }
+				}
+				p.live()
+			})
 		}) {
 			return
 		}
 	}
 }
 
-// pair is two servers that get the same writes.
+// pair is two servers, or two namespaces of one, that get the same writes.
 type pair struct {
 	*testing.T
 	*rand.Rand
-	models  [2]*apimodel.Model
-	clients [2]dynamic.Interface
+	configs    [2]*rest.Config
+	namespaces [2]string
+	committed  func() int // how often the second one was changed
+	clients    [2]dynamic.Interface
+}
+
+func newPair(t *testing.T, seed uint64) *pair {
+	return &pair{T: t, Rand: rand.New(rand.NewPCG(seed, 1))}
 }
 
 var pairKinds = []schema.GroupVersionResource{
@@ -51,11 +66,8 @@ var pairKinds = []schema.GroupVersionResource{
 
 func (p *pair) live() {
 	var direct [2]dynamic.Interface
-	for i := range p.models {
+	for i, config := range p.configs {
 		var err error
-		p.models[i], err = newModel()
-		noError(p, err)
-		config := p.models[i].Config()
 		direct[i], err = dynamic.NewForConfig(config)
 		noError(p, err)
 		config = rest.CopyConfig(config)
@@ -71,11 +83,11 @@ func (p *pair) live() {
 		p.step() // what is stored before
 	}
 	p.clients = planned
-	before := len(p.models[1].History())
+	before := p.committed()
 	for range 12 {
 		p.step()
 	}
-	if n := len(p.models[1].History()); n != before {
+	if n := p.committed(); n != before {
 		p.Errorf("%d commits through a plan", n-before)
 	}
 }
@@ -87,7 +99,7 @@ func (p *pair) step() {
 	what, send := p.request(kind, name)
 	var answers [2]string
 	for i, c := range p.clients {
-		on := c.Resource(kind).Namespace("default")
+		on := c.Resource(kind).Namespace(p.namespaces[i])
 		now, err := on.Get(p.Context(), name, metav1.GetOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
 			p.Fatal(err)
@@ -95,7 +107,7 @@ func (p *pair) step() {
 		answered, err := send(on, now)
 		answers[i] = outcome(answered, err)
 		now, err = on.Get(p.Context(), name, metav1.GetOptions{})
-		answers[i] += "\nthen " + outcome(now, err)
+		answers[i] = strings.ReplaceAll(answers[i]+"\nthen "+outcome(now, err), `"`+p.namespaces[i]+`"`, `"ns"`)
 	}
 	if answers[0] != answers[1] {
 		p.Fatalf("%s %s %s:\ndirect:  %s\nplanned: %s", what, kind.Resource, name, answers[0], answers[1])
@@ -197,7 +209,6 @@ func (p *pair) patching(how types.PatchType, guarded bool, name, manager string,
 // content returns an object of a kind.
 func (p *pair) content(kind schema.GroupVersionResource, name, key, value string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: p.patch(kind, key, value)}
-	o.SetNamespace("default")
 	o.SetName(name)
 	switch kind.Resource {
 	case "configmaps":
