@@ -143,9 +143,13 @@ func (s *serverWorld) objects() map[string]map[string]any {
 	noError(s, err)
 	all := map[string]map[string]any{}
 	for _, resource := range []schema.GroupVersionResource{
-		{Version: "v1", Resource: "configmaps"}, {Version: "v1", Resource: "secrets"}, {Version: "v1", Resource: "services"},
-		{Group: "apps", Version: "v1", Resource: "deployments"}, {Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"},
-		{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}, webpagev1.GroupVersion.WithResource("webpages"),
+		{Version: "v1", Resource: "configmaps"},
+		{Version: "v1", Resource: "secrets"},
+		{Version: "v1", Resource: "services"},
+		{Group: "apps", Version: "v1", Resource: "deployments"},
+		{Group: "networking.k8s.io", Version: "v1", Resource: "ingresses"},
+		{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"},
+		webpagev1.GroupVersion.WithResource("webpages"),
 	} {
 		list, err := c.Resource(resource).Namespace(s.namespace).List(s.Context(), metav1.ListOptions{})
 		noError(s, err)

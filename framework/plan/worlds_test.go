@@ -30,7 +30,7 @@ const secretValue = "s3cr3t-value-"
 // TestAPlanIsWhatIsWritten is the promise of the package: in random worlds, nothing is committed
 // while a plan is made, and one run of each primary then writes what was planned.
 func TestAPlanIsWhatIsWritten(t *testing.T) {
-	worlds, first := depth.Of(10, 60, 1000), rand.Uint64N(1_000_000)
+	worlds, first := depth.Of(8, 40, 1000), rand.Uint64N(1_000_000)
 	planned := 0
 	for seed := first; seed < first+uint64(worlds); seed++ {
 		if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { planned += liveWorld(t, seed) }) && depth.Long() {

@@ -25,7 +25,7 @@ import (
 // directly, and to the other one through a plan. All answers and reads must be the same, whatever
 // was written before, and the second server must not change.
 func TestWritesOfAPlanAreAnsweredAsWritesAre(t *testing.T) {
-	sequences, first := depth.Of(20, 200, 5000), rand.Uint64N(1_000_000)
+	sequences, first := depth.Of(10, 100, 5000), rand.Uint64N(1_000_000)
 	for seed := first; seed < first+uint64(sequences); seed++ {
 		if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -59,7 +59,8 @@ func newPair(t *testing.T, seed uint64) *pair {
 }
 
 var pairKinds = []schema.GroupVersionResource{
-	{Version: "v1", Resource: "configmaps"}, {Version: "v1", Resource: "secrets"},
+	{Version: "v1", Resource: "configmaps"},
+	{Version: "v1", Resource: "secrets"},
 	{Group: "samples.evenkeel.dev", Version: "v1", Resource: "webpages"},
 	{Group: "apps", Version: "v1", Resource: "deployments"},
 }
