@@ -320,8 +320,8 @@ func (t *transport) applyAgain(w *write, e *entry) (*step, *answer, error) {
 	return made, refused, err
 }
 
-// unlessChanged returns the part of a merge patch that is about values that now has as base has them.
-// Others own the rest.
+// unlessChanged returns the part of a merge patch that is about values that now has as base has
+// them. Others own the rest.
 func unlessChanged(patch, base, now map[string]any) map[string]any {
 	kept := map[string]any{}
 	for field, change := range patch {

@@ -27,8 +27,8 @@
 //     other systems must ask [IsPlan] itself.
 //   - The server can try only one write of an object on what is stored. Further writes of the same
 //     object are added up here, and the server tries the sum. A field that two managers have set to
-//     the same value within the plan is taken for that of one. Conflicts of field managers that only
-//     the plan brings about are not found. The status of an object that would be created, and
+//     the same value within the plan is taken for that of one. Conflicts of field managers that
+//     only the plan brings about are not found. The status of an object that would be created, and
 //     objects in a namespace that would be created, are not validated.
 //   - Objects whose kind is served in several versions are known only in the version that was
 //     written.

@@ -38,10 +38,12 @@ func (t *transport) RoundTrip(request *http.Request) (*http.Response, error) {
 		return t.read(request, at)
 	}
 	w, err := writeOf(request, at)
-	if err != nil {
-		return nil, fmt.Errorf("plan: %s %s: %w", request.Method, at, err)
+	var got *answer
+	if err == nil {
+		got, err = t.planned(w)
+	} else { // an answer, because requests without one are repeated
+		got, err = refusalOf(apierrors.NewBadRequest(""), fmt.Errorf("plan: %s %s: %w", request.Method, at, err))
 	}
-	got, err := t.planned(w)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +65,11 @@ func (t *transport) planned(w *write) (*answer, error) {
 	case w.isResource && w.name != "" && w.subresource == "status" && (w.method == http.MethodPut || w.method == http.MethodPatch):
 		return t.write(w)
 	}
-	err := t.Refuse(w.request.Context(), w.method+" "+w.target.String())
+	what := w.method + " " + w.target.String()
+	if !w.isResource {
+		what = w.method + " " + w.request.URL.Path
+	}
+	err := t.Refuse(w.request.Context(), what)
 	return refusalOf(apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, w.method, w.resource.GroupResource(), w.name, err.Error(), 0, false), err)
 }
 

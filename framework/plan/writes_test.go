@@ -132,8 +132,8 @@ func outcome(o *unstructured.Unstructured, err error) string {
 
 type sending func(on dynamic.ResourceInterface, now *unstructured.Unstructured) (*unstructured.Unstructured, error)
 
-// request returns a random write. now is the object as the server, or the plan, has it; nil if there
-// is none.
+// request returns a random write. now is the object as the server, or the plan, has it; nil if
+// there is none.
 func (p *pair) request(kind schema.GroupVersionResource, name string) (what string, send sending) {
 	value, manager := fmt.Sprint("v", p.IntN(3)), fmt.Sprint("m", p.IntN(2))
 	guarded, key := p.IntN(2) == 0, []string{"a", "b"}[p.IntN(2)]
