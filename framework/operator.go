@@ -324,7 +324,7 @@ func (op *Operator) work(ctx context.Context, l *host.Life, controllers []*run.C
 // onlyPlan prepares the operator for a plan, which needs no lease: nothing is written. The names
 // that follow from the lease stay, see [Context.Instance].
 func onlyPlan(plan planning.Plan, op *Operator, controllers []*run.Controller) {
-	op.election, op.host.Cluster.Fence.Required = nil, false
+	op.election, op.host.Cluster.Fence.Required, op.host.Cluster.Fence.Plan = nil, false, plan
 	var names []string
 	for _, c := range controllers {
 		names = append(names, c.Name)

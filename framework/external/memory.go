@@ -248,7 +248,7 @@ func (m *memory[P, V]) createOne(ctx context.Context, p *pass[P, V], key string)
 		}
 		return err
 	}
-	if planning.Of(ctx) != nil { // there is no id
+	if planning.Of(p.c.Ctx()) != nil { // there is no id
 		p.wrote(key, value)
 		p.created[key] = true
 		return nil

@@ -366,7 +366,7 @@ func (p *pass[P, V]) confirm(ctx context.Context, removed []string) error {
 	}
 	for _, key := range removed {
 		value, exists := left[key]
-		if planning.Of(ctx) != nil {
+		if planning.Of(p.c.Ctx()) != nil {
 			exists = false
 		} else if p.memory != nil {
 			var err error

@@ -14,7 +14,7 @@ import (
 func (s *set[P, V]) withhold(hasState bool) {
 	if create := s.create; create != nil {
 		s.create = func(ctx context.Context, c *framework.Context[P], desired V, as Creation) (V, error) {
-			if s.isWithheld(ctx, "create", as.Key) {
+			if s.isWithheld(c.Ctx(), "create", as.Key) {
 				return desired, nil
 			}
 			return create(ctx, c, desired, as)
@@ -22,7 +22,7 @@ func (s *set[P, V]) withhold(hasState bool) {
 	}
 	if update := s.update; update != nil {
 		s.update = func(ctx context.Context, c *framework.Context[P], actual, desired V) (V, error) {
-			if !s.isWithheld(ctx, "update", s.keyOf(actual)) {
+			if !s.isWithheld(c.Ctx(), "update", s.keyOf(actual)) {
 				return update(ctx, c, actual, desired)
 			}
 			if hasState || s.source != nil {
@@ -33,7 +33,7 @@ func (s *set[P, V]) withhold(hasState bool) {
 	}
 	if remove := s.remove; remove != nil {
 		s.remove = func(ctx context.Context, c *framework.Context[P], actual V) error {
-			if s.isWithheld(ctx, "remove", s.keyOf(actual)) {
+			if s.isWithheld(c.Ctx(), "remove", s.keyOf(actual)) {
 				return nil
 			}
 			return remove(ctx, c, actual)
@@ -49,6 +49,8 @@ func (s *set[P, V]) keyOf(actual V) string {
 	return s.key(actual)
 }
 
+// isWithheld reports whether the run with that context is only planned, and records what it would
+// do. It takes the run's own context, whatever the author passes.
 func (s *set[P, V]) isWithheld(ctx context.Context, verb, key string) bool {
 	plan := planning.Of(ctx)
 	if plan == nil {

@@ -161,7 +161,7 @@ var rules = []rule{
 	},
 	{
 		"framework/internal/lease",
-		[]string{"std", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...", "github.com/go-logr/logr", module + "/internal/author"},
+		[]string{"std", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...", "github.com/go-logr/logr", module + "/framework/internal/planning", module + "/internal/author"},
 		"it is asked whether writes are allowed, it asks nobody: no caches, no writers",
 	},
 	{
@@ -180,7 +180,7 @@ var rules = []rule{
 			"gopkg.in/evanphx/json-patch.v4", "sigs.k8s.io/json",
 			module + "/eventsource", module + "/retry", module + "/timeline", module + "/trc", module + "/framework/conditions",
 			module + "/framework/internal/cache", module + "/framework/internal/client", module + "/framework/internal/lease",
-			module + "/framework/internal/object", module + "/framework/internal/planning", module + "/framework/internal/safely", module + "/internal/author",
+			module + "/framework/internal/object", module + "/framework/internal/safely", module + "/internal/author",
 		},
 		"it writes and proves: no sources, no runs, no scheduler",
 	},

@@ -11,7 +11,6 @@ import (
 
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
-	"github.com/evenkeel/evenkeel/framework/internal/planning"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -137,7 +136,7 @@ func (w *Writer) Do(ctx context.Context, about trc.Object, request func(context.
 	if err != nil {
 		return nil, err
 	}
-	if plan := planning.Of(ctx); plan != nil {
+	if plan := w.Port.Fence.Plan; plan != nil { // whatever ctx the author passes
 		return nil, plan.Refuse(ctx, "Do about "+r.Describe(key)+": a request of your own")
 	}
 	done := func() {}
