@@ -400,10 +400,17 @@ func TestRequestsThatAreNoWritesOfObjectsAreRefused(t *testing.T) {
 	}))
 	const pod = "http://server/api/v1/namespaces/n/pods/p"
 	for _, r := range []struct{ method, url string }{
-		{"POST", pod + "/eviction"}, {"POST", pod + "/binding"}, {"POST", pod + "/exec"}, {"GET", pod + "/exec?command=rm"}, {"GET", pod + "/proxy/x"},
-		{"DELETE", "http://server/api/v1/namespaces/n/pods"}, {"PATCH", "http://server/apis/apps/v1/namespaces/n/deployments/d/scale"},
-		{"POST", "http://server/api/v1/namespaces/n/serviceaccounts/s/token"}, {"PUT", "http://server/api/v1/namespaces/n/finalize"},
-		{"POST", "http://server/prefix/whatever"}, {"CONNECT", pod},
+		{"POST", pod + "/eviction"},
+		{"POST", pod + "/binding"},
+		{"POST", pod + "/exec"},
+		{"GET", pod + "/exec?command=rm"},
+		{"GET", pod + "/proxy/x"},
+		{"DELETE", "http://server/api/v1/namespaces/n/pods"},
+		{"PATCH", "http://server/apis/apps/v1/namespaces/n/deployments/d/scale"},
+		{"POST", "http://server/api/v1/namespaces/n/serviceaccounts/s/token"},
+		{"PUT", "http://server/api/v1/namespaces/n/finalize"},
+		{"POST", "http://server/prefix/whatever"},
+		{"CONNECT", pod},
 	} {
 		request, err := http.NewRequest(r.method, r.url, strings.NewReader("{}"))
 		noError(t, err)
