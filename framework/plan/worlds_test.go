@@ -3,6 +3,7 @@ package plan_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -41,6 +42,20 @@ func TestAPlanIsWhatIsWritten(t *testing.T) {
 	if planned == 0 {
 		t.Error("nothing was planned in any world")
 	}
+}
+
+// TestFiguresOfPlan prints in how many of 1,000 worlds a plan is not what is written.
+func TestFiguresOfPlan(t *testing.T) {
+	if os.Getenv("EVENKEEL_FIGURES") == "" {
+		t.Skip("EVENKEEL_FIGURES=1 prints them")
+	}
+	wrong, first := 0, rand.Uint64N(1_000_000)
+	for seed := first; seed < first+1000; seed++ {
+		if !t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { liveWorld(t, seed) }) {
+			wrong++
+		}
+	}
+	fmt.Printf("figure plan_false %d\n", wrong)
 }
 
 // liveWorld plans and acts in one world. It returns the number of changes.
