@@ -2,6 +2,7 @@ package write
 
 import (
 	"slices"
+	"time"
 
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
@@ -16,7 +17,8 @@ import (
 type meeting struct {
 	in     *cache.Store
 	before trc.Object // what it shows before the write
-	other  string     // the field manager of that
+	other  string     // the field manager that wrote last then, and when
+	at     time.Time
 	got    client.Answer
 }
 
@@ -33,7 +35,7 @@ func (x *exchange) meets() (m meeting) {
 func (m *meeting) look(shown trc.Object) {
 	if shown != nil {
 		m.before = shown
-		m.other, _, _ = m.in.LastManager(trc.KeyOf(shown))
+		m.other, m.at, _ = m.in.LastManager(trc.KeyOf(shown))
 	}
 }
 
@@ -73,13 +75,25 @@ func (x *exchange) tell(fight *contest.Fight) timeline.Fight {
 		Kind: kind, Namespace: x.key.Namespace, Name: x.key.Name, Cluster: x.port.At,
 		Manager: x.manager(), Other: x.meeting.other, Fields: fieldpath.Text(fight.Fields, kind == fieldpath.SecretKind, false), Times: fight.Times,
 	}
-	if told.Other == told.Manager { // whoever only removes fields leaves no name
-		told.Other = ""
+	if told.Other == told.Manager {
+		told.Other = x.meeting.otherAt(told.Manager)
 	}
 	if fight.Rival != (trc.Writer{}) {
 		told.Rival = "controller " + fight.Rival.Controller + " for " + fight.Rival.Primary.String()
 	}
 	return told
+}
+
+// otherAt returns another field manager that wrote in the same second as this one, which is as
+// exact as managedFields are. It returns none if others have only removed fields, which leaves no
+// name.
+func (m *meeting) otherAt(manager string) string {
+	for _, entry := range m.got.GetManagedFields() {
+		if entry.Manager != manager && entry.Time != nil && entry.Time.Unix() == m.at.Unix() {
+			return entry.Manager
+		}
+	}
+	return ""
 }
 
 // fought records a fight that a write was part of.
