@@ -27,7 +27,7 @@ SPEC_TIMES := $(CURDIR)/bin/spec_times.jsonl
 # Tests in virtual time and models: with the race detector, which makes them five to ten times as slow,
 # and once more without, when they go deeper (internal/depth) and look for changes to cached objects.
 TWICE := ./trc ./scheduler ./framework ./framework/external ./framework/interlock ./internal/callbacks ./internal/simulation \
-	./frameworktest ./samples/prefixedpod ./samples/webpage
+	./framework/plan ./frameworktest ./samples/prefixedpod ./samples/webpage
 # What runs only once of these packages: their suites with an API server.
 SERVERS := ^(TestFramework|TestPoliciesOnAServer|TestPrefixedPod|TestWebPage|TestOnServer)$$
 # Packages without the race detector. An API server and etcd do most of the work of their tests, or

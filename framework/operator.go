@@ -23,6 +23,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/host"
 	"github.com/evenkeel/evenkeel/framework/internal/lease"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/framework/internal/planning"
 	"github.com/evenkeel/evenkeel/framework/internal/run"
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
@@ -274,6 +275,9 @@ func (op *Operator) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if plan := planning.Of(ctx); plan != nil {
+		onlyPlan(plan, op, controllers)
+	}
 	defer op.noteEnd()
 	// This also covers writes of runs that ignored their cancellation.
 	defer op.host.Cluster.Inflight.Close()
@@ -315,6 +319,17 @@ func (op *Operator) work(ctx context.Context, l *host.Life, controllers []*run.C
 	err := group.Wait()
 	op.host.Cluster.Inflight.Close()
 	return errors.Join(err, resign())
+}
+
+// onlyPlan prepares the operator for a plan, which needs no lease: nothing is written. The names
+// that follow from the lease stay, see [Context.Instance].
+func onlyPlan(plan planning.Plan, op *Operator, controllers []*run.Controller) {
+	op.election, op.host.Cluster.Fence.Required, op.host.Cluster.Fence.Plan = nil, false, plan
+	var names []string
+	for _, c := range controllers {
+		names = append(names, c.Name)
+	}
+	plan.Expects(names)
 }
 
 func (op *Operator) start() ([]*run.Controller, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/client"
 	"github.com/evenkeel/evenkeel/framework/internal/host"
+	"github.com/evenkeel/evenkeel/framework/internal/planning"
 	"github.com/evenkeel/evenkeel/framework/internal/registry"
 	"github.com/evenkeel/evenkeel/framework/internal/run"
 	"github.com/evenkeel/evenkeel/framework/internal/source"
@@ -65,6 +66,9 @@ func (s *starting) operate(ctx context.Context) error {
 		return err
 	}
 	s.hasStarted()
+	if plan := planning.Of(ctx); plan != nil {
+		plan.Starts(s.c.Name, s.c.Startup.Due(ctx), s.c.Startup.Exists)
+	}
 	if err := s.c.Scheduler.Run(ctx); err != nil {
 		return fmt.Errorf("framework: controller %q: %w", s.c.Name, err)
 	}

@@ -116,6 +116,22 @@ func TestAFightIsNamedWithBothManagersAndThePath(t *testing.T) {
 	}
 }
 
+func TestAFightWithSomebodyFastIsSlowed(t *testing.T) {
+	r := applies()
+	inVirtualTimeWith(t, framework.OperatorOptions{}, r, withConfigMaps(r, pageOptions{}), func(v *virtual) {
+		v.createPage("p", "a")
+		v.pass(time.Minute)
+		before := len(v.op.Records("webpage"))
+		for i := range 600 { // in 30 s
+			v.as("rival", configMapOf(newPage("default", "p"), ""), fmt.Sprintf(`{"data":{"data":"%d"}}`, i))
+			v.pass(50 * time.Millisecond)
+		}
+		if n := len(v.op.Records("webpage")) - before; n < 20 || n > 45 {
+			t.Errorf("%d runs in 30 s, want about one a second", n)
+		}
+	})
+}
+
 func TestAFightAboutTheStatusIsNamed(t *testing.T) {
 	r := applies()
 	inVirtualTimeWith(t, framework.OperatorOptions{}, r, withConfigMaps(r, pageOptions{}), func(v *virtual) {

@@ -325,6 +325,18 @@ type flight struct {
 	began  instant
 }
 
+// Due returns the keys that are queued, in no order.
+func (s *Scheduler[K]) Due() (due []K) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for key, state := range s.core.keys {
+		if state.phase == queued {
+			due = append(due, key)
+		}
+	}
+	return due
+}
+
 // Len returns the number of keys that have state: queued, running, backing off or waiting for a
 // timer.
 func (s *Scheduler[K]) Len() int {

@@ -17,8 +17,8 @@ type Fight struct {
 	// Times is how often the run's controller has set one of them back in the last ten minutes, at
 	// most 100.
 	Times int
-	// Manager is the field manager of the run. Other is that of the other writer, empty if the cache
-	// does not have it.
+	// Manager is the field manager of the run. Other is that of the other writer. It is empty if it is
+	// not known: nothing tells who has removed a field.
 	Manager, Other string
 	// Rival is the other writer if it is a run of the same operator, as "controller x for
 	// namespace/name". Empty otherwise.
@@ -34,8 +34,6 @@ func (f Fight) String() string {
 		other = f.Rival
 	case other == "":
 		other = "another client"
-	case other == f.Manager:
-		other = "another client of the same name"
 	}
 	name := strings.TrimPrefix(f.Namespace+"/"+f.Name, "/")
 	if f.Cluster != "" {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/uuid"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/internal/planning"
 )
 
 // memoryOptions are the author's options for the stored state.
@@ -246,6 +247,11 @@ func (m *memory[P, V]) createOne(ctx context.Context, p *pass[P, V], key string)
 			err = errors.Join(err, m.dropSurely(ctx, p, Records{key: record}))
 		}
 		return err
+	}
+	if planning.Of(p.c.Ctx()) != nil { // there is no id
+		p.wrote(key, value)
+		p.created[key] = true
+		return nil
 	}
 	id := m.id(value)
 	if id == "" {

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/internal/planning"
 	"github.com/evenkeel/evenkeel/framework/workflow"
 )
 
@@ -44,6 +45,7 @@ func (s *set[P, V]) complete(m memoryOptions[P, V], deletesInactive bool) error 
 	if s.tag == nil {
 		s.tag = func(primary P) string { return tagOf(primary, s.name) }
 	}
+	s.withhold(!isNil(m.state))
 	var errs []error
 	wrong := func(field, why string) {
 		errs = append(errs, fmt.Errorf("external: %s %q: %s: %s", s.what, s.name, field, why))
@@ -364,7 +366,9 @@ func (p *pass[P, V]) confirm(ctx context.Context, removed []string) error {
 	}
 	for _, key := range removed {
 		value, exists := left[key]
-		if p.memory != nil {
+		if planning.Of(p.c.Ctx()) != nil {
+			exists = false
+		} else if p.memory != nil {
 			var err error
 			if value, exists, err = p.memory.byID(ctx, p.c, p.memory.id(p.actual[key])); err != nil {
 				p.fail(key, "confirm the deletion of", err)

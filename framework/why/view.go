@@ -286,8 +286,8 @@ func ofController(name string, entries []*entry) OfController {
 	return v
 }
 
-// contestsIn returns the newest entry of each primary that was in a fight or a loop. The entries are
-// newest first.
+// contestsIn returns the newest entry of each primary that was in a fight or a loop. The entries
+// are newest first.
 func contestsIn(entries []*entry) (found []*entry) {
 	seen := map[id]bool{}
 	for _, e := range entries {

@@ -117,7 +117,7 @@ func (c *call) deleteOptions() (*metav1.DeleteOptions, error) {
 			return nil, apierrors.NewBadRequest(err.Error())
 		}
 	}
-	c.dry = c.dry || slices.Contains(options.DryRun, metav1.DryRunAll)
+	c.dry = slices.Contains(options.DryRun, metav1.DryRunAll) // options in a body replace those in the URL
 	return options, nil
 }
 

@@ -59,9 +59,20 @@ var rules = []rule{
 		[]string{
 			"std", "k8s.io/apimachinery/...", "k8s.io/api/...",
 			module + "/framework", module + "/framework/workflow", module + "/framework/conditions", module + "/eventsource",
+			module + "/framework/internal/planning",
 		},
-		"dependents stand on the framework, never beside it, and not on each other",
+		"dependents stand on the framework, never beside it, and not on each other; a plan keeps them from acting outside of the cluster",
 	},
+	{
+		"framework/plan",
+		[]string{
+			"std", "k8s.io/apimachinery/...", "k8s.io/client-go/...", "gopkg.in/evanphx/json-patch.v4", "sigs.k8s.io/yaml",
+			module + "/framework", module + "/framework/observe", module + "/timeline", module + "/internal/author",
+			module + "/framework/internal/object", module + "/framework/internal/planning",
+		},
+		"it stands between an operator and its API server: it sees requests and runs, and no caches or writers",
+	},
+	{"framework/internal/planning", []string{"std", "k8s.io/apimachinery/pkg/types"}, "every room may ask for the plan, which knows none of them"},
 	{
 		"framework/ready",
 		[]string{
@@ -151,7 +162,7 @@ var rules = []rule{
 	},
 	{
 		"framework/internal/lease",
-		[]string{"std", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...", "github.com/go-logr/logr", module + "/internal/author"},
+		[]string{"std", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...", "github.com/go-logr/logr", module + "/framework/internal/planning", module + "/internal/author"},
 		"it is asked whether writes are allowed, it asks nobody: no caches, no writers",
 	},
 	{
@@ -159,7 +170,7 @@ var rules = []rule{
 		[]string{
 			"std", "golang.org/x/sync/...", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/...", "github.com/go-logr/logr",
 			module + "/trc", module + "/framework/health", module + "/framework/internal/client", module + "/framework/internal/lease",
-			module + "/framework/internal/object", module + "/framework/internal/safely", module + "/internal/author",
+			module + "/framework/internal/object", module + "/framework/internal/planning", module + "/framework/internal/safely", module + "/internal/author",
 		},
 		"it shows what there is: no writes, no sources, no runs",
 	},

@@ -20,7 +20,7 @@ var channels = []string{"write.turn.free"}
 var runs = [][]string{
 	{"./scheduler", "./eventsource", "./timeline", "./internal/author", "./trc", "-skip=Model|Filter|Allocates"},
 	{"./framework", "./framework/internal/...", "-run=^Test(G[0-9]|[A-EG-Z]|F[a-qs-z])", "-skip=Allocates|CopiesNoMore|StandsByKeeps|ManyWritesOf|AFloodOf|NamedAndSlowed|AThousand"},
-	{"./framework/workflow", "./framework/external", "-skip=Allocates"},
+	{"./framework/workflow", "./framework/external", "./framework/plan", "-skip=Allocates|TestOnServer"},
 	{"./internal/simulation"},
 }
 

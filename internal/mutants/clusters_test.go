@@ -32,8 +32,8 @@ var ofClusters = []mutant{
 		name:   "the lease is asked for in the operator's own cluster only",
 		breaks: "G06: nothing is written after the lease is lost, in whatever cluster",
 		file:   "framework/internal/host/fleet.go",
-		old:    "h.Cluster.Inflight, h.Cluster.Fence, h.severalClusters",
-		new:    "h.Cluster.Inflight, remote.Fence, h.severalClusters",
+		old:    "remote.Fence, remote.Others = h.Cluster.Fence, h.severalClusters",
+		new:    "remote.Others = h.severalClusters",
 		kills:  far("TestG06WritesToAnotherClusterEndWithTheLease"),
 	},
 	{

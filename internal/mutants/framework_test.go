@@ -447,7 +447,7 @@ var ofFramework = []mutant{
 		name:   "a primary that makes itself due by writes is not slowed",
 		breaks: "G15: who makes himself due does not press on others",
 		file:   "framework/internal/run/loops.go",
-		old:    "		result.Rest = scheduler.Slowed(runs)\n",
+		old:    "		result.Rest = scheduler.Slowed(place.Runs)\n",
 		new:    "",
 		kills:  []suite{{folder: "framework", run: "TestG15APrimary"}},
 		hangs:  "in virtual time, no time passes between runs that follow each other at once",

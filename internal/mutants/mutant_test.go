@@ -36,7 +36,7 @@ type suite struct {
 // all is the board.
 func all() []mutant {
 	return slices.Concat(
-		ofScheduler, ofLedger, ofStore, ofKeeping, ofEventSource, ofGuest, ofAuthor, ofFramework, ofForms, ofLookups, ofLeader, ofKinds, ofDynamic, ofIncarnations, ofSimulation, ofSeeing,
+		ofScheduler, ofLedger, ofStore, ofKeeping, ofEventSource, ofGuest, ofAuthor, ofFramework, ofForms, ofLookups, ofLeader, ofKinds, ofDynamic, ofIncarnations, ofSimulation, ofSeeing, ofContests,
 		ofClusters, ofFates, ofGate, ofInterlock, ofBehind, ofContest, ofWorkflow, ofManaged, ofConditions, ofExternal, ofDependents, ofRealInterlock,
 		ofFinalizers, ofFence, ofEnds, ofFootguns,
 	)

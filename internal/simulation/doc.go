@@ -20,6 +20,8 @@
 //   - G06: there is one run of a page at a time, and who writes holds the lease, renewed in time;
 //   - G09 G14: finalizers come and go as promised, those of others stay, and no write is on another
 //     incarnation;
+//   - a fight or a loop that a run names is one: the fields were set back, and nobody else has
+//     caused the run. Planted ones are named (contests_test.go);
 //   - G16 G18 G19: nothing is kept at rest, nor of pages that are gone, nor a goroutine; a stop is
 //     bounded, and nothing is written after it.
 //

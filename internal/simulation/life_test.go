@@ -7,12 +7,7 @@ import (
 
 // live is a world from its first day to its last.
 func (w *world) live() {
-	for range w.instances() {
-		w.places = append(w.places, nil)
-	}
-	for place := range w.places {
-		w.start(place)
-	}
+	w.startAll()
 	if w.plan.calm {
 		w.calmDays()
 	} else {
@@ -23,15 +18,26 @@ func (w *world) live() {
 	w.judge()
 	w.endOfPages()
 	w.judgeNothingLeft()
-	for place := range w.places {
-		w.stop(place)
-	}
+	w.stopAll()
 	ended := len(w.model.History())
 	w.pass(time.Minute)
 	if n := len(w.model.History()); n != ended {
 		w.witness.fault("G19: %d commits after all has stopped", n-ended)
 	}
 	w.judgeHistory()
+}
+
+func (w *world) startAll() {
+	w.places = make([]*instance, w.instances())
+	for place := range w.places {
+		w.start(place)
+	}
+}
+
+func (w *world) stopAll() {
+	for place := range w.places {
+		w.stop(place)
+	}
 }
 
 func (w *world) instances() int {

@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/evenkeel/evenkeel/timeline"
 )
 
 // witness judges what the operator's instances do while they do it, and keeps what can be judged at
@@ -23,6 +25,9 @@ type witness struct {
 	cleaned  map[types.UID]int64 // the version at which a Cleanup had succeeded
 	visits   []*visit
 	problems []string
+	fights   []timeline.Fight // that runs named
+	loops    int              // runs that named one
+	false    int              // fights and loops that are none
 }
 
 // visit is one call of the author's code.

@@ -20,6 +20,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/observe"
 	"github.com/evenkeel/evenkeel/internal/apimodel"
 	"github.com/evenkeel/evenkeel/internal/testenv"
 	"github.com/evenkeel/evenkeel/retry"
@@ -67,6 +68,8 @@ type plan struct {
 	// causes.
 	many   int
 	atOnce bool // the numbered ConfigMaps are written at the same time, not one after the other
+	// restless runs ask for another one at once.
+	restless bool
 }
 
 func planOf(seed uint64, r *rand.Rand) plan {
@@ -196,6 +199,7 @@ func (w *world) start(place int) {
 	options := framework.OperatorOptions{
 		Scheme: s, Logger: logr.Discard(), Name: in.name, Grace: w.plan.grace, StartPolicy: framework.WaitForAll,
 		LeaderElection: framework.LeaderElection{Mode: framework.Never},
+		Observers:      []observe.Observer{contests{w}},
 	}
 	if w.plan.rivals {
 		options.LeaderElection = framework.LeaderElection{
@@ -273,6 +277,9 @@ func (w *world) crash(place int) {
 
 // moodOf is what the author's code is up to in a run.
 func (w *world) moodOf(v *visit) uint64 {
+	if w.plan.restless {
+		return restlessMood
+	}
 	if w.plan.calm || w.weather.isOver() {
 		return goodMood
 	}
@@ -283,8 +290,9 @@ func (w *world) moodOf(v *visit) uint64 {
 	return draw(w.seed, key, w.moods[key])
 }
 
-// goodMood is one in which nothing happens; see run.misbehave, run.again and keeper.Cleanup.
-const goodMood = 12
+// goodMood is one in which nothing happens, restlessMood one of runs that ask for another; see
+// run.misbehave, run.again and keeper.Cleanup.
+const goodMood, restlessMood = 12, 4 * 31
 
 // upTo is a random time.
 func (w *world) upTo(d time.Duration) time.Duration {

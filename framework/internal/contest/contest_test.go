@@ -142,7 +142,7 @@ func TestAFightIsToldOfOnceInAWhile(t *testing.T) {
 }
 
 func TestOnlyFieldsOfTheManagerAreFoughtOver(t *testing.T) {
-	fields := func(text string) *metav1.FieldsV1 { return &metav1.FieldsV1{Raw: []byte(text)} }
+	fields := func(text string) *metav1.FieldsV1 { return metav1.NewFieldsV1(text) }
 	entries := []metav1.ManagedFieldsEntry{
 		{Manager: "m", FieldsV1: fields(`{"f:data":{"f:x":{}},"f:spec":{"f:list":{"k:{\"name\":\"c\"}":{"f:image":{}}},"f:set":{}}}`)},
 		{Manager: "other", FieldsV1: fields(`{"f:data":{"f:y":{}}}`)},

@@ -19,7 +19,7 @@ func owns(entries []metav1.ManagedFieldsEntry, manager, path string) bool {
 			continue
 		}
 		var fields map[string]any
-		if json.Unmarshal(e.FieldsV1.Raw, &fields) == nil && has(fields, segments(path)) {
+		if json.Unmarshal(e.FieldsV1.GetRawBytes(), &fields) == nil && has(fields, segments(path)) {
 			return true
 		}
 	}

@@ -1,12 +1,19 @@
 package lease
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/evenkeel/evenkeel/framework/internal/planning"
+)
 
 // Fence reports whether this instance may write: while it holds the lease, or always if there is no
 // leader election. The zero value is for no election. It is safe for concurrent use.
 type Fence struct {
 	// Required says that there is a leader election. It must be set before the fence is used.
 	Required bool
+	// Plan is set if everything is only planned; nil otherwise. It must be set before the fence is
+	// used.
+	Plan planning.Plan
 
 	mu   sync.Mutex // guards term; a leaf
 	term *Term      // nil while standing by

@@ -9,6 +9,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/admission"
 	"github.com/evenkeel/evenkeel/framework/internal/contest"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
+	"github.com/evenkeel/evenkeel/framework/internal/planning"
 	"github.com/evenkeel/evenkeel/framework/internal/registry"
 	"github.com/evenkeel/evenkeel/framework/internal/safely"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
@@ -37,12 +38,30 @@ type execution struct {
 // primary returns what writes to the primary of the run.
 func (e execution) primary() primaryWriter { return primaryWriter(e) }
 
-// Reconcile is one run: it begins, the author's code decides, and it is finished. The scheduler
-// calls it.
+// Reconcile is one run, unless a plan holds it back. The scheduler calls it.
 func (c *Controller) Reconcile(life context.Context, key trc.Key, due scheduler.Run) scheduler.Result {
+	plan := planning.Of(life)
+	if plan == nil {
+		result, _ := oneRun(c, life, key, due)
+		return result
+	}
+	life, ends := plan.Begins(life, c.Name, key)
+	if ends == nil {
+		return scheduler.Result{Unrecorded: true}
+	}
+	failure, again := errors.New("the author's code ended the goroutine of the run"), false
+	defer func() { ends(failure, again) }()
+	result, awaits := oneRun(c, life, key, due)
+	failure, again = result.Err, result.Superseded || awaits
+	return result
+}
+
+// oneRun is one run: it begins, the author's code decides, and it is finished. awaits reports
+// whether it waits for a source.
+func oneRun(c *Controller, life context.Context, key trc.Key, due scheduler.Run) (result scheduler.Result, awaits bool) {
 	run := c.newRun(life, key, due)
 	if !c.admission.Enter(key, &run.Life) { // it is offered again when the namespace is filled
-		return scheduler.Result{Gone: true}
+		return scheduler.Result{Gone: true}, false
 	}
 	defer c.admission.Leave(&run.Life)
 	shared, gone := c.finalRuns.Begin(key), true
@@ -52,9 +71,9 @@ func (c *Controller) Reconcile(life context.Context, key trc.Key, due scheduler.
 	e := execution{c, run}
 	if shared == nil {
 		if u := c.Store.Undecodable(key); u != nil { // it comes back as an addition
-			return e.primary().showUndecodable(u)
+			return e.primary().showUndecodable(u), false
 		}
-		return scheduler.Result{Gone: true}
+		return scheduler.Result{Gone: true}, false
 	}
 	defer run.Life.End()
 	place := e.begin(shared, gone)
@@ -71,13 +90,13 @@ func (c *Controller) Reconcile(life context.Context, key trc.Key, due scheduler.
 		goThrough = apart
 	}
 	result, err := goThrough(e, &run.Life, shared)
-	result, awaits := e.decide(&run.Life, result, err)
+	result, awaits = e.decide(&run.Life, result, err)
 	run.Writes.AwaitDelivery(life)
 	e.followLoop(place, &result)
 	followFights(e, &result)
 	result = e.finish(result, awaits)
 	finished = true
-	return result
+	return result, awaits
 }
 
 // begin gives a run its primary. It returns the run's place in a chain of runs.

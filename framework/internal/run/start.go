@@ -100,6 +100,19 @@ func (s Startup) NeedsCaches() []registry.Need {
 	return append([]registry.Need{registry.NeedOf(s.Store, source.SyncPolicy{})}, s.Sources.Required.NeedsCaches()...)
 }
 
+// Due returns the primaries that the first runs are due for, once everything is filled.
+func (s Startup) Due(ctx context.Context) []trc.Key {
+	for _, store := range s.Stores() {
+		store.AwaitDelivery(ctx, s.Name)
+	}
+	return s.Scheduler.Due()
+}
+
+// Exists reports whether a primary exists, or owes its last run.
+func (s Startup) Exists(key trc.Key) bool {
+	return existing(s.Store, key) != nil || s.finalRuns.Due(key) != nil
+}
+
 // End stops everything that Subscribe and the registry have started.
 func (c *Controller) End() {
 	c.Sources.End()

@@ -73,6 +73,9 @@ func (x *exchange) tell(fight *contest.Fight) timeline.Fight {
 		Kind: kind, Namespace: x.key.Namespace, Name: x.key.Name, Cluster: x.port.At,
 		Manager: x.manager(), Other: x.meeting.other, Fields: fieldpath.Text(fight.Fields, kind == fieldpath.SecretKind, false), Times: fight.Times,
 	}
+	if told.Other == told.Manager { // whoever only removes fields leaves no name
+		told.Other = ""
+	}
 	if fight.Rival != (trc.Writer{}) {
 		told.Rival = "controller " + fight.Rival.Controller + " for " + fight.Rival.Primary.String()
 	}

@@ -136,6 +136,9 @@ func (w *Writer) Do(ctx context.Context, about trc.Object, request func(context.
 	if err != nil {
 		return nil, err
 	}
+	if plan := w.Port.Fence.Plan; plan != nil { // whatever ctx the author passes
+		return nil, plan.Refuse(ctx, "Do about "+r.Describe(key)+": a request of your own")
+	}
 	done := func() {}
 	defer func() { done() }()
 	return w.exchange(Request{verb: "do", resource: r, key: key, options: options, once: true, send: func(ctx context.Context) (client.Answer, error) {

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"log/slog"
@@ -16,11 +17,13 @@ import (
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/evenkeel/evenkeel/framework"
 	"github.com/evenkeel/evenkeel/framework/debughttp"
 	"github.com/evenkeel/evenkeel/framework/observe"
+	"github.com/evenkeel/evenkeel/framework/plan"
 	"github.com/evenkeel/evenkeel/framework/prometheus"
 	"github.com/evenkeel/evenkeel/framework/why"
 	"github.com/evenkeel/evenkeel/samples/webpage"
@@ -30,16 +33,39 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx); err != nil {
+	err := run(ctx)
+	var planned exitCode
+	switch {
+	case errors.As(err, &planned):
+		os.Exit(int(planned))
+	case err != nil:
 		fmt.Fprintln(os.Stderr, "operator:", err)
 		os.Exit(1)
 	}
+}
+
+// exitCode is the exit code of a plan, as an error.
+type exitCode int
+
+func (c exitCode) Error() string { return fmt.Sprint("exit code ", int(c)) }
+
+// printPlan prints what the operator would change.
+func printPlan(ctx context.Context, config *rest.Config, options framework.OperatorOptions) error {
+	report, err := plan.Run(ctx, config, options, webpage.Register, plan.Options{
+		Progress: func(p plan.Progress) { fmt.Fprintln(os.Stderr, p) },
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Print(report)
+	return exitCode(report.ExitCode())
 }
 
 func run(ctx context.Context) error {
 	verbosity := flag.Int("v", 0, "verbosity: 0 state changes and failures, 1 a line per run, 2 causes")
 	namespaces := flag.String("namespaces", "", "comma-separated `names` of the namespaces to watch; default: all")
 	listen := flag.String("listen", "localhost:8080", "`address` of probes, metrics and pages, as \":8080\" for those of a Pod")
+	plans := flag.Bool("plan", false, "print what the operator would change now, and change nothing; exit code 2 if that is anything")
 	flag.Parse()
 	if flag.NArg() > 0 {
 		return fmt.Errorf("unexpected arguments: %q", flag.Args())
@@ -66,6 +92,9 @@ func run(ctx context.Context) error {
 	options := framework.OperatorOptions{Observers: []observe.Observer{metrics, pages}, Scheme: scheme, Name: "webpage-operator", Logger: logger}
 	if *namespaces != "" {
 		options.Namespaces = strings.Split(*namespaces, ",")
+	}
+	if *plans {
+		return printPlan(ctx, config, options)
 	}
 	op, err := framework.NewOperator(config, options)
 	if err != nil {
