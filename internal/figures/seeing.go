@@ -8,8 +8,8 @@ import (
 	"regexp"
 )
 
-// printedBy measures with a test that prints lines "figure NAME VALUE". The module is a folder below
-// the root.
+// printedBy measures with a test that prints lines "figure NAME VALUE". The module is a folder
+// below the root.
 func printedBy(module, folder, test string, figures ...string) measurement {
 	return measurement{figures, func(root string, notes io.Writer) ([]string, error) {
 		fmt.Fprintf(notes, "measuring %s of %s\n", test, filepath.Join(module, folder))

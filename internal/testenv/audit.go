@@ -22,8 +22,8 @@ type Audited struct {
 }
 
 // AuditedRequests returns the requests of clients whose user agent begins with a text, each once,
-// in the order in which their answers began or, without one, ended. The log is that of [AuditLog]. A
-// request is in it soon after its answer.
+// in the order of their answers. The log is that of [AuditLog]. A request is in it soon after its
+// answer.
 func AuditedRequests(log, agent string) (all []Audited, err error) {
 	content, err := os.ReadFile(log)
 	if err != nil {

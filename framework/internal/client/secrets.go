@@ -94,8 +94,8 @@ func DiscreetError(gvk schema.GroupVersionKind, err error) error {
 }
 
 // denial matches how the message begins if a webhook or an admission policy refuses a request. This
-// part has only names. The rest, the reason and the causes are free texts of their authors, whatever
-// the reason.
+// part has only names. The rest, the reason and the causes are free texts of their authors. Source:
+// ToStatusErr of k8s.io/apiserver, and the dispatchers of its admission policies.
 var denial = regexp.MustCompile(`^(?:[^:]*\bforbidden: )?` +
 	`(?:admission webhook "[^"]*"|(?:ValidatingAdmissionPolicy|policy) ['"][^'"]*['"](?: with binding '[^']*')?) denied (?:the )?request`)
 
@@ -118,23 +118,29 @@ func quotesNothing(said metav1.Status) bool {
 	return false
 }
 
+// undecodedEvent is the cause by which client-go marks an event that it cannot decode.
+const undecodedEvent metav1.CauseType = "ClientWatchDecoding"
+
 // discreetStatus returns the status of a watch that failed without texts that may quote a Secret.
 func discreetStatus(gvk schema.GroupVersionKind, failure *metav1.Status) *metav1.Status {
 	err := apierrors.FromObject(failure)
-	text := DiscreetError(gvk, err).Error()
-	if text == err.Error() {
+	says := DiscreetError(gvk, err)
+	if apierrors.HasStatusCause(err, undecodedEvent) {
+		says = UndecodedError(gvk, err)
+	}
+	if says == err {
 		return failure
 	}
 	discreet := failure.DeepCopy()
-	discreet.Message = text
+	discreet.Message = says.Error()
 	if discreet.Details != nil {
 		discreet.Details.Causes = nil
 	}
 	return discreet
 }
 
-// discreetWarnings logs that the API server has warned about a Secret. The text may quote the Secret:
-// that of an admission policy or a webhook is free.
+// discreetWarnings logs that the API server has warned about a Secret. The text may quote the
+// Secret: that of an admission policy or a webhook is free.
 type discreetWarnings struct{}
 
 // HandleWarningHeaderWithContext logs warnings as client-go does by default, without their texts.
