@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/framework/observe"
 	"github.com/evenkeel/evenkeel/internal/testenv"
 	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/scheduler"
@@ -41,6 +42,7 @@ type world struct {
 	foreigners *foreigners
 	breaker    *breaker     // of the operator's connections, or nil
 	writes     atomic.Int64 // requests of operators
+	contests   contests
 	log        lines
 }
 
@@ -77,7 +79,7 @@ func (w *world) operate(t *testing.T, ctx context.Context) *operator {
 	config := rest.CopyConfig(w.config)
 	config.Wrap(w.countWrites)
 	op, err := framework.NewOperator(config, framework.OperatorOptions{
-		Scheme: scheme, Namespaces: w.namespaces,
+		Scheme: scheme, Namespaces: w.namespaces, Observers: []observe.Observer{&w.contests},
 		Logger: funcr.New(w.log.add, funcr.Options{Verbosity: 2, LogTimestamp: true}),
 	})
 	must(t, err)
@@ -209,9 +211,11 @@ func (w *world) rest(t *testing.T, ctx context.Context, op *operator) {
 	if w.history.last != before {
 		t.Errorf("G12: something was written at rest, at %d", w.history.last)
 	}
-	for _, p := range found {
+	for _, p := range append(found, w.judgeContests()...) {
 		t.Error(p)
 	}
+	fights, loops := w.contests.named()
+	t.Logf("%d fights and %d loops were named in runs", fights, loops)
 }
 
 // leftOf is what an operator still keeps for freshness.
