@@ -282,8 +282,8 @@ func (p *planting) verdict(t *testing.T) (leaks int) {
 // TestNoValueLeaks: what an operator lets out has paths of fields and never values, whatever they
 // are of, and nothing at all of what the server says of Secrets.
 //
-// Two kinds of texts may quote values, because nobody but their author can know what they say: those
-// of the API server about other kinds than Secrets, with those of admission, and those of the
+// Two kinds of texts may quote values, because only their author can know what they say: those of
+// the API server about other kinds than Secrets, with those of admission, and those of the
 // reconciler. They are in logs, events, records, conditions and pages, and not in [countOnly].
 func TestNoValueLeaks(t *testing.T) {
 	p := newPlanting()

@@ -28,9 +28,9 @@
 //     scenario.
 //
 // Figures of the area seeing:
-//   - noop_run_with_metrics_vs_without: the processor time of a run that does nothing, with metrics,
-//     as a part of that of one without; the median of rounds in turns, the worse of 1 and 16
-//     workers.
+//   - noop_run_with_metrics_vs_without: the processor time of a run that does nothing, with
+//     metrics, as a part of that of one without; the median of rounds in turns, the worse of 1 and
+//     16 workers.
 //   - record_bytes_per_run: what the heap grows by with the record of a run that has one cause and
 //     sends two writes.
 //   - plan_false: the simulated worlds in which a plan is not what is then written.
