@@ -139,7 +139,7 @@ mutants: sandbox ## Break the library in known ways: every one must be noticed b
 	go test -count=1 -v -timeout 4h -parallel 2 ./internal/mutants $(or $(board-$(BOARD)),$(error BOARD may be fresh or scenarios, not $(BOARD)))
 
 .PHONY: figures
-figures: ## Print the figures of AREA, from what is there and what other commands have kept; AREA=house or testkit (minutes).
+figures: ## Print the figures of AREA, from what is there and what other commands have kept; AREA=house, testkit or seeing (minutes).
 	@go run ./internal/figures -area "$(AREA)"
 
 .PHONY: bench-compare

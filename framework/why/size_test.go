@@ -2,6 +2,7 @@ package why
 
 import (
 	"fmt"
+	"os"
 	"runtime"
 	"testing"
 	"time"
@@ -49,6 +50,9 @@ func TestSizesAreEstimatedWell(t *testing.T) {
 			t.Logf("a record takes %.0f bytes, estimated are %.0f", took, float64(bytes)/5_000)
 			if estimate := float64(bytes) / 5_000; estimate < took*0.8 || estimate > took*1.5 {
 				t.Errorf("a record takes %.0f bytes, estimated are %.0f", took, estimate)
+			}
+			if name == "a run that writes" && os.Getenv("EVENKEEL_FIGURES") != "" {
+				fmt.Printf("figure record_bytes_per_run %.0f\n", took)
 			}
 			runtime.KeepAlive(s)
 		})

@@ -267,7 +267,7 @@ var rules = []rule{
 	},
 	{
 		"internal/testenv/client",
-		[]string{"std", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/..."},
+		[]string{"std", "github.com/go-logr/logr", "k8s.io/apimachinery/...", "k8s.io/api/...", "k8s.io/client-go/..."},
 		"the API client of the tests stands beside the framework: nothing of ours",
 	},
 	{

@@ -19,6 +19,25 @@
 //   - mutants_total, mutants_killed: the mutants, and those known to be killed on the tree as it
 //     is.
 //
+// Figures of the area testkit:
+//   - testkit_lives_per_second: the lives of the WebPage story that a second of processor time
+//     gives.
+//   - testkit_bad_operators_found, testkit_false_alarms: the bad operators that the test kit finds,
+//     and the failures of correct ones.
+//   - testkit_author_lines_prefixedpod, testkit_author_lines_webpage: the lines of a sample's
+//     scenario.
+//
+// Figures of the area seeing:
+//   - noop_run_with_metrics_vs_without: the processor time of a run that does nothing, with
+//     metrics, as a part of that of one without; the median of rounds in turns, the worse of 1 and
+//     16 workers.
+//   - record_bytes_per_run: what the heap grows by with the record of a run that has one cause and
+//     sends two writes.
+//   - plan_false: the simulated worlds in which a plan is not what is then written.
+//   - fights_found, fights_false: the planted fights and loops that are named, and those that are
+//     named where there are none.
+//   - secret_leaks: the values, of all that are planted, that something shows which must not.
+//
 // # Concurrency
 //
 // It is one goroutine.

@@ -17,9 +17,9 @@ var errNotMeasured = errors.New("not measured")
 // measurement yields figures of a module.
 type measurement struct {
 	figures []string
-	// of returns their values in that order, without the last ones if they are not measured.
-	// Remarks about them are written to notes.
-	of func(root string, notes io.Writer) ([]int, error)
+	// of returns their values in that order, without the last ones if they are not measured. Values
+	// that it returns with an error are printed, too. Remarks are written to notes.
+	of func(root string, notes io.Writer) ([]string, error)
 }
 
 // areas are the figures by area, in the order in which they are printed.
@@ -35,6 +35,13 @@ var areas = map[string][]measurement{
 		{[]string{"testkit_lives_per_second", "testkit_bad_operators_found", "testkit_false_alarms"}, testkit},
 		{[]string{"testkit_author_lines_prefixedpod"}, authorLines("prefixedpod")},
 		{[]string{"testkit_author_lines_webpage"}, authorLines("webpage")},
+	},
+	"seeing": {
+		printedBy("benchmarks", "./runs", "TestFiguresOfSeeing", "noop_run_with_metrics_vs_without"),
+		printedBy(".", "./framework/why", "TestSizesAreEstimatedWell", "record_bytes_per_run"),
+		printedBy(".", "./framework/plan", "TestFiguresOfPlan", "plan_false"),
+		printedBy(".", "./internal/simulation", "TestFiguresOfContests", "fights_found", "fights_false"),
+		printedBy(".", "./framework", "TestNoValueLeaks", "secret_leaks"),
 	},
 }
 
@@ -66,10 +73,9 @@ func run(root, area string, areas map[string][]measurement, out, notes io.Writer
 			continue
 		case err != nil:
 			failures = errors.Join(failures, fmt.Errorf("%s: %w", strings.Join(m.figures, ", "), err))
-			continue
 		}
 		for i, value := range values {
-			fmt.Fprintf(out, "figure %s %d\n", m.figures[i], value)
+			fmt.Fprintf(out, "figure %s %s\n", m.figures[i], value)
 		}
 	}
 	return failures

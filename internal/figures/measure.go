@@ -18,8 +18,8 @@ import (
 )
 
 // kept returns the number in a file, which a command writes when it passes.
-func kept(file, command string) func(string, io.Writer) ([]int, error) {
-	return func(root string, notes io.Writer) ([]int, error) {
+func kept(file, command string) func(string, io.Writer) ([]string, error) {
+	return func(root string, notes io.Writer) ([]string, error) {
 		content, err := os.ReadFile(filepath.Join(root, file))
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, fmt.Errorf("%w: run %s", errNotMeasured, command)
@@ -35,12 +35,20 @@ func kept(file, command string) func(string, io.Writer) ([]int, error) {
 			return nil, err
 		}
 		fmt.Fprintf(notes, "%s: of %s by %s\n", file, info.ModTime().Format(time.DateTime), command)
-		return []int{value}, nil
+		return texts(value), nil
 	}
 }
 
-// goCommand returns what the go command prints in a folder, with variables added to its
-// environment.
+// texts returns whole numbers as figures.
+func texts(values ...int) (all []string) {
+	for _, value := range values {
+		all = append(all, strconv.Itoa(value))
+	}
+	return all
+}
+
+// goCommand returns what the go command prints in a folder, even if it fails, with variables added
+// to its environment.
 func goCommand(folder string, variables []string, arguments ...string) ([]byte, error) {
 	command := exec.Command("go", arguments...)
 	command.Dir = folder
@@ -49,7 +57,7 @@ func goCommand(folder string, variables []string, arguments ...string) ([]byte, 
 	command.Stderr = &problems
 	printed, err := command.Output()
 	if err != nil {
-		return nil, fmt.Errorf("go %s: %w\n%s%s", arguments[0], err, printed, problems.Bytes())
+		return printed, fmt.Errorf("go %s: %w\n%s%s", arguments[0], err, printed, problems.Bytes())
 	}
 	return printed, nil
 }
@@ -59,7 +67,7 @@ func goCommand(folder string, variables []string, arguments ...string) ([]byte, 
 var offline = []string{"GOFLAGS=-mod=mod", "GOPROXY=off", "GOSUMDB=off", "GOWORK=off"}
 
 // userModules counts the modules that a user of the module at the root takes over.
-func userModules(root string, notes io.Writer) (counted []int, err error) {
+func userModules(root string, notes io.Writer) (counted []string, err error) {
 	folder, err := os.MkdirTemp("", "evenkeel-user-")
 	if err != nil {
 		return nil, err
@@ -90,13 +98,13 @@ func userModules(root string, notes io.Writer) (counted []int, err error) {
 		return nil, err
 	}
 	fmt.Fprintf(notes, "user_modules: the user's go.sum has %d lines after go build\n", bytes.Count(sums, []byte("\n")))
-	return []int{bytes.Count(modules, []byte("\n"))}, nil
+	return texts(bytes.Count(modules, []byte("\n"))), nil
 }
 
 var generated = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
 
 // largestPackage counts the lines of the largest package of the module at the root.
-func largestPackage(root string, notes io.Writer) ([]int, error) {
+func largestPackage(root string, notes io.Writer) ([]string, error) {
 	listed, err := goCommand(root, nil, "list", "-json=ImportPath,Dir,GoFiles", "./...")
 	if err != nil {
 		return nil, err
@@ -125,13 +133,13 @@ func largestPackage(root string, notes io.Writer) ([]int, error) {
 		}
 	}
 	fmt.Fprintf(notes, "largest_package_lines: of %s\n", of)
-	return []int{largest}, nil
+	return texts(largest), nil
 }
 
 var mutantFigures = regexp.MustCompile(`(?m)^figure mutants_total (\d+)\nfigure mutants_killed (\d+)$`)
 
 // mutants counts the mutants, and those that are known to be killed.
-func mutants(root string, notes io.Writer) ([]int, error) {
+func mutants(root string, notes io.Writer) ([]string, error) {
 	printed, err := goCommand(root, nil, "test", "-count=1", "-v", "-run", "^TestFiguresOfTheBoard$", "./internal/mutants", "-figures")
 	if err != nil {
 		return nil, err
@@ -146,11 +154,11 @@ func mutants(root string, notes io.Writer) ([]int, error) {
 	}
 	if _, err := os.Stat(filepath.Join(root, "bin", "mutants.json")); errors.Is(err, fs.ErrNotExist) {
 		fmt.Fprintf(notes, "mutants_killed: %v: run make mutants\n", errNotMeasured)
-		return []int{total}, nil
+		return texts(total), nil
 	}
 	killed, err := strconv.Atoi(string(found[2]))
 	if killed < total {
 		fmt.Fprintln(notes, "mutants_killed: make mutants tries the others")
 	}
-	return []int{total, killed}, err
+	return texts(total, killed), err
 }

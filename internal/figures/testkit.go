@@ -13,7 +13,7 @@ import (
 
 // testkit runs the tests that measure the test kit. Lives per second are those of the WebPage
 // story.
-func testkit(root string, notes io.Writer) ([]int, error) {
+func testkit(root string, notes io.Writer) ([]string, error) {
 	sums := map[string]int{}
 	for _, folder := range []string{"./frameworktest", "./samples/webpage", "./samples/prefixedpod", "./framework/interlock"} {
 		fmt.Fprintf(notes, "measuring %s\n", folder)
@@ -33,12 +33,12 @@ func testkit(root string, notes io.Writer) ([]int, error) {
 			}
 		}
 	}
-	return []int{sums["lives_per_second"], sums["bad_operators_found"], sums["false_alarms"]}, nil
+	return texts(sums["lives_per_second"], sums["bad_operators_found"], sums["false_alarms"]), nil
 }
 
 // authorLines counts the lines of a sample's scenario, with the test that runs it.
-func authorLines(sample string) func(string, io.Writer) ([]int, error) {
-	return func(root string, _ io.Writer) ([]int, error) {
+func authorLines(sample string) func(string, io.Writer) ([]string, error) {
+	return func(root string, _ io.Writer) ([]string, error) {
 		content, err := os.ReadFile(filepath.Join(root, "samples", sample, "scenario_test.go"))
 		if err != nil {
 			return nil, err
@@ -55,6 +55,6 @@ func authorLines(sample string) func(string, io.Writer) ([]int, error) {
 				lines++
 			}
 		}
-		return []int{lines}, nil
+		return texts(lines), nil
 	}
 }

@@ -51,6 +51,8 @@ func AuditLog(folder string) (flags map[string]string, file string, err error) {
 type entry struct {
 	User, ImpersonatedUser struct{ Username string }
 	Verb                   string
+	AuditID, UserAgent     string
+	RequestURI             string
 	ObjectRef              *struct{ APIGroup, Resource, Subresource, Namespace, Name string }
 	Annotations            map[string]string
 	ResponseStatus         struct{ Code int }

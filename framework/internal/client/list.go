@@ -88,8 +88,8 @@ func (l ListWatch) Watch(ctx context.Context, options metav1.ListOptions) (watch
 	ctx = l.Discreet(ctx)
 	events, err := l.inForm(l.client.Get(), "").MaxRetries(0).NamespaceIfScoped(l.Namespace, l.Namespace != "").Resource(l.Name).
 		SetHeader("Accept-Encoding", "identity").SpecificallyVersionedParams(&options, parameters, parametersVersion).Watch(ctx)
-	if err != nil || l.Form != object.Metadata {
-		return events, DiscreetError(l.GVK, err)
+	if err != nil {
+		return nil, DiscreetError(l.GVK, err)
 	}
-	return newMetadataWatch(events, l.GVK), nil
+	return l.eventsOf(events), nil
 }

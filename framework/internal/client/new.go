@@ -90,6 +90,9 @@ func (c Config) clientFor(r *Client) (rest.Interface, error) {
 	}
 	if isSecret(r.GVK) {
 		config.NegotiatedSerializer = discreetSerializer{config.NegotiatedSerializer, r.GVK}
+		if config.WarningHandler == nil && config.WarningHandlerWithContext == nil {
+			config.WarningHandlerWithContext = discreetWarnings{}
+		}
 	}
 	if config.ContentType == runtime.ContentTypeProtobuf && r.Form == object.Typed {
 		r.forUnstructured = func() bool { return c.KeepsUnstructured(r.GVK) }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"regexp"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -68,6 +69,9 @@ func DiscreetError(gvk schema.GroupVersionKind, err error) error {
 		return err // an error of the connection
 	}
 	said := status.Status()
+	if denied := denial.FindString(said.Message); denied != "" {
+		return &withheld{err, denied + "; " + withheldText}
+	}
 	if quotesNothing(said) || object.IsTooLarge(err) {
 		return err
 	}
@@ -89,6 +93,12 @@ func DiscreetError(gvk schema.GroupVersionKind, err error) error {
 	return &withheld{err, text + "; " + withheldText}
 }
 
+// denial matches how the message begins if a webhook or an admission policy refuses a request. This
+// part has only names. The rest, the reason and the causes are free texts of their authors. Source:
+// ToStatusErr of k8s.io/apiserver, and the dispatchers of its admission policies.
+var denial = regexp.MustCompile(`^(?:[^:]*\bforbidden: )?` +
+	`(?:admission webhook "[^"]*"|(?:ValidatingAdmissionPolicy|policy) ['"][^'"]*['"](?: with binding '[^']*')?) denied (?:the )?request`)
+
 // quotesNothing reports whether the text of a status consists of names only.
 func quotesNothing(said metav1.Status) bool {
 	if said.Details != nil {
@@ -106,6 +116,38 @@ func quotesNothing(said metav1.Status) bool {
 		return true
 	}
 	return false
+}
+
+// undecodedEvent is the cause by which client-go marks an event that it cannot decode.
+const undecodedEvent metav1.CauseType = "ClientWatchDecoding"
+
+// discreetStatus returns the status of a watch that failed without texts that may quote a Secret.
+func discreetStatus(gvk schema.GroupVersionKind, failure *metav1.Status) *metav1.Status {
+	err := apierrors.FromObject(failure)
+	says := DiscreetError(gvk, err)
+	if apierrors.HasStatusCause(err, undecodedEvent) {
+		says = UndecodedError(gvk, err)
+	}
+	if says == err {
+		return failure
+	}
+	discreet := failure.DeepCopy()
+	discreet.Message = says.Error()
+	if discreet.Details != nil {
+		discreet.Details.Causes = nil
+	}
+	return discreet
+}
+
+// discreetWarnings logs that the API server has warned about a Secret. The text may quote the
+// Secret: that of an admission policy or a webhook is free.
+type discreetWarnings struct{}
+
+// HandleWarningHeaderWithContext logs warnings as client-go does by default, without their texts.
+func (discreetWarnings) HandleWarningHeaderWithContext(ctx context.Context, code int, _, text string) {
+	if code == 299 && text != "" {
+		logr.FromContextOrDiscard(ctx).Info("the API server warns about a request for a Secret; " + withheldText)
+	}
 }
 
 // UndecodedError withholds the text of a decoder's error about a Secret.
