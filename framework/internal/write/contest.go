@@ -44,7 +44,7 @@ func (m *meeting) answered(got client.Answer) {
 	if m.got = got; m.in == nil {
 		return
 	}
-	shown := m.in.Get(trc.KeyOf(got.Object)) // the answer itself would be allocated
+	shown := m.in.Get(trc.KeyOf(got.Object))                                    // the answer itself would be allocated
 	if shown != nil && shown.GetResourceVersion() != got.GetResourceVersion() { // otherwise the watch was faster than the answer
 		m.look(shown)
 	}
