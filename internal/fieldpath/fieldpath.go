@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"unicode"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -21,7 +22,7 @@ type Change struct {
 // Changes returns the fields that differ, sorted by path: at most limit of them, and whether there
 // are more. It returns none for objects that cannot be converted to JSON.
 func Changes(old, new runtime.Object, limit int) (changes []Change, more bool) {
-	a, b := content(old), content(new)
+	a, b := Content(old), Content(new)
 	if a == nil || b == nil {
 		return nil, false
 	}
@@ -30,8 +31,9 @@ func Changes(old, new runtime.Object, limit int) (changes []Change, more bool) {
 	return d.found[:min(len(d.found), limit)], len(d.found) > limit
 }
 
-// content returns the fields of an object, which may be shared with it.
-func content(o runtime.Object) map[string]any {
+// Content returns the fields of an object as JSON has them, nil if it cannot be converted. They may
+// be shared with the object, and must not be changed.
+func Content(o runtime.Object) map[string]any {
 	if u, ok := o.(*unstructured.Unstructured); ok {
 		return u.Object
 	}
@@ -75,7 +77,8 @@ func (d *differ) value(path string, a, b any) {
 }
 
 func (d *differ) maps(path string, a, b map[string]any) {
-	all := maps.Clone(a)
+	all := make(map[string]any, len(a)) // a may be nil
+	maps.Copy(all, a)
 	maps.Copy(all, b)
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		d.value(Join(path, key), a[key], b[key])
@@ -119,7 +122,7 @@ func Text(changes []Change, top, more bool) string {
 			path, _, _ = strings.Cut(path, ".")
 			path, _, _ = strings.Cut(path, "[")
 		}
-		if !slices.Contains(paths, path) {
+		if path = plain(path); !slices.Contains(paths, path) {
 			paths = append(paths, path)
 		}
 	}
@@ -131,4 +134,21 @@ func Text(changes []Change, top, more bool) string {
 		return fmt.Sprintf("%s and %d more", text, n)
 	}
 	return text
+}
+
+// maxPath is how many bytes of a path are shown.
+const maxPath = 256
+
+// plain returns a path as a text on one line, shortened. Keys may hold anything.
+func plain(path string) string {
+	end := ""
+	if len(path) > maxPath {
+		path, end = path[:maxPath], "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, path) + end
 }

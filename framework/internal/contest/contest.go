@@ -59,7 +59,7 @@ type Book struct {
 	seed        maphash.Seed
 	written     []slot // nil before the first write
 	controllers []string
-	objects     map[types.UID]*object // those that a fight may be about
+	objects     map[followed]*object // those that a fight may be about
 }
 
 // slot is the version of an object that was written last.

@@ -148,15 +148,17 @@ func TestOnlyFieldsOfTheManagerAreFoughtOver(t *testing.T) {
 		{Manager: "other", FieldsV1: fields(`{"f:data":{"f:y":{}}}`)},
 		{Manager: "m", Subresource: "status", FieldsV1: fields(`{"f:metadata":{"f:labels":{"f:example.com/a":{}}}}`)},
 	}
+	content := map[string]any{"spec": map[string]any{"list": []any{map[string]any{"name": "c"}, map[string]any{"name": "d"}}}}
 	for path, want := range map[string]bool{
+		"spec.list[1].image": false, "spec.list[2].image": false,
 		"data.x": true, "data.y": false, "data": true, "spec.list[0].image": true, "spec.set.below": true, "spec.other": false,
 		"metadata.labels[example.com/a]": true, "metadata.labels[example.com/b]": false, "status": false,
 	} {
-		if got := owns(entries, "m", path); got != want {
+		if got := owns(entries, "m", path, content); got != want {
 			t.Errorf("%s: %v", path, got)
 		}
 	}
-	if !owns(nil, "m", "data.x") {
+	if !owns(nil, "m", "data.x", nil) {
 		t.Error("without managedFields, nobody knows")
 	}
 }

@@ -47,9 +47,14 @@ type Fight struct {
 	Tell bool
 }
 
+// followed is an object in the eyes of one of its writers.
+type followed struct {
+	uid types.UID
+	by  trc.Writer
+}
+
 // object is an object in which a writer found changes of others more than once.
 type object struct {
-	by     trc.Writer // who finds them
 	fields map[string]*field
 	used   time.Time
 	told   time.Time // when its fight was last told of
@@ -69,19 +74,20 @@ func (b *Book) Wrote(w Write) *Fight {
 	s, hash := b.findLocked(w.UID)
 	last, known := *s, s.uid == hash
 	*s = slot{hash, maphash.String(b.seed, w.Version), w.By, w.Next}
+	of := followed{w.UID, w.By}
+	at := b.objects[of]
 	if !known || w.Before == nil || w.After == nil || w.Before.GetUID() != w.UID || w.After.GetResourceVersion() != w.Version {
+		if at != nil {
+			clear(at.fields) // nobody knows what this write gave them
+		}
 		return nil
 	}
 	ours := last.version == maphash.String(b.seed, w.Before.GetResourceVersion())
-	at := b.objects[w.UID]
 	if ours && last.by == w.By && at == nil {
 		return nil
 	}
-	if at == nil || at.by != w.By && time.Since(at.used) > Window {
-		at = b.followLocked(w.UID, w.By)
-	}
-	if at.by != w.By {
-		return nil
+	if at == nil {
+		at = b.followLocked(of)
 	}
 	at.used = time.Now()
 	changes, _ := fieldpath.Changes(w.Before, w.After, maxFields)
@@ -94,21 +100,21 @@ func (b *Book) Wrote(w Write) *Fight {
 
 // followLocked begins to follow an object. It drops the one that was not used for the longest time
 // if there are too many.
-func (b *Book) followLocked(uid types.UID, by trc.Writer) *object {
+func (b *Book) followLocked(of followed) *object {
 	if b.objects == nil {
-		b.objects = map[types.UID]*object{}
+		b.objects = map[followed]*object{}
 	}
-	if len(b.objects) >= maxObjects && b.objects[uid] == nil {
-		var oldest types.UID
+	if len(b.objects) >= maxObjects {
+		var oldest followed
 		for other, at := range b.objects {
-			if oldest == "" || at.used.Before(b.objects[oldest].used) {
+			if oldest.uid == "" || at.used.Before(b.objects[oldest].used) {
 				oldest = other
 			}
 		}
 		delete(b.objects, oldest)
 	}
-	at := &object{by: by, fields: map[string]*field{}}
-	b.objects[uid] = at
+	at := &object{fields: map[string]*field{}}
+	b.objects[of] = at
 	return at
 }
 
@@ -136,7 +142,7 @@ func (b *Book) compareLocked(at *object, changes []fieldpath.Change, w Write, al
 			f.setBack(at.used)
 		}
 		// What a write removes is often a request that others make by adding it.
-		if len(f.times) >= Enough && c.New != nil && owns(w.Answer.GetManagedFields(), w.Manager, c.Path) {
+		if len(f.times) >= Enough && c.New != nil && owns(w.Answer.GetManagedFields(), w.Manager, c.Path, fieldpath.Content(w.After)) {
 			fight.Fields = append(fight.Fields, c)
 			fight.Times = max(fight.Times, len(f.times))
 		}
