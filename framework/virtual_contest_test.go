@@ -274,3 +274,50 @@ func TestWhatUsersDoOftenIsNeitherFightNorLoop(t *testing.T) {
 		})
 	}
 }
+
+// shownAs returns the ConfigMap of a name that a run sees, nil if there is none.
+func shownAs(c *pageContext, in *framework.Secondary[*corev1.ConfigMap], name string) *corev1.ConfigMap {
+	all, _ := in.List(c)
+	for _, m := range all {
+		if m.Name == name {
+			return m
+		}
+	}
+	return nil
+}
+
+// One controller creates what the other one deletes: nothing else happens.
+func TestALoopOfCreatingAndDeletingIsNamedAndSlowed(t *testing.T) {
+	mapped := func(*corev1.ConfigMap) []types.NamespacedName {
+		return []types.NamespacedName{{Namespace: "default", Name: "p"}}
+	}
+	makes, deletes := &pages{}, &pages{}
+	makes.configMaps.Map, deletes.configMaps.Map = mapped, mapped
+	makes.reconcile = func(ctx context.Context, p *Page, c *pageContext) (pageUpdate, error) {
+		_, err := framework.Apply(ctx, c, configMapOf(p, "a"))
+		return pageUpdate{}, err
+	}
+	runs := 0
+	deletes.reconcile = func(ctx context.Context, p *Page, c *pageContext) (pageUpdate, error) {
+		if runs++; runs > 2000 {
+			return pageUpdate{}, nil // otherwise virtual time may stand still
+		}
+		if m := shownAs(c, &deletes.configMaps, p.Name); m != nil {
+			return pageUpdate{}, framework.Delete(ctx, c, m)
+		}
+		return pageUpdate{}, nil
+	}
+	inVirtualTimeOf(t, framework.OperatorOptions{}, func(op *framework.Operator) error {
+		if err := framework.Register(op, makes, withConfigMaps(makes, pageOptions{Name: "makes", FieldManager: "makes", KeepRecords: 3000})); err != nil {
+			return err
+		}
+		return framework.Register(op, deletes, withConfigMaps(deletes, pageOptions{Name: "deletes", FieldManager: "deletes", KeepRecords: 3000}))
+	}, func(v *virtual) {
+		v.createPage("p", "a")
+		v.pass(10 * time.Minute)
+		loops := append(v.loops("makes"), v.loops("deletes")...)
+		if n := len(v.op.Records("makes")); n > 800 || len(loops) == 0 {
+			t.Errorf("%d runs in ten minutes, %d loops are named", n, len(loops))
+		}
+	})
+}

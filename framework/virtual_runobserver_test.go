@@ -3,6 +3,7 @@ package framework_test
 import (
 	"context"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -107,6 +108,24 @@ func TestRunsAndTheirRequestsGetTheContextOfAnObserver(t *testing.T) {
 		}
 		if text := logged.String(); !strings.Contains(text, "of webpage p") {
 			t.Errorf("the logger has no values of the observer:\n%s", text)
+		}
+	})
+}
+
+// RunEnded gets the ID that RunBegins got, also if the author's code ends the goroutine.
+func TestARunThatEndsItsGoroutineKeepsItsID(t *testing.T) {
+	f, r := &follower{sent: map[string]int{}}, &pages{}
+	r.reconcile = func(context.Context, *Page, *pageContext) (pageUpdate, error) {
+		runtime.Goexit()
+		return pageUpdate{}, nil
+	}
+	inVirtualTimeWith(t, framework.OperatorOptions{Observers: []observe.Observer{f}}, r, withConfigMaps(r, pageOptions{}), func(v *virtual) {
+		v.createPage("p", "a")
+		v.pass(time.Minute)
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		if len(f.begun) == 0 || !slices.Equal(f.begun, f.ended) {
+			t.Errorf("begun are %d runs, ended %d", len(f.begun), len(f.ended))
 		}
 	})
 }

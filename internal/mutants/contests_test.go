@@ -14,7 +14,7 @@ var ofContests = []mutant{
 		name:   "what a writer met of itself counts as set back",
 		breaks: "G15: no fight is named that is none",
 		file:   "framework/internal/contest/fight.go",
-		old:    "	fight := b.compareLocked(at, changes, w, ours && last.by == w.By)\n",
+		old:    "	fight := b.compareLocked(at, changes, w, rival == w.By)\n",
 		new:    "	fight := b.compareLocked(at, changes, w, false)\n",
 		kills:  []suite{{folder: "framework/internal/contest", run: "TestFights|TestOnlyFields|TestAPlace"}},
 	},

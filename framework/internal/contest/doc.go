@@ -21,8 +21,9 @@
 //
 // # Invariants
 //
-// The book never names a fight or a loop that is none, but may miss one: it keeps [slots] versions
-// and [maxObjects] objects, and drops others.
+// A fight that is named has set its fields back, and a run of a loop that is named had no cause but
+// runs of the operator. The book may miss some: it keeps [slots] versions and follows [maxObjects]
+// objects of a writer each, and drops others. What it forgets, it takes for unknown.
 //
 // # Concurrency
 //

@@ -31,7 +31,8 @@ type Write struct {
 	// Before and After are what a cache showed before the write and after it, in the same form. They
 	// are nil if it showed nothing.
 	Before, After trc.Object
-	// Answer is the answer to the write, UID and Version are its.
+	// Answer is the answer to the write, UID and Version are its. Version is empty if the write has
+	// deleted the object.
 	Answer  metav1.Object
 	UID     types.UID
 	Version string
@@ -69,33 +70,48 @@ type field struct {
 // Wrote records a write of a run, and returns the fight that it was part of, or nil. A write that
 // changed nothing must not be recorded.
 func (b *Book) Wrote(w Write) *Fight {
+	at, rival := b.take(w)
+	if at == nil {
+		return nil
+	}
+	changes, _ := fieldpath.Changes(w.Before, w.After, maxFields) // without the lock, as objects may be large
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at.used = time.Now()
+	fight := b.compareLocked(at, changes, w, rival == w.By)
+	if fight != nil {
+		fight.Rival = rival
+	}
+	return fight
+}
+
+// take records the version of a write. It returns the object to compare, nil if there is nothing to
+// be found, and the run that wrote what the write met, if one did.
+func (b *Book) take(w Write) (at *object, rival trc.Writer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s, hash := b.findLocked(w.UID)
 	last, known := *s, s.uid == hash
 	*s = slot{hash, maphash.String(b.seed, w.Version), w.By, w.Next}
 	of := followed{w.UID, w.By}
-	at := b.objects[of]
+	at = b.objects[of]
 	if !known || w.Before == nil || w.After == nil || w.Before.GetUID() != w.UID || w.After.GetResourceVersion() != w.Version {
 		if at != nil {
 			clear(at.fields) // nobody knows what this write gave them
 		}
-		return nil
+		return nil, rival
 	}
-	ours := last.version == maphash.String(b.seed, w.Before.GetResourceVersion())
-	if ours && last.by == w.By && at == nil {
-		return nil
+	if last.version == maphash.String(b.seed, w.Before.GetResourceVersion()) {
+		rival = last.by
 	}
-	if at == nil {
+	switch {
+	case at != nil:
+	case rival == w.By:
+		return nil, rival
+	default:
 		at = b.followLocked(of)
 	}
-	at.used = time.Now()
-	changes, _ := fieldpath.Changes(w.Before, w.After, maxFields)
-	fight := b.compareLocked(at, changes, w, ours && last.by == w.By)
-	if fight != nil && ours {
-		fight.Rival = last.by
-	}
-	return fight
+	return at, rival
 }
 
 // followLocked begins to follow an object. It drops the one that was not used for the longest time

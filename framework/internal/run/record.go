@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,6 +31,7 @@ type Records struct {
 	observers  []observe.Observer      // are told of every run
 	fields     bool                    // somebody reads which fields have changed
 	flawed     seldom                  // limits the log lines about observers that panic
+	lost       lostIDs                 // of runs that ended their goroutine
 	// exists reports whether a primary exists, or owes its last run.
 	exists func(trc.Key) bool
 }
@@ -91,6 +94,41 @@ func (s *Records) tell(key trc.Key, r timeline.Record) {
 	}
 }
 
+// lostIDs are the reconcileIDs of runs that ended their goroutine, until their records are made. The
+// zero value is ready for use.
+type lostIDs struct {
+	some  atomic.Bool // byKey is not empty
+	mu    sync.Mutex  // guards byKey; a leaf
+	byKey map[trc.Key]string
+}
+
+// keep keeps the ID of a run, if it has one.
+func (l *lostIDs) keep(key trc.Key, id *string) {
+	if id == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byKey == nil {
+		l.byKey = map[trc.Key]string{}
+	}
+	l.byKey[key] = *id
+	l.some.Store(true)
+}
+
+// take takes the ID of the last run of a primary, empty if it was not lost.
+func (l *lostIDs) take(key trc.Key) (id string) {
+	if !l.some.Load() {
+		return ""
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	id = l.byKey[key]
+	delete(l.byKey, key)
+	l.some.Store(len(l.byKey) > 0)
+	return id
+}
+
 // begin tells the observers that a run begins. The run's context is made from what they return.
 func (s *Records) begin(life context.Context, run *Run) {
 	ctx := life
@@ -122,6 +160,9 @@ func (s *Records) Add(key trc.Key, r timeline.Record) {
 	shown := s.areKept() || s.logger.V(1).Enabled() || failed && s.logger.Enabled()
 	if !shown && len(s.observers) == 0 {
 		return
+	}
+	if r.ID == "" {
+		r.ID = s.lost.take(key)
 	}
 	if s.tell(key, r); !shown {
 		return

@@ -77,14 +77,15 @@ func oneRun(c *Controller, life context.Context, key trc.Key, due scheduler.Run)
 	}
 	defer run.Life.End()
 	place := e.begin(shared, gone)
-	c.Records.begin(life, run)
 	finished := false
 	defer func() {
 		if !finished { // the author's code has ended the goroutine: nobody gets a result
 			e.endWrites(false)
 			run.Writes.Close()
+			c.Records.lost.keep(key, run.id.Load())
 		}
 	}()
+	c.Records.begin(life, run)
 	goThrough := execution.goThrough
 	if gone {
 		goThrough = apart

@@ -68,6 +68,17 @@ func (m *meeting) end(x *exchange) {
 	}
 }
 
+// recordDeletion records a deletion by a run, or the mark for it.
+func (x *exchange) recordDeletion(left trc.Object) {
+	run, version := x.w.Run, ""
+	if left != nil && !isGone(left) {
+		version = left.GetResourceVersion()
+	}
+	if run.isRun() {
+		x.port.Contests.Wrote(contest.Write{By: run.By, Next: run.Next, UID: x.deletes.GetUID(), Version: version})
+	}
+}
+
 // tell describes a fight.
 func (x *exchange) tell(fight *contest.Fight) timeline.Fight {
 	kind := x.resource.GVK.Kind

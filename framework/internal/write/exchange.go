@@ -194,6 +194,7 @@ func (x *exchange) deleted(ctx context.Context, got client.Answer, err error) er
 	}
 	if err == nil {
 		x.recordUnproven(x.deletes, "")
+		x.recordDeletion(got.Object)
 	}
 	if got.Object == nil || isGone(got.Object) {
 		x.acknowledgeGone(x.deletes)
