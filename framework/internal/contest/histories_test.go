@@ -89,8 +89,8 @@ func TestWhatAWriterChangesItselfIsNoFightThoughWritesAreMissed(t *testing.T) {
 }
 
 func TestTheFieldsOfOthersAreNotTheManagers(t *testing.T) {
-	entries := []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: &metav1.FieldsV1{Raw: []byte(
-		`{"f:data":{"f:1":{}},"f:spec":{"f:a]b":{}}}`)}}}
+	entries := []metav1.ManagedFieldsEntry{{Manager: "m", FieldsV1: metav1.NewFieldsV1(
+		`{"f:data":{"f:1":{}},"f:spec":{"f:a]b":{}}}`)}}
 	for path, want := range map[string]bool{"data.1": true, "data.0": false, "spec[a]b]": true} {
 		if got := owns(entries, "m", path, nil); got != want {
 			t.Errorf("%s: %v", path, got)
@@ -108,8 +108,8 @@ func TestTheConditionsOfOthersAreNotFoughtOver(t *testing.T) {
 			d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: fmt.Sprint(n)}}
 			d.Status.Conditions = []appsv1.DeploymentCondition{{Type: "Ours", Message: fmt.Sprint(ours)}, {Type: "Others", Status: others}}
 			d.ManagedFields = []metav1.ManagedFieldsEntry{
-				{Manager: "m", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:conditions":{"k:{\"type\":\"Ours\"}":{".":{},"f:type":{},"f:message":{}}}}}`)}},
-				{Manager: "other", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:conditions":{"k:{\"type\":\"Others\"}":{".":{},"f:type":{},"f:status":{}}}}}`)}},
+				{Manager: "m", FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:conditions":{"k:{\"type\":\"Ours\"}":{".":{},"f:type":{},"f:message":{}}}}}`)},
+				{Manager: "other", FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:conditions":{"k:{\"type\":\"Others\"}":{".":{},"f:type":{},"f:status":{}}}}}`)},
 			}
 			return d
 		}

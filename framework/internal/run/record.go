@@ -94,8 +94,8 @@ func (s *Records) tell(key trc.Key, r timeline.Record) {
 	}
 }
 
-// lostIDs are the reconcileIDs of runs that ended their goroutine, until their records are made. The
-// zero value is ready for use.
+// lostIDs are the reconcileIDs of runs that ended their goroutine, until their records are made.
+// The zero value is ready for use.
 type lostIDs struct {
 	some  atomic.Bool // byKey is not empty
 	mu    sync.Mutex  // guards byKey; a leaf
@@ -161,8 +161,8 @@ func (s *Records) Add(key trc.Key, r timeline.Record) {
 	if !shown && len(s.observers) == 0 {
 		return
 	}
-	if r.ID == "" {
-		r.ID = s.lost.take(key)
+	if id := s.lost.take(key); id != "" {
+		r.ID = id
 	}
 	if s.tell(key, r); !shown {
 		return
