@@ -61,7 +61,7 @@ func objectPairs() []pair {
 		{
 			name: "fights with itself", story: appears, bad: fights, good: divides,
 			found: "no-fault",
-			first: "no-fault", says: "it does not come to rest: more than 1000 writes in 1m0s",
+			first: "no-fault", says: "it does not come to rest: more than 1000 writes in 10m0s",
 		},
 		{
 			name: "deletes by name", story: successor, bad: deletesByName, good: deletesItsOwn,

@@ -119,9 +119,10 @@ type life struct {
 
 const (
 	// stormy is how many writes within stormTime end a life: an operator that writes without a pause
-	// keeps virtual time from passing, so that no limit in time ends it.
+	// keeps virtual time from passing, so that no limit in time ends it. The framework slows runs that
+	// fight or loop to one a second.
 	stormy    = 1000
-	stormTime = time.Minute
+	stormTime = 10 * time.Minute
 )
 
 // storm counts the writes of a short time.
