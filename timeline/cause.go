@@ -111,15 +111,20 @@ func (External) cause()    {}
 func (Manual) cause()      {}
 func (Overflow) cause()    {}
 
+// nameOf returns the name of an object, with its namespace and its cluster if it has any.
+func nameOf(namespace, name, cluster string) string {
+	if namespace != "" {
+		name = namespace + "/" + name
+	}
+	if cluster != "" {
+		name += " at " + cluster
+	}
+	return name
+}
+
 // String returns one line, as in "ConfigMap default/hello updated 41→57".
 func (c Resource) String() string {
-	name := c.Name
-	if c.Namespace != "" {
-		name = c.Namespace + "/" + c.Name
-	}
-	if c.Cluster != "" {
-		name += " at " + c.Cluster
-	}
+	name := nameOf(c.Namespace, c.Name, c.Cluster)
 	by := ""
 	if c.Manager != "" {
 		by = " by " + c.Manager

@@ -35,10 +35,7 @@ func (f Fight) String() string {
 	case other == "":
 		other = "another client"
 	}
-	name := strings.TrimPrefix(f.Namespace+"/"+f.Name, "/")
-	if f.Cluster != "" {
-		name += " at " + f.Cluster
-	}
+	name := nameOf(f.Namespace, f.Name, f.Cluster)
 	return fmt.Sprintf("%s and %s keep changing %s of %s %s: set back %d times", other, f.Manager, f.Fields, f.Kind, name, f.Times)
 }
 
@@ -51,7 +48,7 @@ type Chain struct {
 	Controllers []string
 }
 
-// String returns one line, as in "10 runs in a row that only controllers a and b have caused".
+// String returns one line, as in "10 runs in a row that nothing but runs of a and b has caused".
 func (c Chain) String() string {
 	return fmt.Sprintf("%d runs in a row that nothing but runs of %s has caused", c.Runs, strings.Join(c.Controllers, " and "))
 }

@@ -3,8 +3,9 @@
 // keep causing each other.
 //
 //	book := &contest.Book{}
-//	place := book.PlaceOf(causes)                         // before a run
-//	fight := book.Wrote(contest.Write{..., Place: place}) // after each write of it
+//	place, known := book.PlaceOf(uid, version) // of a run that this change has caused
+//	next := book.Next(place, controller)       // of runs that this run causes
+//	fight := book.Wrote(contest.Write{By: by, Next: next, ...}) // after each write of it
 //
 // # How a fight is found
 //
