@@ -176,7 +176,7 @@ var rules = []rule{
 	},
 	{
 		"framework/internal/contest",
-		[]string{"std", "k8s.io/apimachinery/...", module + "/trc", module + "/internal/fieldpath"},
+		[]string{"std", "k8s.io/apimachinery/...", module + "/timeline", module + "/trc", module + "/internal/fieldpath"},
 		"it compares what it is given, and asks nobody",
 	},
 	{

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/internal/fieldpath"
+	"github.com/evenkeel/evenkeel/timeline"
 	"github.com/evenkeel/evenkeel/trc"
 )
 
@@ -188,39 +189,94 @@ func TestABookIsBounded(t *testing.T) {
 	for _, o := range book.objects {
 		fields = max(fields, len(o.fields))
 	}
-	if len(book.objects) != maxObjects || fields != maxFields || len(book.written) != slots {
-		t.Errorf("%d objects with up to %d fields, %d slots", len(book.objects), fields, len(book.written))
+	if len(book.objects) != maxObjects || fields != maxFields || len(book.written) != sets {
+		t.Errorf("%d objects with up to %d fields, %d sets", len(book.objects), fields, len(book.written))
 	}
+}
+
+// wroteVersion is the cause of a run that a version of the object u brings.
+func wroteVersion(version string) []timeline.Cause {
+	return []timeline.Cause{timeline.Resource{UID: "u", NewVersion: version}}
 }
 
 func TestAPlaceIsThatOfTheWrittenVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		book := &Book{}
-		var place Place
+		var causes []timeline.Cause
+		var at Place
 		for i := range 20 {
-			next := book.Next(place, []string{"b", "a"}[i%2])
-			book.Wrote(Write{UID: "u", Version: fmt.Sprint(i), By: trc.Writer{Controller: "a"}, Next: next, Answer: &corev1.Pod{}})
-			of, known := book.PlaceOf("u", fmt.Sprint(i))
-			if !known || of.Runs != i+1 || of.IsLoop() != (i+1 >= LongLoop) {
-				t.Fatalf("after %d runs: %+v, %v", i+1, of, known)
+			chain := book.Follow([]string{"b", "a"}[i%2], causes)
+			if at = chain.At(); at.Runs != i || at.IsLoop() != (i >= LongLoop) {
+				t.Fatalf("after %d runs: %+v", i, at)
 			}
-			if _, known := book.PlaceOf("u", fmt.Sprint(i-1)); known {
+			book.Wrote(Write{UID: "u", Version: fmt.Sprint(i), By: trc.Writer{Controller: "a"}, Next: chain.Next(), Answer: &corev1.Pod{}})
+			old := book.Follow("a", wroteVersion(fmt.Sprint(i-2)))
+			if old.At() != (Place{}) {
 				t.Fatal("an older version is known")
 			}
-			place = of
+			causes = wroteVersion(fmt.Sprint(i))
 			time.Sleep(time.Second)
 		}
-		if got := book.ControllersOf(place); !slices.Equal(got, []string{"a", "b"}) {
+		if got := book.ControllersOf(at); !slices.Equal(got, []string{"a", "b"}) {
 			t.Errorf("controllers are %q", got)
 		}
 		// Few runs in a window are no loop, however long that goes on.
-		place = Place{}
+		var next Place
 		for range 50 {
-			place = book.Next(place, "a")
+			chain := book.FollowOwn("a", next, nil)
+			next = chain.Next()
 			time.Sleep(Window / (LongLoop - 2))
-			if place.IsLoop() {
-				t.Fatalf("a loop: %+v", place)
+			if next.IsLoop() {
+				t.Fatalf("a loop: %+v", next)
 			}
 		}
 	})
+}
+
+// A small loop is found whatever the hashes of its objects are.
+func TestTheLastWrittenObjectsAreKnown(t *testing.T) {
+	book := &Book{}
+	uid := func(i int) types.UID { return types.UID(fmt.Sprint("u", i)) }
+	for i := range 100 * sets {
+		book.Wrote(Write{UID: uid(i), Version: "1", By: trc.Writer{Controller: "a"}, Next: Place{Runs: i}})
+		for back := range min(i, ways) {
+			chain := book.Follow("a", []timeline.Cause{timeline.Resource{UID: string(uid(i - back)), NewVersion: "1"}})
+			if got := chain.At(); got.Runs != i-back {
+				t.Fatalf("after %d writes the one %d before is at %+v", i, back, got)
+			}
+		}
+	}
+}
+
+// A watch may be faster than the answer to a write: the place is found as soon as that is there.
+func TestAPlaceIsFoundWhenTheAnswerToTheWriteIsThere(t *testing.T) {
+	book := &Book{}
+	causes := append(wroteVersion("2"), timeline.Resource{UID: "v", NewVersion: "3"})
+	own := Place{Runs: 9, began: time.Now(), since: 9}
+	chain, first := book.FollowOwn("a", own, causes), book.Follow("a", causes)
+	wrote := func(uid types.UID, version string, runs int) {
+		book.Wrote(Write{UID: uid, Version: version, By: trc.Writer{Controller: "b"}, Next: Place{Runs: runs}})
+	}
+	for range 2 {
+		if got := chain.At(); got != (Place{}) {
+			t.Fatalf("a cause is unknown, and the place is %+v", got)
+		}
+	}
+	wrote("u", "2", 12)
+	if got, next := chain.At(), chain.Next(); got != (Place{}) || next.Runs != 1 {
+		t.Fatalf("a cause is unknown, and the place is %+v, the next %+v", got, next)
+	}
+	first.At()
+	wrote("u", "4", 0) // what was found stays found
+	wrote("v", "3", 11)
+	if got, next := chain.At(), chain.Next(); got != own || next.Runs != 10 {
+		t.Errorf("the place is %+v, the next %+v", got, next)
+	}
+	if got := first.At(); got.Runs != 11 {
+		t.Errorf("the place is %+v", got)
+	}
+	other := book.FollowOwn("a", own, []timeline.Cause{timeline.Timer{}})
+	if got := other.At(); got != (Place{}) {
+		t.Errorf("a timer is none of the run's, and the place is %+v", got)
+	}
 }

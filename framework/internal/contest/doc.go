@@ -3,9 +3,9 @@
 // keep causing each other.
 //
 //	book := &contest.Book{}
-//	place, known := book.PlaceOf(uid, version) // of a run that this change has caused
-//	next := book.Next(place, controller)       // of runs that this run causes
-//	fight := book.Wrote(contest.Write{By: by, Next: next, ...}) // after each write of it
+//	chain := book.Follow(controller, causes) // when a run begins
+//	fight := book.Wrote(contest.Write{By: by, Next: chain.Next(), ...}) // after each write of it
+//	loop := chain.At().IsLoop()              // when it has ended
 //
 // # How a fight is found
 //
@@ -18,13 +18,15 @@
 //
 // A run has a place in a chain: the number of runs before it that nothing but runs of the operator
 // has caused. The place of a run is known by the versions that it wrote: they are the causes of
-// others. A run that anything else has caused, too, begins a new chain.
+// others. A run that anything else has caused, too, begins a new chain. A run may begin before the
+// write that has caused it is answered, so its place is looked for when it writes and when it ends.
 //
 // # Invariants
 //
 // A fight that is named has set its fields back, and a run of a loop that is named had no cause but
-// runs of the operator. The book may miss some: it keeps [slots] versions and follows [maxObjects]
-// objects of a writer each, and drops others. What it forgets, it takes for unknown.
+// runs of the operator. The book may miss some: it keeps two versions of [sets] times [ways]
+// objects, follows [maxObjects] objects of a writer each, and drops others. What it forgets, or is
+// not told before a run writes that it has caused, it takes for unknown.
 //
 // # Concurrency
 //

@@ -91,8 +91,14 @@ func (b *Book) take(w Write) (at *object, rival trc.Writer) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s, hash := b.findLocked(w.UID)
-	last, known := *s, s.uid == hash
-	*s = slot{hash, maphash.String(b.seed, w.Version), w.By, w.Next}
+	known := s.uid == hash
+	if !known {
+		*s = slot{uid: hash}
+	}
+	before := *s
+	b.turn++
+	s.turn = b.turn
+	s.last = [2]writing{{maphash.String(b.seed, w.Version), w.By, w.Next}, s.last[0]}
 	of := followed{w.UID, w.By}
 	at = b.objects[of]
 	if !known || w.Before == nil || w.After == nil || w.Before.GetUID() != w.UID || w.After.GetResourceVersion() != w.Version {
@@ -101,7 +107,7 @@ func (b *Book) take(w Write) (at *object, rival trc.Writer) {
 		}
 		return nil, rival
 	}
-	if last.version == maphash.String(b.seed, w.Before.GetResourceVersion()) {
+	if last := before.of(maphash.String(b.seed, w.Before.GetResourceVersion())); last != nil {
 		rival = last.by
 	}
 	switch {

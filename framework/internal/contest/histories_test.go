@@ -49,13 +49,13 @@ func TestWhatAWriterChangesItselfIsNoFightThoughWritesAreMissed(t *testing.T) {
 			w.After = &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{UID: "u", ResourceVersion: "999"}}
 		},
 		"no cache showed the object": func(_ *Book, w *Write) { w.Before, w.After = nil, nil },
-		"another object took the slot": func(b *Book, _ *Write) {
+		"other objects took the slots": func(b *Book, _ *Write) {
 			_, hash := b.findLocked("u")
-			for i := 0; ; i++ {
+			for i, taken := 0, 0; taken < ways; i++ {
 				uid := types.UID(fmt.Sprint("o", i))
-				if _, other := b.findLocked(uid); other%slots == hash%slots {
+				if _, other := b.findLocked(uid); other%sets == hash%sets {
 					b.Wrote(Write{UID: uid, Version: "1", Answer: &corev1.ConfigMap{}})
-					return
+					taken++
 				}
 			}
 		},

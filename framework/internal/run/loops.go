@@ -4,8 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/evenkeel/evenkeel/framework/internal/contest"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/scheduler"
@@ -32,40 +30,27 @@ type loop struct {
 	named time.Time // when it was last named
 }
 
-// beginRun returns the place of a run with these causes in a chain of runs: it follows the cause
-// with the fewest runs before it.
-func (p *primaryStates) beginRun(key trc.Key, causes []timeline.Cause, book *contest.Book) (place contest.Place) {
-	others, own := causes, false
+// beginRun begins the chain of a run with these causes.
+func (p *primaryStates) beginRun(key trc.Key, causes []timeline.Cause, book *contest.Book, controller string) contest.Chain {
+	chain := book.Follow(controller, causes)
 	p.look(key, func(s *primaryState) {
 		at := s.loop
 		if at == nil {
 			return
 		}
-		others = nil
+		var others []timeline.Cause
 		for _, cause := range causes {
-			if at.explains(cause) {
-				own, place = true, at.next
-			} else {
+			if !at.explains(cause) {
 				others = append(others, cause)
 			}
+		}
+		if len(others) < len(causes) {
+			chain = book.FollowOwn(controller, at.next, others)
 		}
 		at.now = slices.Clone(at.now[at.since:])
 		at.since = len(at.now)
 	})
-	for i, cause := range others {
-		change, is := cause.(timeline.Resource)
-		if !is {
-			return contest.Place{}
-		}
-		of, known := book.PlaceOf(types.UID(change.UID), change.NewVersion)
-		if !known {
-			return contest.Place{}
-		}
-		if i == 0 && !own || of.Runs < place.Runs {
-			place = of
-		}
-	}
-	return place
+	return chain
 }
 
 // explains reports whether the last run itself has brought a cause.
@@ -151,22 +136,23 @@ func (p *primaryStates) endRun(key trc.Key, next contest.Place, loops, asked boo
 	return named
 }
 
-// followLoop slows a primary whose runs cause each other, and names it. place is that of the run.
-func (e execution) followLoop(place contest.Place, result *scheduler.Result) {
+// followLoop slows a primary whose runs cause each other, and names it.
+func (e execution) followLoop(result *scheduler.Result) {
 	if result.Err != nil || result.Superseded || result.Gone {
 		e.states.look(e.run.Key, func(s *primaryState) { s.loop = nil }) // these have pauses of their own
 		return
 	}
 	wrote := e.run.Writes.Record.Unproven()
 	asked := result.RescheduleNow || result.RescheduleAfter > 0 && result.RescheduleAfter < scheduler.AtOnce
-	named := e.states.endRun(e.run.Key, e.run.Writes.Next, place.IsLoop(), asked, wrote)
+	place, next := e.run.Writes.Chain.At(), e.run.Writes.Chain.Next()
+	named := e.states.endRun(e.run.Key, next, place.IsLoop(), asked, wrote)
 	if len(wrote) > 0 || place.IsLoop() {
 		result.Rest = scheduler.Slowed(place.Runs)
 	}
 	if !place.IsLoop() {
 		return
 	}
-	result.Loop = &timeline.Chain{Runs: place.Runs + 1, Controllers: e.Operator.Cluster.Contests.ControllersOf(e.run.Writes.Next)}
+	result.Loop = &timeline.Chain{Runs: place.Runs + 1, Controllers: e.Operator.Cluster.Contests.ControllersOf(next)}
 	if named {
 		because := []any{"runs", result.Loop.Runs, "controllers", result.Loop.Controllers, "asksForARunAtOnce", asked}
 		if len(wrote) > 0 {

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/evenkeel/evenkeel/framework/internal/admission"
-	"github.com/evenkeel/evenkeel/framework/internal/contest"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/framework/internal/planning"
 	"github.com/evenkeel/evenkeel/framework/internal/registry"
@@ -76,7 +75,7 @@ func oneRun(c *Controller, life context.Context, key trc.Key, due scheduler.Run)
 		return scheduler.Result{Gone: true}, false
 	}
 	defer run.Life.End()
-	place := e.begin(shared, gone)
+	e.begin(shared, gone)
 	finished := false
 	defer func() {
 		if !finished { // the author's code has ended the goroutine: nobody gets a result
@@ -93,15 +92,15 @@ func oneRun(c *Controller, life context.Context, key trc.Key, due scheduler.Run)
 	result, err := goThrough(e, &run.Life, shared)
 	result, awaits = e.decide(&run.Life, result, err)
 	run.Writes.AwaitDelivery(life)
-	e.followLoop(place, &result)
+	e.followLoop(&result)
 	followFights(e, &result)
 	result = e.finish(result, awaits)
 	finished = true
 	return result, awaits
 }
 
-// begin gives a run its primary. It returns the run's place in a chain of runs.
-func (e execution) begin(shared trc.Object, gone bool) contest.Place {
+// begin gives a run its primary, and a place in a chain of runs.
+func (e execution) begin(shared trc.Object, gone bool) {
 	e.run.Gone, e.run.Writes.Primary.Gone = gone, gone
 	// The primary as it was read is not changed. The author's copy is made when it is known which
 	// version the author sees.
@@ -110,10 +109,7 @@ func (e execution) begin(shared trc.Object, gone bool) contest.Place {
 	if !gone {
 		e.run.Writes.Record.Reads(e.Store.Store, shared)
 	}
-	book := e.Operator.Cluster.Contests
-	place := e.states.beginRun(e.run.Key, e.run.Due.Causes, book)
-	e.run.Writes.Next = book.Next(place, e.Name)
-	return place
+	e.run.Writes.Chain = e.states.beginRun(e.run.Key, e.run.Due.Causes, e.Operator.Cluster.Contests, e.Name)
 }
 
 // decide says what the end of a run means. awaits reports whether the run waits for a source.

@@ -57,7 +57,7 @@ func (m *meeting) end(x *exchange) {
 		return // nothing was changed
 	}
 	w := contest.Write{
-		By: run.By, Next: run.Next, Manager: x.manager(), Other: m.other, Before: m.before,
+		By: run.By, Next: run.Chain.Next(), Manager: x.manager(), Other: m.other, Before: m.before,
 		Answer: got.Object, UID: got.GetUID(), Version: got.GetResourceVersion(),
 	}
 	if m.in != nil {
@@ -75,7 +75,7 @@ func (x *exchange) recordDeletion(left trc.Object) {
 		version = left.GetResourceVersion()
 	}
 	if run.isRun() {
-		x.port.Contests.Wrote(contest.Write{By: run.By, Next: run.Next, UID: x.deletes.GetUID(), Version: version})
+		x.port.Contests.Wrote(contest.Write{By: run.By, Next: run.Chain.Next(), UID: x.deletes.GetUID(), Version: version})
 	}
 }
 

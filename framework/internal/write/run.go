@@ -27,8 +27,8 @@ type Run struct {
 	Term *lease.Term
 	// Primary is the primary of the run.
 	Primary Primary
-	// Next is the place of a run that this one causes, in a chain of such runs.
-	Next contest.Place
+	// Chain finds the run's place in a chain of runs.
+	Chain contest.Chain
 	// Record is what is kept of the run's requests and reads.
 	Record Record
 
