@@ -64,10 +64,9 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	if err != nil {
 		return nil, err
 	}
-	if options.KeepRecords == 0 {
-		options.KeepRecords = op.options.KeepRecords
+	if err := options.complete(gvk, op.options); err != nil {
+		return nil, err
 	}
-	options.setDefaults(gvk)
 	if err := source.CheckAbilities(reconciler, abilitiesOf[P]()); err != nil {
 		return nil, fmt.Errorf("framework: controller %q: the reconciler: %w", options.Name, err)
 	}

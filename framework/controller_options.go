@@ -15,6 +15,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework/internal/cache"
 	"github.com/evenkeel/evenkeel/framework/internal/object"
 	"github.com/evenkeel/evenkeel/framework/internal/run"
+	"github.com/evenkeel/evenkeel/framework/internal/safely"
 	"github.com/evenkeel/evenkeel/framework/internal/write"
 	"github.com/evenkeel/evenkeel/retry"
 	"github.com/evenkeel/evenkeel/scheduler"
@@ -217,11 +218,55 @@ func (o *ControllerOptions[P]) validateEvents(cleans, deletes bool, bad func(fie
 	}
 }
 
-// setDefaults sets the defaults, also those that depend on the primary's kind.
-func (o *ControllerOptions[P]) setDefaults(gvk schema.GroupVersionKind) {
+// ControllerSettings are the options of a controller that do not depend on its code. They point at
+// the fields of [ControllerOptions] that have their names.
+type ControllerSettings struct {
+	Namespaces                         *[]string
+	LabelSelector, FieldSelector       *string
+	AllGenerations                     *bool
+	Finalizer, FieldManager            *string
+	PrimaryWrites, SecondaryWrites     *WriteMode
+	Retry                              *retry.Policy
+	MaxInterval                        *time.Duration
+	RateLimit                          *scheduler.RateLimit
+	Concurrency                        *int
+	RunTimeout                         *time.Duration
+	KeepRecords, KeepRecordsPerPrimary *int
+}
+
+// Settings returns the options that do not depend on the code of the controller. Who writes to them
+// changes o.
+func (o *ControllerOptions[P]) Settings() ControllerSettings {
+	return ControllerSettings{
+		Namespaces: &o.Namespaces, LabelSelector: &o.LabelSelector, FieldSelector: &o.FieldSelector,
+		AllGenerations: &o.AllGenerations, Finalizer: &o.Finalizer, FieldManager: &o.FieldManager,
+		PrimaryWrites: &o.PrimaryWrites, SecondaryWrites: &o.SecondaryWrites,
+		Retry: &o.Retry, MaxInterval: &o.MaxInterval, RateLimit: &o.RateLimit,
+		Concurrency: &o.Concurrency, RunTimeout: &o.RunTimeout,
+		KeepRecords: &o.KeepRecords, KeepRecordsPerPrimary: &o.KeepRecordsPerPrimary,
+	}
+}
+
+// complete names the controller, has it configured, and sets the defaults.
+func (o *ControllerOptions[P]) complete(gvk schema.GroupVersionKind, of OperatorOptions) error {
 	if o.Name == "" {
 		o.Name = strings.ToLower(gvk.Kind)
 	}
+	if of.Configure != nil {
+		err := safely.AskOnce("Configure", func() error { return of.Configure(o.Name, o.Settings()) })
+		if err != nil {
+			return fmt.Errorf("framework: controller %q: %w", o.Name, err)
+		}
+	}
+	if o.KeepRecords == 0 {
+		o.KeepRecords = of.KeepRecords
+	}
+	o.setDefaults(gvk)
+	return nil
+}
+
+// setDefaults sets the defaults of what is not set, also those that depend on the primary's kind.
+func (o *ControllerOptions[P]) setDefaults(gvk schema.GroupVersionKind) {
 	if o.Finalizer == "" && !o.AllEvents {
 		o.Finalizer = defaultFinalizer(gvk.Group, strings.ToLower(gvk.Kind))
 	}

@@ -75,6 +75,10 @@ type OperatorOptions struct {
 	Grace time.Duration
 	// KeepRecords is [ControllerOptions.KeepRecords] for controllers that set none. Default 0: none.
 	KeepRecords int
+	// Configure is called by [Register] for each controller, by its name, before the options are
+	// checked. It may change the settings. With an error, Register fails. Default: they are as the
+	// author wrote them. See config.Settings.Configure.
+	Configure func(controller string, settings ControllerSettings) error
 	// Observers are told of each run, and those that are an [observe.RunObserver],
 	// [observe.RequestObserver] or [observe.TransportObserver] of more. Default: none. See package
 	// prometheus for metrics and package tracing for traces.

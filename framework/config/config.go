@@ -50,11 +50,18 @@ func (s *Settings) Operator(options framework.OperatorOptions) (framework.Operat
 	return options, s.bind("operator.", ofOperator(&options))
 }
 
+// Configure applies the settings of the named controller: set it as
+// [framework.OperatorOptions.Configure]. The error names every invalid value.
+func (s *Settings) Configure(controller string, settings framework.ControllerSettings) error {
+	return s.bind("controllers."+controller+".", ofController(settings))
+}
+
 // Controller returns the options with the settings of the named controller applied, and with its
-// name. The error names every invalid value.
+// name. It is for a controller of an operator without Configure. The error names every invalid value.
 func Controller[P framework.Object](s *Settings, name string, options framework.ControllerOptions[P]) (framework.ControllerOptions[P], error) {
 	options.Name = name
-	return options, s.bind("controllers."+name+".", ofController(&options))
+	err := s.Configure(name, options.Settings())
+	return options, err
 }
 
 // Unused returns an error that names the settings that were not used, because of a typo or a

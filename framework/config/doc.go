@@ -3,10 +3,9 @@
 //
 //	settings, err := config.Load(config.Args(os.Args[1:]), config.Env("WEBPAGE"),
 //		config.File("/etc/webpage/config.yaml"))
-//	options, err := settings.Operator(framework.OperatorOptions{Scheme: scheme})
+//	options, err := settings.Operator(framework.OperatorOptions{Scheme: scheme, Configure: settings.Configure})
 //	op, err := framework.NewOperator(restConfig, options)
-//	pages, err := config.Controller(settings, "webpage", framework.ControllerOptions[*v1.WebPage]{})
-//	err = framework.Register(op, reconciler, pages)
+//	err = framework.Register(op, reconciler, framework.ControllerOptions[*v1.WebPage]{})
 //	err = settings.Unused() // a typo
 //
 // # Keys

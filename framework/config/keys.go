@@ -26,7 +26,7 @@ func OperatorKeys() []string { return keysOf(ofOperator(&framework.OperatorOptio
 // ControllerKeys returns the keys after "controllers." and the name of a controller, in the order
 // of the options.
 func ControllerKeys() []string {
-	return keysOf(ofController(&framework.ControllerOptions[*unstructured.Unstructured]{}))
+	return keysOf(ofController((&framework.ControllerOptions[*unstructured.Unstructured]{}).Settings()))
 }
 
 func keysOf(bindings []binding) []string {
@@ -60,30 +60,30 @@ func ofOperator(o *framework.OperatorOptions) []binding {
 	}
 }
 
-func ofController[P framework.Object](o *framework.ControllerOptions[P]) []binding {
+func ofController(c framework.ControllerSettings) []binding {
 	modes := map[string]framework.WriteMode{"ByPatch": framework.ByPatch, "ByApply": framework.ByApply}
 	return []binding{
-		{"namespaces", list(&o.Namespaces)},
-		{"labelSelector", text(&o.LabelSelector)},
-		{"fieldSelector", text(&o.FieldSelector)},
-		{"allGenerations", boolean(&o.AllGenerations)},
-		{"finalizer", text(&o.Finalizer)},
-		{"fieldManager", text(&o.FieldManager)},
-		{"primaryWrites", oneOf(&o.PrimaryWrites, modes)},
-		{"secondaryWrites", oneOf(&o.SecondaryWrites, modes)},
-		{"retry.initial", duration(&o.Retry.Initial)},
-		{"retry.factor", number(&o.Retry.Factor)},
-		{"retry.max", duration(&o.Retry.Max)},
-		{"retry.jitter", number(&o.Retry.Jitter)},
-		{"retry.maxAttempts", integer(&o.Retry.MaxAttempts)},
-		{"retry.maxElapsed", duration(&o.Retry.MaxElapsed)},
-		{"maxInterval", duration(&o.MaxInterval)},
-		{"rateLimit.runs", integer(&o.RateLimit.Runs)},
-		{"rateLimit.period", duration(&o.RateLimit.Period)},
-		{"concurrency", integer(&o.Concurrency)},
-		{"runTimeout", duration(&o.RunTimeout)},
-		{"keepRecords", integer(&o.KeepRecords)},
-		{"keepRecordsPerPrimary", integer(&o.KeepRecordsPerPrimary)},
+		{"namespaces", list(c.Namespaces)},
+		{"labelSelector", text(c.LabelSelector)},
+		{"fieldSelector", text(c.FieldSelector)},
+		{"allGenerations", boolean(c.AllGenerations)},
+		{"finalizer", text(c.Finalizer)},
+		{"fieldManager", text(c.FieldManager)},
+		{"primaryWrites", oneOf(c.PrimaryWrites, modes)},
+		{"secondaryWrites", oneOf(c.SecondaryWrites, modes)},
+		{"retry.initial", duration(&c.Retry.Initial)},
+		{"retry.factor", number(&c.Retry.Factor)},
+		{"retry.max", duration(&c.Retry.Max)},
+		{"retry.jitter", number(&c.Retry.Jitter)},
+		{"retry.maxAttempts", integer(&c.Retry.MaxAttempts)},
+		{"retry.maxElapsed", duration(&c.Retry.MaxElapsed)},
+		{"maxInterval", duration(c.MaxInterval)},
+		{"rateLimit.runs", integer(&c.RateLimit.Runs)},
+		{"rateLimit.period", duration(&c.RateLimit.Period)},
+		{"concurrency", integer(c.Concurrency)},
+		{"runTimeout", duration(c.RunTimeout)},
+		{"keepRecords", integer(c.KeepRecords)},
+		{"keepRecordsPerPrimary", integer(c.KeepRecordsPerPrimary)},
 	}
 }
 

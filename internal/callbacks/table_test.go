@@ -220,7 +220,8 @@ var table = map[string]row{
 			n.DeletePostcondition = condition(w)
 		})
 	}},
-	"workflow.Node.Gone": {because: "it is called as DeletePostcondition is"},
+	"workflow.Node.Gone":                  {because: "it is called as DeletePostcondition is"},
+	"framework.OperatorOptions.Configure": {names: "Configure", registers: true, install: func(w *world) { w.configures = true }},
 	"framework.Node.Check": {names: "Check", registers: true, install: func(w *world) {
 		n := framework.Node[primary]{Check: func([]framework.Node[primary]) error { w.may("bad"); return nil }}
 		n.Name, n.Reconcile = "node", func(context.Context, runContext) error { return nil }

@@ -63,6 +63,8 @@ type world struct {
 	options   framework.ControllerOptions[primary]
 	secondary *secondOf
 	refers    func(primary) []trc.Key // the secondaries of a are Referred
+	// configures says that Configure may misbehave for controller a.
+	configures bool
 
 	mu    sync.Mutex // guards below
 	log   bytes.Buffer
@@ -159,6 +161,12 @@ func newWorld(t *testing.T, deed deed) *world {
 	}, funcr.Options{Verbosity: 1})
 	w.op, err = framework.NewOperator(model.Config(), framework.OperatorOptions{
 		Scheme: clientscheme.Scheme, Logger: logger, Grace: -1, StartPolicy: framework.WaitForAll,
+		Configure: func(controller string, _ framework.ControllerSettings) error {
+			if w.configures && controller == "a" {
+				w.may("bad")
+			}
+			return nil
+		},
 	})
 	w.must(err)
 	w.secondary = &secondOf{By: eventsource.Names{}}
