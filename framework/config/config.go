@@ -57,7 +57,7 @@ func (s *Settings) Configure(controller string, settings framework.ControllerSet
 }
 
 // Controller returns the options with the settings of the named controller applied, and with its
-// name. It is for a controller of an operator without Configure. The error names every invalid value.
+// name, for a controller of an operator without Configure. The error names every invalid value.
 func Controller[P framework.Object](s *Settings, name string, options framework.ControllerOptions[P]) (framework.ControllerOptions[P], error) {
 	options.Name = name
 	err := s.Configure(name, options.Settings())

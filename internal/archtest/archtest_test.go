@@ -119,6 +119,15 @@ var rules = []rule{
 		"the interlock is one bundled workflow over the public API",
 	},
 	{
+		"framework/cmd",
+		[]string{
+			"std", "golang.org/x/sync/errgroup", "k8s.io/apimachinery/pkg/runtime", "k8s.io/client-go/...", "github.com/go-logr/logr",
+			module + "/framework", module + "/framework/config", module + "/framework/debughttp", module + "/framework/observe",
+			module + "/framework/plan", module + "/framework/prometheus", module + "/framework/why",
+		},
+		"the main function puts public packages together, as an author could",
+	},
+	{
 		"framework/config",
 		[]string{"std", "k8s.io/apimachinery/...", "sigs.k8s.io/yaml", module + "/framework"},
 		"it fills in options and knows nothing of what they do",
