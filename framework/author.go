@@ -60,7 +60,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 	if op == nil || object.IsNil(reconciler) {
 		return nil, errors.New("framework: Register: neither the operator nor the reconciler may be nil")
 	}
-	gvk, err := registry.DeclaredKind(op.host.Scheme, newObject[P](), options.GroupVersionKind)
+	sample, gvk, err := registry.DeclaredKind(op.host.Scheme, newObject[P](), options.GroupVersionKind)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func newController[P Object](op *Operator, reconciler Reconciler[P], options Con
 		return nil, fmt.Errorf("framework: controller %q: the reconciler: %w", options.Name, err)
 	}
 	written := &reconcilerOf[P]{reconciler: reconciler}
-	c := run.New(&op.host, gvk, options.settings(gvk), written, newObject[P]())
+	c := run.New(&op.host, gvk, options.settings(gvk), written, sample)
 	written.cleaner, c.HasCleanup = reconciler.(Cleaner[P])
 	written.errorHandler, c.ShowsErrors = reconciler.(ErrorStatusHandler[P])
 	c.Filters, c.Indexes = guardedFilters(c, &options), describeIndexes(options.Indexes)

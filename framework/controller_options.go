@@ -31,7 +31,8 @@ type ControllerOptions[P Object] struct {
 	// kind in lower case. It must be a DNS label and unique within the operator.
 	Name string
 	// GroupVersionKind of the primaries. It is required if P is *unstructured.Unstructured or
-	// *metav1.PartialObjectMetadata (metadata only). It must be empty otherwise.
+	// *metav1.PartialObjectMetadata (metadata only), or [Object] itself: then the scheme makes the
+	// objects, and P says nothing of their type. It must be empty otherwise.
 	GroupVersionKind schema.GroupVersionKind
 	// Secondaries are the objects that the controller reads. A change of a secondary makes its
 	// primaries due. Default: none.

@@ -3,6 +3,7 @@ package framework
 import (
 	"fmt"
 	"iter"
+	"reflect"
 	"slices"
 
 	"github.com/evenkeel/evenkeel/framework/internal/source"
@@ -40,7 +41,7 @@ func (i *Index[S]) Each(c Lookup, value string) iter.Seq2[S, error] {
 	return each[S](func() ([]trc.Object, error) { return i.shared(c, value) })
 }
 
-func (i *Index[S]) name() string { return fmt.Sprintf("%q of %T", i.Name, newObject[S]()) }
+func (i *Index[S]) name() string { return fmt.Sprintf("%q of %v", i.Name, reflect.TypeFor[S]()) }
 
 func (i *Index[S]) shared(c Lookup, value string) ([]trc.Object, error) {
 	index, err := c.lookup().Index(i)

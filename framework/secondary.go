@@ -30,7 +30,8 @@ type Secondary[S Object] struct {
 	// controller.
 	Name string
 	// GroupVersionKind of the secondaries. It is required for *unstructured.Unstructured and
-	// *metav1.PartialObjectMetadata (metadata only). It must be empty otherwise.
+	// *metav1.PartialObjectMetadata (metadata only), or [Object] itself: then the scheme makes the
+	// objects, and S says nothing of their type. It must be empty otherwise.
 	GroupVersionKind schema.GroupVersionKind
 	// Namespaces to watch. Default: those of the controller. Use [AllNamespaces] for all.
 	Namespaces []string
@@ -206,9 +207,13 @@ func untypedFilter[T Object](filter func(old, new T) bool) func(old, new trc.Obj
 	}
 }
 
-// newObject returns an empty object of a pointer type.
-func newObject[T Object]() T {
-	return reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+// newObject returns an empty object of a pointer type, or nil if the type is an interface.
+func newObject[T Object]() (none T) {
+	of := reflect.TypeFor[T]()
+	if of.Kind() == reflect.Interface {
+		return none
+	}
+	return reflect.New(of.Elem()).Interface().(T)
 }
 
 func copyOf[T Object](o trc.Object) T { return o.DeepCopyObject().(T) }

@@ -49,7 +49,7 @@ func (o *Opener) Describe(as string, secondary any) (source.Description, error) 
 		return source.Description{}, fmt.Errorf("framework: controller %q: %s: %w", o.Controller, as, err)
 	}
 	var err error
-	if d.GVK, err = DeclaredKind(o.Host.Scheme, d.Object, d.GVK); err != nil {
+	if d.Object, d.GVK, err = DeclaredKind(o.Host.Scheme, d.Object, d.GVK); err != nil {
 		return source.Description{}, fmt.Errorf("framework: controller %q: %s: %w", o.Controller, as, err)
 	}
 	if d.Name == "" {
@@ -198,16 +198,31 @@ func (o *Opener) GuardIndexes(from string, indexes []source.Index) {
 	}
 }
 
-// DeclaredKind returns the kind of a type parameter. The kind of a typed object comes from the
-// scheme, and declared must be empty then. An unstructured or metadata-only object has the declared
-// kind.
-func DeclaredKind(scheme *runtime.Scheme, sample trc.Object, declared schema.GroupVersionKind) (schema.GroupVersionKind, error) {
-	if object.FormOf(sample) != object.Typed {
+// DeclaredKind returns the kind of a type parameter, and an empty object of it. The kind of a typed
+// object comes from the scheme, and declared must be empty then. An unstructured or metadata-only
+// object has the declared kind. If sample is nil, the parameter is an interface: the scheme makes the
+// objects of the declared kind.
+func DeclaredKind(scheme *runtime.Scheme, sample trc.Object, declared schema.GroupVersionKind) (trc.Object, schema.GroupVersionKind, error) {
+	switch {
+	case sample == nil && declared.Empty():
+		return nil, declared, errors.New("framework: GroupVersionKind: must be set for a type parameter that is an interface")
+	case sample == nil:
+		made, err := scheme.New(declared)
+		if err != nil {
+			return nil, declared, fmt.Errorf("framework: GroupVersionKind %q: %w", declared, err)
+		}
+		of, is := made.(trc.Object)
+		if !is {
+			return nil, declared, fmt.Errorf("framework: GroupVersionKind %q: %T is no object", declared, made)
+		}
+		return of, declared, nil
+	case object.FormOf(sample) != object.Typed:
 		sample.GetObjectKind().SetGroupVersionKind(declared)
-	} else if !declared.Empty() {
-		return declared, fmt.Errorf("framework: GroupVersionKind %q: must be empty for %T, the scheme knows it", declared, sample)
+	case !declared.Empty():
+		return sample, declared, fmt.Errorf("framework: GroupVersionKind %q: must be empty for %T, the scheme knows it", declared, sample)
 	}
-	return client.GVKOf(scheme, sample)
+	gvk, err := client.GVKOf(scheme, sample)
+	return sample, gvk, err
 }
 
 // The reasons why all primaries are due after something was missed.
