@@ -2,7 +2,7 @@ package controllerruntime_test
 
 import "net/http"
 
-// counting counts the writes of a manager, and those that met a conflict.
+// counting counts the requests of a manager, its writes, and those that met a conflict.
 type counting struct {
 	w    *world
 	next http.RoundTripper
@@ -10,6 +10,7 @@ type counting struct {
 
 func (c counting) RoundTrip(request *http.Request) (*http.Response, error) {
 	answer, err := c.next.RoundTrip(request)
+	c.w.requests.Add(1)
 	if request.Method != http.MethodGet {
 		c.w.writes.Add(1)
 		if err == nil && answer.StatusCode == http.StatusConflict {

@@ -17,6 +17,7 @@
 //   - A patch that is computed from a version is sent for that version only. It may fail with a
 //     conflict, which brings another run.
 //   - The field manager is the name of the controller, unless an option of the write says another one.
+//   - A request for a primary that does not exist brings no run, unless it has just been deleted.
 //   - A handler of Watches is asked by its Create only, for the old and the new object. It must map an
 //     object by its content alone.
 //   - DeleteAllOf of a watched kind deletes what the caches show, one by one.

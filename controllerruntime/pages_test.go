@@ -3,6 +3,7 @@ package controllerruntime_test
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -68,16 +69,15 @@ func (r *pages) Reconcile(ctx context.Context, request upstream.Request) (upstre
 	return upstream.Result{}, r.Status().Update(ctx, page)
 }
 
-// world is a model of an API server with a manager.
+// world is an API server with a manager.
 type world struct {
 	*testing.T
-	model     *apimodel.Model
+	config    *rest.Config
 	manager   upstream.Manager
 	admin     client.Client
+	requests  atomic.Int32 // of the manager
 	writes    atomic.Int32
 	conflicts atomic.Int32
-	ended     chan error
-	stop      func()
 }
 
 func newScheme(t testing.TB) *runtime.Scheme {
@@ -94,21 +94,31 @@ func options(t testing.TB) upstream.Options {
 	return upstream.Options{Scheme: newScheme(t), Logger: logr.Discard(), Metrics: metricsserver.Options{BindAddress: "0"}}
 }
 
+// newWorld returns a world on a model of an API server.
 func newWorld(t *testing.T, make func(*rest.Config, upstream.Options) (upstream.Manager, error), o upstream.Options) *world {
-	kinds, err := apimodel.CustomResources("../samples/webpage/config/crd/bases")
+	kinds, err := apimodel.CustomResources(crds)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t}
-	if w.model, err = apimodel.New(apimodel.Options{Kinds: kinds}); err != nil {
+	model, err := apimodel.New(apimodel.Options{Kinds: kinds})
+	if err != nil {
 		t.Fatal(err)
 	}
-	if w.admin, err = client.New(w.model.Config(), client.Options{Scheme: o.Scheme}); err != nil {
+	return newWorldOf(t, model.Config(), make, o)
+}
+
+// crds is the folder of the definitions.
+const crds = "../samples/webpage/config/crd/bases"
+
+func newWorldOf(t *testing.T, config *rest.Config, make func(*rest.Config, upstream.Options) (upstream.Manager, error), o upstream.Options) *world {
+	w := &world{T: t, config: config}
+	var err error
+	if w.admin, err = client.New(config, client.Options{Scheme: o.Scheme}); err != nil {
 		t.Fatal(err)
 	}
-	config := w.model.Config()
-	config.Transport = counting{w, w.model}
-	if w.manager, err = make(config, o); err != nil {
+	counted := rest.CopyConfig(config)
+	counted.Wrap(func(next http.RoundTripper) http.RoundTripper { return counting{w, next} })
+	if w.manager, err = make(counted, o); err != nil {
 		t.Fatal(err)
 	}
 	return w
@@ -117,17 +127,15 @@ func newWorld(t *testing.T, make func(*rest.Config, upstream.Options) (upstream.
 // start runs the manager until the test is over.
 func (w *world) start() {
 	ctx, cancel := context.WithCancel(w.Context())
-	w.ended = newEnded()
-	go func() { w.ended <- w.manager.Start(ctx) }()
+	ended := make(chan error, 1)
+	go func() { ended <- w.manager.Start(ctx) }()
 	w.Cleanup(func() {
 		cancel()
-		if err := <-w.ended; err != nil {
+		if err := <-ended; err != nil {
 			w.Errorf("the manager: %v", err)
 		}
 	})
 }
-
-func newEnded() chan error { return make(chan error, 1) }
 
 // await waits until the condition holds.
 func (w *world) await(what string, holds func() error) {

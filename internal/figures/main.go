@@ -43,6 +43,9 @@ var areas = map[string][]measurement{
 		printedBy(".", "./internal/simulation", "TestFiguresOfContests", "fights_found", "fights_false"),
 		printedBy(".", "./framework", "TestNoValueLeaks", "secret_leaks"),
 	},
+	"onramp": {
+		printedBy("controllerruntime", ".", "TestSideBySideOnAServer", "adapter_runs_per_object", "adapter_writes_per_object", "adapter_conflicts_per_object"),
+	},
 }
 
 func main() {

@@ -182,7 +182,8 @@ func (a *adapted[P]) Reconcile(ctx context.Context, _ P, c *framework.Context[P]
 	case result.RequeueAfter > 0:
 		a.limiter.Forget(request)
 		return none.RescheduleAfter(result.RequeueAfter), nil
-	case result.Requeue: //nolint:staticcheck // reconcilers still use it
+	//lint:ignore SA1019 reconcilers still use it
+	case result.Requeue:
 		return none.RescheduleAfter(max(a.limiter.When(request), time.Millisecond)), nil
 	}
 	a.limiter.Forget(request)

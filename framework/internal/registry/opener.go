@@ -200,8 +200,8 @@ func (o *Opener) GuardIndexes(from string, indexes []source.Index) {
 
 // DeclaredKind returns the kind of a type parameter, and an empty object of it. The kind of a typed
 // object comes from the scheme, and declared must be empty then. An unstructured or metadata-only
-// object has the declared kind. If sample is nil, the parameter is an interface: the scheme makes the
-// objects of the declared kind.
+// object has the declared kind. If sample is nil, the parameter is an interface: the scheme makes
+// the objects of the declared kind.
 func DeclaredKind(scheme *runtime.Scheme, sample trc.Object, declared schema.GroupVersionKind) (trc.Object, schema.GroupVersionKind, error) {
 	switch {
 	case sample == nil && declared.Empty():
