@@ -58,7 +58,8 @@ func NewManager(config *rest.Config, options Options) (Manager, error) {
 	return m, nil
 }
 
-// NewControllerManagedBy returns a builder of a controller. The manager must be made by [NewManager].
+// NewControllerManagedBy returns a builder of a controller. The manager must be made by
+// [NewManager].
 func NewControllerManagedBy(m Manager) *Builder { return builder.ControllerManagedBy(m) }
 
 // OperatorOf returns the operator of a manager that was made by [NewManager], nil for another one.

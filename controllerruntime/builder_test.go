@@ -88,7 +88,7 @@ func TestResultsAskForFurtherRuns(t *testing.T) {
 		result func(n int) (upstream.Result, error)
 		want   string
 	}{
-		"after a while":        {func(n int) (upstream.Result, error) { return upstream.Result{RequeueAfter: pauseOf(n < 3)}, nil }, "p p p"},
+		"after a while": {func(n int) (upstream.Result, error) { return upstream.Result{RequeueAfter: pauseOf(n < 3)}, nil }, "p p p"},
 		//lint:ignore SA1019 reconcilers still use it
 		"as the limiter wants": {func(n int) (upstream.Result, error) { return upstream.Result{Requeue: n < 3}, nil }, "p p p"},
 		"after a failure":      {func(n int) (upstream.Result, error) { return upstream.Result{}, failing(n < 3, errors.New("no luck")) }, "p p p"},

@@ -19,8 +19,8 @@ import (
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
-// inRun calls a function in a run of the page p, which exists, as do the ConfigMaps p (owned), a and
-// b (of nobody, labelled), and c in another namespace.
+// inRun calls a function in a run of the page p, which exists, as do the ConfigMaps p (owned), a
+// and b (of nobody, labelled), and c in another namespace.
 func inRun(t *testing.T, try func(ctx context.Context, c client.Client, page *v1.WebPage) error) {
 	t.Helper()
 	w := newWorld(t, ctrl.NewManager, options(t))

@@ -21,8 +21,8 @@ import (
 )
 
 // Client is the client of reconcilers. In a run it reads the kinds that the controller watches from
-// the operator's caches, and writes through the run. Outside of runs, and for other kinds, it is the
-// manager's client.
+// the operator's caches, and writes through the run. Outside of runs, and for other kinds, it is
+// the manager's client.
 type Client struct {
 	client.Client // of the manager
 	live          client.Reader

@@ -136,9 +136,9 @@ func (r runnable) Start(ctx context.Context) error { return r.operator.Run(ctx) 
 // NeedLeaderElection says that the operator runs on the leader only.
 func (runnable) NeedLeaderElection() bool { return true }
 
-// AddOperator lets a manager of controller-runtime run an operator beside its own controllers, on the
-// leader, with the manager's config, scheme and log. The manager elects: options must have no leader
-// election of their own.
+// AddOperator lets a manager of controller-runtime run an operator beside its own controllers, on
+// the leader, with the manager's config, scheme and log. The manager elects: options must have no
+// leader election of their own.
 func AddOperator(m manager.Manager, options framework.OperatorOptions, register ...func(*framework.Operator) error) error {
 	if options.LeaderElection.Mode != framework.InCluster && options.LeaderElection.Mode != framework.Never {
 		return errors.New("controllerruntime: AddOperator: LeaderElection.Mode: must be Never, the manager elects")

@@ -15,12 +15,12 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 )
 
-// A write that the framework can prove goes through its functions. For every other one the manager's
-// client sends the request within [framework.Do]: the answer is readable at once, but nothing is
-// proven, so it makes the primary due again.
+// A write that the framework can prove goes through its functions. For every other one the
+// manager's client sends the request within [framework.Do]: the answer is readable at once, but
+// nothing is proven, so it makes the primary due again.
 
-// other sends a write that the framework has no function for. about is its object, and has the answer
-// afterwards.
+// other sends a write that the framework has no function for. about is its object, and has the
+// answer afterwards.
 func (r *run) other(ctx context.Context, about client.Object, send func(context.Context) error) error {
 	return r.answered(ctx, about, func(ctx context.Context) (framework.Object, error) {
 		if err := send(ctx); err != nil {
