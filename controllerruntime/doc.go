@@ -14,7 +14,7 @@
 // # What differs
 //
 //   - Own writes do not trigger their own primary. A reconciler that returns after a write, and
-//     waits for its event, needs builder.Builder.TriggeredByOwnWrites, or must go on in the same run.
+//     waits for its event, needs builder.Builder.TriggeredByOwnWrites, or must go on in that run.
 //   - A patch that is computed from a version is sent for that version only. It may fail with a
 //     conflict, which brings another run.
 //   - The field manager is the name of the controller, unless an option of the write names one.
