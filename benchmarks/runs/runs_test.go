@@ -2,6 +2,7 @@ package runs_test
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"sync"
@@ -148,11 +149,13 @@ func TestFiguresOfSeeing(t *testing.T) {
 		t.Skip("it measures; set EVENKEEL_FIGURES=1")
 	}
 	one, many := inTurns(t, newMetered, newOurs, 1), inTurns(t, newMetered, newOurs, 16)
-	t.Logf("with 1 worker CPU %.2f, with 16 %.2f of those without metrics", one.cpu, many.cpu)
-	fmt.Printf("figure noop_run_with_metrics_vs_without %.2f\n", max(one.cpu, many.cpu))
+	t.Logf("with 1 worker CPU %.2f, with 16 %.2f of those without metrics; by medians %.2f and %.2f", one.least, many.least, one.cpu, many.cpu)
+	fmt.Printf("figure noop_run_with_metrics_vs_without %.2f\n", max(one.least, many.least))
 }
 
-type cost struct{ cpu, wall float64 }
+// cost is what a run costs. least is by the rounds in which each took least: what else happens on the
+// machine only adds.
+type cost struct{ cpu, wall, least float64 }
 
 // inTurns is what a run of the one costs, as a part of what one of the other does: the median of
 // rounds in turns.
@@ -162,6 +165,7 @@ func inTurns(t *testing.T, our, theirs making, workers int) cost {
 	theirRound, stopTheirs := measured(t, theirs, workers)
 	defer stopTheirs()
 	cpu, wall := make([]float64, 41), make([]float64, 41)
+	least := [2]float64{math.Inf(1), math.Inf(1)}
 	for i := range cpu {
 		var a, b cost
 		if i%2 == 0 {
@@ -170,10 +174,11 @@ func inTurns(t *testing.T, our, theirs making, workers int) cost {
 			b, a = timed(t, theirRound), timed(t, ourRound)
 		}
 		cpu[i], wall[i] = a.cpu/b.cpu, a.wall/b.wall
+		least[0], least[1] = min(least[0], a.cpu), min(least[1], b.cpu)
 	}
 	slices.Sort(cpu)
 	slices.Sort(wall)
-	return cost{cpu[len(cpu)/2], wall[len(wall)/2]}
+	return cost{cpu[len(cpu)/2], wall[len(wall)/2], least[0] / least[1]}
 }
 
 // timed is what ten rounds take of the CPU and of the clock.

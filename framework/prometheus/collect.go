@@ -32,7 +32,7 @@ var (
 	objects      = desc("evenkeel_cache_objects", "Objects in the cache.", "cache")
 	ahead        = desc("evenkeel_cache_ahead", "Objects that are newer in the cache than the watch has delivered, because of own writes.", "cache")
 	undecodable  = desc("evenkeel_cache_undecodable", "Objects that do not fit their Go type.", "cache")
-	sourceFails  = desc("evenkeel_source_failing", "1 for a source with a problem.", "controller", "source")
+	sourceFails  = desc("evenkeel_source_failing", "1 for a source with a problem, 0 for others.", "controller", "source")
 	silent       = desc("evenkeel_watch_silent_seconds", "Seconds since the quietest watch of a source has delivered an event, a bookmark or a list.", "controller", "source")
 )
 
@@ -124,15 +124,13 @@ func (s scrape) sources(all []health.Source) {
 	problems, quiet, now := map[source]bool{}, map[source]time.Duration{}, time.Now()
 	for _, h := range all {
 		of := source{h.Controller, h.Source}
-		if h.Problem != "" {
-			problems[of] = true
-		}
+		problems[of] = problems[of] || h.Problem != ""
 		if d, known := h.Silence(now); known {
 			quiet[of] = max(quiet[of], d)
 		}
 	}
-	for of := range problems {
-		s.gauge(sourceFails, 1, of.controller, of.name)
+	for of, failing := range problems {
+		s.gauge(sourceFails, number(failing), of.controller, of.name)
 	}
 	for of, d := range quiet {
 		s.gauge(silent, d.Seconds(), of.controller, of.name)

@@ -36,7 +36,7 @@
 //   - evenkeel_paused_primaries: primaries that are paused, see framework.Paused
 //   - evenkeel_primaries_with_state: primaries that are due, running, or wait for a time
 //   - evenkeel_controller_waiting: 1 while a controller has not started
-//   - evenkeel_source_failing: 1 for each source with a problem
+//   - evenkeel_source_failing: 1 for each source with a problem, 0 for others
 //   - evenkeel_cache_objects, _cache_ahead, _cache_undecodable, by cache
 //   - evenkeel_watch_silent_seconds: the time since a watch of the source has delivered anything
 //

@@ -102,6 +102,7 @@ evenkeel_runs_total{cause="retry",controller="pages"} 1
 evenkeel_runs_total{cause="secondary",controller="pages"} 1
 evenkeel_runs_total{cause="timer",controller="pages"} 1
 evenkeel_source_failing{controller="pages",source="configmap"} 1
+evenkeel_source_failing{controller="pages",source="pages"} 0
 evenkeel_writes_total{controller="pages",proof="created",verb="apply"} 1
 evenkeel_writes_total{controller="pages",proof="unproven",verb="patch"} 1
 leader_election_master_status{name="pages-lease"} 1

@@ -130,7 +130,10 @@ func newOperator(config *rest.Config, requests *counter, observers []observe.Obs
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), v1.AddToScheme(scheme)); err != nil {
 		return nil, err
 	}
-	op, err := framework.NewOperator(config, framework.OperatorOptions{Scheme: scheme, Name: "webpage-operator", Observers: observers})
+	op, err := framework.NewOperator(config, framework.OperatorOptions{
+		Scheme: scheme, Name: "webpage-operator", Observers: observers,
+		LeaderElection: framework.LeaderElection{Mode: framework.Always, Namespace: "webpage-operator"}, // as in a cluster
+	})
 	if err != nil {
 		return nil, err
 	}
