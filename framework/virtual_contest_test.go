@@ -5,13 +5,16 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/evenkeel/evenkeel/framework"
+	"github.com/evenkeel/evenkeel/internal/apimodel"
 	"github.com/evenkeel/evenkeel/internal/testenv/client"
 	"github.com/evenkeel/evenkeel/timeline"
 )
@@ -327,4 +330,40 @@ func TestALoopOfCreatingAndDeletingIsNamedAndSlowed(t *testing.T) {
 			t.Errorf("%d runs in ten minutes, %d loops are named", n, len(loops))
 		}
 	})
+}
+
+// A write that was carried out though its answer says otherwise, or was lost, is the writer's own:
+// it does not fight itself.
+func TestAWriterWhoseAnswersAreLostDoesNotFightItself(t *testing.T) {
+	for name, fault := range map[string]apimodel.Fault{
+		"lost":           {Lose: true},
+		"internal error": {Done: true, Answer: &metav1.Status{Status: metav1.StatusFailure, Code: 500, Reason: metav1.StatusReasonInternalError, Message: "out of order"}},
+		"unavailable":    {Done: true, Answer: &metav1.Status{Status: metav1.StatusFailure, Code: 503, Reason: metav1.StatusReasonServiceUnavailable, Message: "out of order"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := applies()
+			inVirtualTimeWith(t, framework.OperatorOptions{}, r, withConfigMaps(r, pageOptions{}), func(v *virtual) {
+				v.createPage("p", "a")
+				v.pass(time.Minute)
+				var faults atomic.Int32
+				v.disturb(func(q apimodel.Request) apimodel.Fault {
+					if q.Resource == "configmaps" && q.Verb != "list" && q.Verb != "watch" && faults.Add(-1) >= 0 {
+						return fault
+					}
+					return apimodel.Fault{}
+				})
+				for i := range 60 {
+					// The answers to every second text are lost.
+					faults.Store(int32(i % 2))
+					v.as("user", newPage("default", "p"), fmt.Sprintf(`{"spec":{"html":"%d"}}`, i%2))
+					v.pass(5 * time.Second)
+					v.as("user", configMapOf(v.page("p"), ""), fmt.Sprintf(`{"data":{"other":"%d"}}`, i))
+					v.pass(5 * time.Second)
+				}
+				if fights := v.fights("webpage"); len(fights) > 0 {
+					t.Errorf("%d fights, the first: %v", len(fights), fights[0])
+				}
+			})
+		})
+	}
 }

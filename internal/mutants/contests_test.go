@@ -74,4 +74,12 @@ var ofContests = []mutant{
 		new:    "		if !known {\n			c.found, c.place, c.causes = true, Place{}, nil\n			return Place{}\n		}\n		if",
 		kills:  []suite{{folder: "framework/internal/contest", run: "TestFights|TestOnlyFields|TestAPlace"}},
 	},
+	{
+		name:   "a write whose answer is lost is no write",
+		breaks: "G15: no fight is named that is none",
+		file:   "framework/internal/write/exchange.go",
+		old:    "	if x.lost || isOutcomeUnknown(err) {\n		x.meeting.missed(x)\n	}\n",
+		new:    "",
+		kills:  []suite{{folder: "framework", run: "TestAWriterWhose"}},
+	},
 }

@@ -85,6 +85,17 @@ func (b *Book) Wrote(w Write) *Fight {
 	return fight
 }
 
+// Missed records that a run may have written a version of an object that nobody knows: the answer is
+// lost, or says nothing of what was carried out. The next write of the object is compared with
+// nothing.
+func (b *Book) Missed(uid types.UID) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s, hash := b.findLocked(uid); s.uid == hash {
+		*s = slot{}
+	}
+}
+
 // take records the version of a write. It returns the object to compare, nil if there is nothing to
 // be found, and the run that wrote what the write met, if one did.
 func (b *Book) take(w Write) (at *object, rival trc.Writer) {

@@ -50,6 +50,18 @@ func (m *meeting) answered(got client.Answer) {
 	}
 }
 
+// missed records that the write, or an attempt at it, may have been carried out though the answer
+// does not say so.
+func (m *meeting) missed(x *exchange) {
+	switch {
+	case !x.w.Run.isRun():
+	case x.deletes != nil:
+		x.port.Contests.Missed(x.deletes.GetUID())
+	case m.before != nil:
+		x.port.Contests.Missed(m.before.GetUID())
+	}
+}
+
 // end records the write, after its answer was added to the caches.
 func (m *meeting) end(x *exchange) {
 	run, got := x.w.Run, m.got

@@ -102,6 +102,9 @@ func (x *exchange) execute(ctx context.Context) (trc.Object, error) {
 	}
 	x.meeting = x.meets()
 	got, err := x.definite(ctx)
+	if x.lost || isOutcomeUnknown(err) {
+		x.meeting.missed(x)
+	}
 	if got.Undecodable != nil {
 		err = nil // that it is undecodable concerns only the caller
 	}
