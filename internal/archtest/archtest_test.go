@@ -96,6 +96,7 @@ var rules = []rule{
 		},
 		"the only importer of client_golang: it asks the operator by an interface",
 	},
+	{"cmd/evenkeel", []string{"std"}, "it writes text, and calls the programs of the project that it is in"},
 	{"cmd/kubectl-evenkeel", []string{"std", module + "/framework/why"}, "the plugin lets kubectl reach the cluster, and knows the pages"},
 	{
 		"framework/why",
