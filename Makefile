@@ -34,7 +34,7 @@ SERVERS := ^(TestFramework|TestPoliciesOnAServer|TestPrefixedPod|TestWebPage|Tes
 # their tests are about the source tree.
 PLAIN := ./internal/clusterstest ./internal/dependenttest ./internal/weathertest ./internal/interlocktest \
 	./internal/externaltest ./internal/conditionstest ./internal/behindtest ./internal/lockorder ./internal/mutants \
-	./internal/archtest ./internal/tutorial ./internal/figures ./internal/testreport
+	./internal/archtest ./internal/tutorial ./internal/figures ./internal/testreport ./cmd/evenkeel
 # Tests in virtual time of code that is not ours: without either.
 BARE := ./internal/portedtest
 # Of all other packages, those that wait long begin first.

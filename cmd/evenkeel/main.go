@@ -5,7 +5,12 @@
 // makes the folder greetings with an operator that runs: a kind, its reconciler, a test, manifests,
 // a Makefile and a Dockerfile. "make test" in the folder generates the rest and tests it.
 //
-// In such a folder, "add Farewell" adds a kind, and "manifests" prints what to apply to a cluster.
+// In such a folder, the version that the project requires needs no @VERSION: there,
+//
+//	go run github.com/evenkeel/evenkeel/cmd/evenkeel add Farewell
+//	go run github.com/evenkeel/evenkeel/cmd/evenkeel manifests
+//
+// add a kind, and print what to apply to a cluster.
 //
 // # Concurrency
 //

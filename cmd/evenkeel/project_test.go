@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -21,7 +20,6 @@ func runIn(t *testing.T, project, name string, args ...string) string {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), name, args...)
 	command.Dir = project
-	command.Env = append(os.Environ(), "GOWORK=off")
 	output, err := command.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, output)
@@ -33,6 +31,8 @@ func runIn(t *testing.T, project, name string, args ...string) string {
 // empty caches it takes minutes: the requirements of controller-gen raise versions of modules, so
 // that most of what an operator consists of is compiled once more.
 func TestAProjectWorks(t *testing.T) {
+	t.Setenv("GOWORK", "off")
+	t.Setenv("MAKEFLAGS", "") // those of a make that runs this test
 	project := newProject(t, "-replace", checkout(t))
 	staticcheck := []string{"tool", "-modfile=" + filepath.Join(checkout(t), "tools", "go.mod"), "staticcheck", "./..."}
 
