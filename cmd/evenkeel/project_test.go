@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
 )
 
@@ -101,8 +102,12 @@ func checkManifests(t *testing.T, project string, definitions ...string) {
 		case "Deployment":
 			into = &appsv1.Deployment{}
 		}
-		if err := yaml.UnmarshalStrict([]byte(document), into); err != nil {
-			t.Errorf("%s %s: %v", of.Kind, of.Name, err)
+		content, err := yaml.YAMLToJSONStrict([]byte(document))
+		if err != nil {
+			t.Fatalf("%s %s: %v", of.Kind, of.Name, err)
+		}
+		if unknown, err := json.UnmarshalStrict(content, into); err != nil || len(unknown) > 0 {
+			t.Fatalf("%s %s: %v, %v", of.Kind, of.Name, unknown, err)
 		}
 		if deployment, ok := into.(*appsv1.Deployment); ok {
 			checkDeployment(t, deployment)
