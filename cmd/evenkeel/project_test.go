@@ -29,8 +29,7 @@ func runIn(t *testing.T, project, name string, args ...string) string {
 }
 
 // TestAProjectWorks makes a project, adds a kind, and does with both what their author does. From
-// empty caches it takes minutes: the requirements of controller-gen raise versions of modules, so
-// that most of what an operator consists of is compiled once more.
+// empty caches it takes minutes, most of them to compile.
 func TestAProjectWorks(t *testing.T) {
 	t.Setenv("GOWORK", "off")
 	t.Setenv("MAKEFLAGS", "") // those of a make that runs this test
