@@ -85,8 +85,8 @@ func (b *Book) Wrote(w Write) *Fight {
 	return fight
 }
 
-// Missed records that a run may have written a version of an object that nobody knows: the answer is
-// lost, or says nothing of what was carried out. The next write of the object is compared with
+// Missed records that a run may have written a version of an object that nobody knows: the answer
+// is lost, or says nothing of what was carried out. The next write of the object is compared with
 // nothing.
 func (b *Book) Missed(uid types.UID) {
 	b.mu.Lock()
