@@ -48,6 +48,6 @@ func (o *guardedOptions[K]) needs(key K, c timeline.Cause) (needed bool) {
 }
 
 // records reports whether Record is called for a run.
-func (o *guardedOptions[K]) records(e end) bool {
+func (o *guardedOptions[K]) records(e *end) bool {
 	return o.Record != nil && !e.Unrecorded && (e.Err != nil || !o.RecordFailures)
 }

@@ -128,7 +128,7 @@ func (s *Scheduler[K]) finish(scope *runScope, state *keyState[K], e end) {
 	}
 	next := s.settleLocked(now, scope, state, e)
 	settled = true
-	if e.Decided == nil && !s.options.records(e) {
+	if e.Decided == nil && !s.options.records(&e) {
 		s.releaseLocked(now, state)
 		released = true
 		s.mu.Unlock()
@@ -167,8 +167,8 @@ func (s *Scheduler[K]) report(key K, e end, duration, next time.Duration) {
 	if e.Decided != nil {
 		e.Decided()
 	}
-	if s.options.records(e) {
-		r, now := record(e), time.Now()
+	if s.options.records(&e) {
+		r, now := record(&e), time.Now()
 		r.Started, r.Duration, r.Next = now.Add(-instant(now.Sub(s.zero)).since(e.began)), duration, next
 		s.options.Record(key, r)
 	}
@@ -184,8 +184,8 @@ func (s *Scheduler[K]) Flaw() error {
 	return nil
 }
 
-func record(e end) timeline.Record {
-	run, result := e.run, e.Result
+func record(e *end) timeline.Record {
+	run, result := &e.run, &e.Result
 	r := timeline.Record{
 		Causes: run.Causes, Waited: run.Waited, Queued: run.Queued, Gate: run.Gate, Attempt: run.Attempt, Requests: result.Requests,
 	}

@@ -12,6 +12,15 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
 }
 
+// What every run is counted in.
+var (
+	resultsDesc  = desc("controller_runtime_reconcile_total", "Total number of reconciliations per controller", "controller", "result")
+	durationDesc = desc("controller_runtime_reconcile_time_seconds", "Length of time per reconciliation per controller", "controller")
+	queuedDesc   = desc("workqueue_queue_duration_seconds", "How long in seconds an item stays in workqueue before being requested", "name", "controller")
+	workedDesc   = desc("workqueue_work_duration_seconds", "How long in seconds processing an item from workqueue takes.", "name", "controller")
+	runsDesc     = desc("evenkeel_runs_total", "Runs by the kind of their first cause.", "controller", "cause")
+)
+
 // What is read from the operator with each scrape.
 var (
 	workers    = desc("controller_runtime_max_concurrent_reconciles", "Maximum number of concurrent reconciles per controller", "controller")
@@ -43,14 +52,14 @@ func (m *Metrics) Describe(to chan<- *prometheus.Desc) {
 	}
 	for _, d := range []*prometheus.Desc{
 		workers, active, depth, adds, unfinished, longest, retries, leading, ownEvents, failingCount, failing, paused, withState, waiting, objects, ahead,
-		undecodable, sourceFails, silent,
+		undecodable, sourceFails, silent, resultsDesc, durationDesc, queuedDesc, workedDesc, runsDesc,
 	} {
 		to <- d
 	}
 }
 
 func (m *Metrics) vectors() []prometheus.Collector {
-	return []prometheus.Collector{m.results, m.errors, m.terminal, m.panics, m.duration, m.queued, m.worked, m.runs, m.writes, m.fights, m.loops, m.requests}
+	return []prometheus.Collector{m.errors, m.terminal, m.panics, m.writes, m.fights, m.loops, m.requests}
 }
 
 // Collect sends all metrics. It makes no request.
@@ -58,6 +67,10 @@ func (m *Metrics) Collect(to chan<- prometheus.Metric) {
 	for _, c := range m.vectors() {
 		c.Collect(to)
 	}
+	m.controllers.Range(func(name, of any) bool {
+		of.(*tally).collect(to, name.(string))
+		return true
+	})
 	op := m.operator.Load()
 	if op == nil {
 		return
@@ -108,7 +121,7 @@ func (s scrape) controller(c health.Controller) {
 	s.counter(adds, float64(c.Queued), c.Name, c.Name)
 	s.gauge(unfinished, c.Unfinished.Seconds(), c.Name, c.Name)
 	s.gauge(longest, c.Longest.Seconds(), c.Name, c.Name)
-	s.counter(retries, float64(c.Retries+s.Metrics.controller(c.Name).again.Load()), c.Name, c.Name)
+	s.counter(retries, float64(c.Retries+s.Metrics.controller(c.Name).askedAgain()), c.Name, c.Name)
 	s.counter(ownEvents, float64(c.Needless), c.Name)
 	s.gauge(paused, float64(c.PausedPrimaries), c.Name)
 	s.gauge(withState, float64(c.Keys), c.Name)

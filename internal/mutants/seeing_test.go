@@ -30,8 +30,8 @@ var ofSeeing = []mutant{
 		name:   "an observer that panics keeps the others from being told",
 		breaks: "G15: a failure stays where it is",
 		file:   "framework/internal/run/record.go",
-		old:    "		failure := author.Try(func() { o.RunEnded(s.controller, key, r) })\n",
-		new:    "		o.RunEnded(s.controller, key, r)\n		var failure *author.Failure\n",
+		old:    "		failure := author.Try(func() { o.RunEnded(s.controller, key, *r) })\n",
+		new:    "		o.RunEnded(s.controller, key, *r)\n		var failure *author.Failure\n",
 		kills:  []suite{{folder: "framework", run: "TestObservers"}},
 	},
 	{

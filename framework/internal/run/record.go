@@ -85,9 +85,9 @@ func (s *Records) keep(key trc.Key, r timeline.Record) {
 }
 
 // tell tells the observers of a run.
-func (s *Records) tell(key trc.Key, r timeline.Record) {
+func (s *Records) tell(key trc.Key, r *timeline.Record) {
 	for _, o := range s.observers {
-		failure := author.Try(func() { o.RunEnded(s.controller, key, r) })
+		failure := author.Try(func() { o.RunEnded(s.controller, key, *r) })
 		if failure != nil && s.flawed.may() {
 			s.logger.Error(safely.Error(failure), "an observer panicked", "observer", fmt.Sprintf("%T", o))
 		}
@@ -164,7 +164,7 @@ func (s *Records) Add(key trc.Key, r timeline.Record) {
 	if id := s.lost.take(key); id != "" {
 		r.ID = id
 	}
-	if s.tell(key, r); !shown {
+	if s.tell(key, &r); !shown {
 		return
 	}
 	r.Key = recordKey(key)
