@@ -202,6 +202,7 @@ func TestWhatIsNotSupportedIsRefused(t *testing.T) {
 		"Watches: *v1.Pod: the handler":   func(b *ctrl.Builder) *ctrl.Builder { return b.Watches(&corev1.Pod{}, nil) },
 		"WithOptions: NeedLeaderElection": func(b *ctrl.Builder) *ctrl.Builder { return b.WithOptions(controller.Options{NeedLeaderElection: &no}) },
 		"WithOptions: NewQueue":           func(b *ctrl.Builder) *ctrl.Builder { return b.WithOptions(controller.Options{NewQueue: newQueue}) },
+		"CreateFunc of handler.Funcs":     func(b *ctrl.Builder) *ctrl.Builder { return b.Watches(&corev1.Pod{}, handler.Funcs{}) },
 		"no kind is registered":           func(b *ctrl.Builder) *ctrl.Builder { return b.Owns(&unknown{}) },
 		`Name "A name"`:                   func(b *ctrl.Builder) *ctrl.Builder { return b.Named("A name") },
 	} {
@@ -240,6 +241,25 @@ func newQueue(string, workqueue.TypedRateLimiter[reconcile.Request]) workqueue.T
 
 // unknown is a kind that no scheme knows.
 type unknown struct{ corev1.Pod }
+
+// The manager's SyncPeriod brings runs that nothing else has caused.
+func TestTheSyncPeriodIsKept(t *testing.T) {
+	o, period := options(t), 50*time.Millisecond
+	o.Cache.SyncPeriod = &period
+	w := newWorld(t, ctrl.NewManager, o)
+	r := &pages{Client: w.manager.GetClient(), scheme: w.manager.GetScheme()}
+	if err := build(w.manager, r); err != nil {
+		t.Fatal(err)
+	}
+	w.start()
+	w.create("p", "x")
+	w.await("several runs", func() error {
+		if n := r.runs.Load(); n < 5 {
+			return fmt.Errorf("%d runs", n)
+		}
+		return nil
+	})
+}
 
 // Only the namespaces of the manager are watched, and others are read from the server.
 func TestNamespacesOfTheManager(t *testing.T) {

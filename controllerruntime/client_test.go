@@ -14,8 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	corev1ac "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	ctrl "github.com/evenkeel/evenkeel/controllerruntime"
+	"github.com/evenkeel/evenkeel/controllerruntime/builder"
 	v1 "github.com/evenkeel/evenkeel/samples/webpage/api/v1"
 )
 
@@ -231,4 +233,35 @@ func TestAnswersAndConflicts(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// A kind that is watched by its metadata only is read whole from the server.
+func TestWhatIsWatchedByMetadataIsReadWhole(t *testing.T) {
+	w := newWorld(t, ctrl.NewManager, options(t))
+	c, tried := w.manager.GetClient(), make(chan error, 1)
+	b := ctrl.NewControllerManagedBy(w.manager).For(&v1.WebPage{}, builder.OnlyMetadata).Owns(&corev1.ConfigMap{}, builder.OnlyMetadata)
+	if err := b.Complete(reconcile.Func(func(ctx context.Context, r ctrl.Request) (ctrl.Result, error) {
+		page, m, all, metadata := &v1.WebPage{}, &corev1.ConfigMap{}, &corev1.ConfigMapList{}, &metav1.PartialObjectMetadata{}
+		metadata.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+		key := client.ObjectKey{Namespace: "default", Name: "a"}
+		err := errors.Join(c.Get(ctx, r.NamespacedName, page), c.Get(ctx, key, m), c.List(ctx, all), c.Get(ctx, key, metadata))
+		if err == nil && (page.Spec.HTML != "x" || m.Data["color"] != "red" || len(all.Items) != 1 || all.Items[0].Data["color"] != "red" || metadata.Labels["color"] != "red") {
+			err = fmt.Errorf("read %+v, %+v, %+v, %+v", page.Spec, m.Data, all.Items, metadata)
+		}
+		select {
+		case tried <- err:
+		default:
+		}
+		return ctrl.Result{}, nil
+	})); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.admin.Create(t.Context(), configMap("default", "a", "red")); err != nil {
+		t.Fatal(err)
+	}
+	w.create("p", "x")
+	w.start()
+	if err := <-tried; err != nil {
+		t.Error(err)
+	}
 }

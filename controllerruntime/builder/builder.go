@@ -102,6 +102,9 @@ func (b *Builder) Watches(object client.Object, h handler.EventHandler, options 
 	if h == nil {
 		b.problems = append(b.problems, fmt.Errorf("controllerruntime: Watches: %T: the handler must not be nil", object))
 	}
+	if funcs, is := h.(handler.Funcs); is && funcs.CreateFunc == nil {
+		b.problems = append(b.problems, fmt.Errorf("controllerruntime: Watches: %T: CreateFunc of handler.Funcs must be set: it is asked for every change", object))
+	}
 	for _, o := range options {
 		o.applyToWatches(&w)
 	}

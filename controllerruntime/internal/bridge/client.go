@@ -9,6 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -59,12 +60,21 @@ func in(ctx context.Context) *run {
 	return r
 }
 
-// reading returns the reader of a kind, nil if the controller does not watch it.
-func (r *run) reading(kind schema.GroupVersionKind) reader {
+// reading returns the reader of a kind, nil if the controller does not watch it, or only its
+// metadata and into is for more.
+func (r *run) reading(kind schema.GroupVersionKind, into runtime.Object) reader {
+	of := r.sources[kind]
 	if kind == r.kind {
-		return r.primaries
+		of = r.primaries
 	}
-	return r.sources[kind]
+	switch into.(type) {
+	case *metav1.PartialObjectMetadata, *metav1.PartialObjectMetadataList:
+		return of
+	}
+	if of == nil || !of.whole() {
+		return nil
+	}
+	return of
 }
 
 // Get reads an object.
@@ -77,7 +87,7 @@ func (c *Client) Get(ctx context.Context, key client.ObjectKey, into client.Obje
 	if err != nil {
 		return err
 	}
-	read := r.reading(kind)
+	read := r.reading(kind, into)
 	if read == nil {
 		return c.Client.Get(ctx, key, into, opts...)
 	}
@@ -138,7 +148,7 @@ func (c *Client) List(ctx context.Context, list client.ObjectList, opts ...clien
 		return err
 	}
 	o := (&client.ListOptions{}).ApplyOptions(opts)
-	read := r.reading(kind)
+	read := r.reading(kind, list)
 	switch {
 	case read == nil:
 		return c.Client.List(ctx, list, opts...)

@@ -46,6 +46,15 @@ type Source struct {
 
 // Register registers a reconciler with the operator of the manager.
 func Register(m *Manager, s Spec, r reconcile.Reconciler) error {
+	if s.Options.NeedLeaderElection == nil {
+		s.Options.NeedLeaderElection = m.options.Controller.NeedLeaderElection
+	}
+	if s.Options.CacheSyncTimeout == 0 {
+		s.Options.CacheSyncTimeout = m.options.Controller.CacheSyncTimeout
+	}
+	if s.Options.ReconciliationTimeout == 0 {
+		s.Options.ReconciliationTimeout = m.options.Controller.ReconciliationTimeout
+	}
 	if err := s.refused(); err != nil {
 		return err
 	}
@@ -93,8 +102,8 @@ func register[P framework.Object](m *Manager, s Spec, r reconcile.Reconciler) er
 		Name: s.name(kind), GroupVersionKind: kind, AllEvents: true, AllGenerations: true,
 		Retry: retry.ControllerRuntime(), Concurrency: s.concurrency(m, kind), RunTimeout: s.Options.ReconciliationTimeout,
 	}
-	if o.RunTimeout == 0 {
-		o.RunTimeout = framework.DefaultRunTimeout
+	if period := m.options.Cache.SyncPeriod; period != nil {
+		o.MaxInterval = *period
 	}
 	o.AddFilter, o.UpdateFilter, o.DeleteFilter = filters[P](s.Predicates)
 	if len(s.Predicates) == 0 {

@@ -40,6 +40,8 @@ type reader interface {
 	// filed returns the objects that an index files under a value. known is false if there is no
 	// index of that name.
 	filed(c framework.Lookup, field, value string) (_ iter.Seq2[framework.Object, error], known bool)
+	// whole reports whether the objects are more than their metadata.
+	whole() bool
 }
 
 // watch declares a source, and lets runs read it.
@@ -152,6 +154,15 @@ func (w *watching[S]) filed(c framework.Lookup, field, value string) (iter.Seq2[
 	return w.fields.filed(c, field, value)
 }
 
+func (w *watching[S]) whole() bool { return isWhole[S]() }
+
+// isWhole reports whether objects of a type are more than their metadata.
+func isWhole[S framework.Object]() bool {
+	var none S
+	_, is := any(none).(*metav1.PartialObjectMetadata)
+	return !is
+}
+
 // reconciled reads the primaries of a run.
 type reconciled[P framework.Object] struct {
 	primaries framework.Primaries[P]
@@ -169,6 +180,8 @@ func (r reconciled[P]) each(_ framework.Lookup, namespace string) iter.Seq2[fram
 func (r reconciled[P]) filed(c framework.Lookup, field, value string) (iter.Seq2[framework.Object, error], bool) {
 	return r.fields.filed(c, field, value)
 }
+
+func (r reconciled[P]) whole() bool { return isWhole[P]() }
 
 // object returns what a look-up found, or nil.
 func object[S framework.Object](o S, err error) (framework.Object, error) {

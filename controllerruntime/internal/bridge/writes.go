@@ -217,11 +217,11 @@ func (c *Client) DeleteAllOf(ctx context.Context, object client.Object, opts ...
 	if err != nil {
 		return err
 	}
-	if r.reading(kind) == nil {
+	list := &metav1.PartialObjectMetadataList{}
+	if r.reading(kind, list) == nil {
 		return c.Client.DeleteAllOf(ctx, object, opts...)
 	}
 	o := (&client.DeleteAllOfOptions{}).ApplyOptions(opts)
-	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	if err := c.List(ctx, list, &o.ListOptions); err != nil {
 		return err
