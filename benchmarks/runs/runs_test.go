@@ -154,13 +154,23 @@ func TestFiguresOfSeeing(t *testing.T) {
 
 type cost struct{ cpu, wall float64 }
 
-// turns is how often each has a turn. The turns are many and short, as the speed of a machine changes
-// within a second: two contenders that are the same are then within 0.04 of each other.
-const turns = 801
+// instances is how often a contender is made anew: two that are the same differ by a few hundredths,
+// by where their memory is. turns is how often each has a turn. The turns are many and short, as the
+// speed of a machine changes within a second.
+const instances, turns = 9, 201
 
-// inTurns is what a run of the one costs, as a part of what one of the other does: the median of
-// rounds in turns.
+// inTurns is what a run of the one costs, as a part of what one of the other does: the median of the
+// instances, each of which is the median of rounds in turns.
 func inTurns(t *testing.T, our, theirs making, workers int) cost {
+	cpu, wall := make([]float64, instances), make([]float64, instances)
+	for i := range cpu {
+		of := instanceInTurns(t, our, theirs, workers)
+		cpu[i], wall[i] = of.cpu, of.wall
+	}
+	return cost{median(cpu), median(wall)}
+}
+
+func instanceInTurns(t *testing.T, our, theirs making, workers int) cost {
 	ourRound, stop := measured(t, our, workers)
 	defer stop()
 	theirRound, stopTheirs := measured(t, theirs, workers)
@@ -175,9 +185,12 @@ func inTurns(t *testing.T, our, theirs making, workers int) cost {
 		}
 		cpu[i], wall[i] = a.cpu/b.cpu, a.wall/b.wall
 	}
-	slices.Sort(cpu)
-	slices.Sort(wall)
-	return cost{cpu[len(cpu)/2], wall[len(wall)/2]}
+	return cost{median(cpu), median(wall)}
+}
+
+func median(of []float64) float64 {
+	slices.Sort(of)
+	return of[len(of)/2]
 }
 
 // timed is what a round takes of the CPU and of the clock.
