@@ -10,7 +10,7 @@ import (
 	"github.com/evenkeel/evenkeel/framework"
 )
 
-// What controller-runtime has, as it is there.
+// Aliases of controller-runtime.
 type (
 	// Builder builds controllers.
 	Builder = builder.Builder
@@ -32,7 +32,7 @@ type (
 	GroupResource = ctrl.GroupResource
 )
 
-// What controller-runtime has, as it is there.
+// Functions and variables of controller-runtime, unchanged.
 var (
 	GetConfig              = ctrl.GetConfig
 	GetConfigOrDie         = ctrl.GetConfigOrDie

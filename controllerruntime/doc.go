@@ -24,8 +24,9 @@
 //   - DeleteAllOf of a watched kind deletes what the caches show, one by one.
 //   - A list has no resourceVersion, and no pages.
 //   - An object that is gone is deleted without an error.
-//   - Outside of runs, as in a webhook or in the function of EnqueueRequestsFromMapFunc, the client
-//     is that of the manager, with caches of its own.
+//   - Outside of runs, the client is that of the manager, with caches of its own: in a webhook, in
+//     the function of EnqueueRequestsFromMapFunc, or with a ctx that is not derived from that of
+//     Reconcile.
 //
 // # What is refused
 //

@@ -219,8 +219,8 @@ func (o *ControllerOptions[P]) validateEvents(cleans, deletes bool, bad func(fie
 	}
 }
 
-// ControllerSettings are the options of a controller that do not depend on its code. They point at
-// the fields of [ControllerOptions] that have their names.
+// ControllerSettings are the options of a controller that do not depend on its code. Each points to
+// the field of [ControllerOptions] of the same name.
 type ControllerSettings struct {
 	Namespaces                         *[]string
 	LabelSelector, FieldSelector       *string
@@ -235,8 +235,8 @@ type ControllerSettings struct {
 	KeepRecords, KeepRecordsPerPrimary *int
 }
 
-// Settings returns the options that do not depend on the code of the controller. Who writes to them
-// changes o.
+// Settings returns pointers to the options that do not depend on the controller's code. Writing
+// through them changes o.
 func (o *ControllerOptions[P]) Settings() ControllerSettings {
 	return ControllerSettings{
 		Namespaces: &o.Namespaces, LabelSelector: &o.LabelSelector, FieldSelector: &o.FieldSelector,

@@ -33,6 +33,6 @@
 //
 // # What it does not do
 //
-// It has no arguments of the author's own. Whoever needs them writes a main of about 60 lines with
-// these packages.
+// It has no arguments of the author's own. An operator that needs them has a main of about 60 lines
+// with these packages.
 package cmd

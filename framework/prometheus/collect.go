@@ -12,7 +12,7 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 	return prometheus.NewDesc(name, help, labels, nil)
 }
 
-// What every run is counted in.
+// Metrics that every run is counted in.
 var (
 	resultsDesc  = desc("controller_runtime_reconcile_total", "Total number of reconciliations per controller", "controller", "result")
 	durationDesc = desc("controller_runtime_reconcile_time_seconds", "Length of time per reconciliation per controller", "controller")

@@ -9,9 +9,9 @@ import (
 	"github.com/evenkeel/evenkeel/timeline"
 )
 
-// tally counts what every run of a controller counts in. The vectors of client_golang are made of
-// atomics: with several workers, their eleven updates are a tenth of a run that does nothing. Here
-// a run takes one lock for all of them.
+// tally counts the runs of a controller. The vectors of client_golang consist of atomics: with
+// several workers, the eleven updates of a run are a tenth of a run that does nothing. Here a run
+// takes one lock for all of them.
 type tally struct {
 	mu                       sync.Mutex // guards the fields below; a leaf
 	results                  [numberOfResults]uint64
