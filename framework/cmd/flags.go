@@ -1,10 +1,12 @@
 package cmd
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -36,8 +38,8 @@ func (p program) parse(args []string) (f flags, err error) {
 	set.IntVar(&f.verbosity, "v", 0, "verbosity `N`: 0 state changes and failures, 1 a line per run, 2 causes")
 	set.StringVar(&f.logFormat, "log-format", "text", "`FORMAT` of the log: text or json")
 	set.BoolVar(&f.plan, "plan", false, "print what the operator would change now, and change nothing; exit code 2 if that is anything")
-	switch err := set.Parse(withoutSettings(args)); {
-	case err == flag.ErrHelp: //nolint:errorlint // flag returns it as it is
+	switch err := set.Parse(slices.DeleteFunc(slices.Clone(args), config.IsSetting)); {
+	case errors.Is(err, flag.ErrHelp):
 		p.help(set)
 		return f, err
 	case err != nil:
@@ -52,21 +54,6 @@ func (p program) parse(args []string) (f flags, err error) {
 		return f, fmt.Errorf("arguments -tls-cert %q and -tls-key %q: must be set both, or none", f.certFile, f.keyFile)
 	}
 	return f, nil
-}
-
-// isSetting reports whether an argument is a setting of package config.
-func isSetting(arg string) bool {
-	name := strings.TrimLeft(arg, "-")
-	return name != arg && (strings.HasPrefix(name, "operator.") || strings.HasPrefix(name, "controllers."))
-}
-
-func withoutSettings(args []string) (others []string) {
-	for _, arg := range args {
-		if !isSetting(arg) {
-			others = append(others, arg)
-		}
-	}
-	return others
 }
 
 // help prints the arguments and the settings.

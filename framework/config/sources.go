@@ -40,11 +40,10 @@ func Args(args []string) Source {
 		found := map[string]setting{}
 		var errs []error
 		for _, arg := range args {
-			trimmed := strings.TrimLeft(arg, "-")
-			if trimmed == arg || !strings.HasPrefix(trimmed, "operator.") && !strings.HasPrefix(trimmed, "controllers.") {
+			if !IsSetting(arg) {
 				continue
 			}
-			key, value, ok := strings.Cut(trimmed, "=")
+			key, value, ok := strings.Cut(strings.TrimLeft(arg, "-"), "=")
 			if !ok {
 				errs = append(errs, fmt.Errorf("config: argument %q: no value: write %s=VALUE", arg, arg))
 				continue
@@ -53,6 +52,13 @@ func Args(args []string) Source {
 		}
 		return found, errors.Join(errs...)
 	}
+}
+
+// IsSetting reports whether [Args] reads an argument: dashes, and a key of the operator or of a
+// controller.
+func IsSetting(arg string) bool {
+	key := strings.TrimLeft(arg, "-")
+	return key != arg && (strings.HasPrefix(key, "operator.") || strings.HasPrefix(key, "controllers."))
 }
 
 // File reads a YAML or JSON file, which must exist. Keys other than operator and controllers are an

@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
@@ -190,9 +192,7 @@ func (c *Client) kindOfItems(list client.ObjectList) (schema.GroupVersionKind, e
 	if err != nil {
 		return kind, err
 	}
-	if n := len(kind.Kind) - len("List"); n > 0 && kind.Kind[n:] == "List" {
-		kind.Kind = kind.Kind[:n]
-	}
+	kind.Kind = strings.TrimSuffix(kind.Kind, "List")
 	return kind, nil
 }
 
@@ -250,7 +250,7 @@ func fits(object framework.Object, o *client.ListOptions) bool {
 	if o.Namespace != "" && object.GetNamespace() != o.Namespace {
 		return false
 	}
-	if o.LabelSelector != nil && !o.LabelSelector.Matches(labelSet(object.GetLabels())) {
+	if o.LabelSelector != nil && !o.LabelSelector.Matches(labels.Set(object.GetLabels())) {
 		return false
 	}
 	if o.FieldSelector == nil {

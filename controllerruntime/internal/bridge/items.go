@@ -5,15 +5,12 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/evenkeel/evenkeel/framework"
 )
-
-func labelSet(of map[string]string) labels.Set { return of }
 
 // newItem returns an object as an item of a list.
 func newItem(list client.ObjectList, object framework.Object, kind schema.GroupVersionKind) (runtime.Object, error) {

@@ -106,9 +106,6 @@ func register[P framework.Object](m *Manager, s Spec, r reconcile.Reconciler) er
 		o.MaxInterval = *period
 	}
 	o.AddFilter, o.UpdateFilter, o.DeleteFilter = filters[P](s.Predicates)
-	if len(s.Predicates) == 0 {
-		o.AddFilter, o.UpdateFilter, o.DeleteFilter = nil, nil, nil
-	}
 	fields := indexesOf[P](m, kind)
 	o.Indexes = fields.list()
 	for _, source := range s.Sources {
@@ -148,8 +145,11 @@ func (s Spec) concurrency(m *Manager, kind schema.GroupVersionKind) int {
 	return max(1, of.MaxConcurrentReconciles)
 }
 
-// filters returns the predicates as filters.
+// filters returns the predicates as filters, and none without predicates.
 func filters[S framework.Object](all []predicate.Predicate) (add func(S) bool, update func(old, new S) bool, remove func(S) bool) {
+	if len(all) == 0 {
+		return nil, nil, nil
+	}
 	pass := func(asked func(predicate.Predicate) bool) bool {
 		for _, p := range all {
 			if !asked(p) {

@@ -54,12 +54,9 @@ func (t *target) watch(m *Manager, s Source, timeout time.Duration) (framework.S
 	if _, again := t.sources[kind]; again {
 		name = fmt.Sprintf("%s-%d", name, len(t.sources)+1)
 	}
-	var mapper func(framework.Object) []types.NamespacedName
-	switch {
-	case s.Handler != nil:
+	mapper := t.owners(s.EveryOwner)
+	if s.Handler != nil {
 		mapper = mapped(s.Handler)
-	default:
-		mapper = t.owners(s.EveryOwner)
 	}
 	var declared framework.SecondarySource
 	var read reader
@@ -134,9 +131,7 @@ func watched[S framework.Object](m *Manager, s Source, kind schema.GroupVersionK
 		all:       &framework.Index[S]{Name: "namespace", Values: func(o S) []string { return slices.Compact([]string{allObjects, o.GetNamespace()}) }},
 		fields:    indexesOf[S](m, kind),
 	}
-	if len(s.Predicates) > 0 {
-		w.secondary.AddFilter, w.secondary.UpdateFilter, w.secondary.DeleteFilter = filters[S](s.Predicates)
-	}
+	w.secondary.AddFilter, w.secondary.UpdateFilter, w.secondary.DeleteFilter = filters[S](s.Predicates)
 	w.secondary.Indexes = append(w.fields.list(), w.all)
 	return w.secondary, w
 }

@@ -115,24 +115,20 @@ func (r *run) patch(ctx context.Context, object client.Object, patch client.Patc
 	if o.Raw != nil || o.FieldValidation != "" || o.Force != nil {
 		return r.other(ctx, object, send)
 	}
-	with := r.with(o.FieldManager, o.DryRun, more...)
+	sends := framework.MergePatch[framework.Object]
 	switch patch.Type() {
 	case types.MergePatchType:
-		data, err := patch.Data(object)
-		if err != nil {
-			return err
-		}
-		answer, err := framework.MergePatch(ctx, r.writes, framework.Object(object), data, with...)
-		return r.wrote(object, answer, err)
 	case types.JSONPatchType:
-		data, err := patch.Data(object)
-		if err != nil {
-			return err
-		}
-		answer, err := framework.JSONPatch(ctx, r.writes, framework.Object(object), data, with...)
-		return r.wrote(object, answer, err)
+		sends = framework.JSONPatch[framework.Object]
+	default:
+		return r.other(ctx, object, send)
 	}
-	return r.other(ctx, object, send)
+	data, err := patch.Data(object)
+	if err != nil {
+		return err
+	}
+	answer, err := sends(ctx, r.writes, object, data, r.with(o.FieldManager, o.DryRun, more...)...)
+	return r.wrote(object, answer, err)
 }
 
 // Apply sends an apply configuration.
@@ -141,12 +137,17 @@ func (c *Client) Apply(ctx context.Context, configuration runtime.ApplyConfigura
 	if r == nil {
 		return c.Client.Apply(ctx, configuration, opts...)
 	}
+	return r.apply(ctx, configuration, func(ctx context.Context) error { return c.Client.Apply(ctx, configuration, opts...) })
+}
+
+// apply sends an apply configuration, which has the answer afterwards.
+func (r *run) apply(ctx context.Context, configuration runtime.ApplyConfiguration, send func(context.Context) error) error {
 	about, err := content(configuration)
 	if err != nil {
 		return err
 	}
 	return r.answered(ctx, about, func(ctx context.Context) (framework.Object, error) {
-		if err := c.Client.Apply(ctx, configuration, opts...); err != nil {
+		if err := send(ctx); err != nil {
 			return nil, err
 		}
 		return content(configuration)
@@ -297,14 +298,5 @@ func (s subresource) Apply(ctx context.Context, configuration runtime.ApplyConfi
 	if r == nil {
 		return s.SubResourceClient.Apply(ctx, configuration, opts...)
 	}
-	about, err := content(configuration)
-	if err != nil {
-		return err
-	}
-	return r.answered(ctx, about, func(ctx context.Context) (framework.Object, error) {
-		if err := s.SubResourceClient.Apply(ctx, configuration, opts...); err != nil {
-			return nil, err
-		}
-		return content(configuration)
-	})
+	return r.apply(ctx, configuration, func(ctx context.Context) error { return s.SubResourceClient.Apply(ctx, configuration, opts...) })
 }
